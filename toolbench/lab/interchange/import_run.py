@@ -38,4 +38,4 @@ def import_run(
     importer, limits = (
         (import_log, LOG_LIMITS) if name.lower().endswith(LOG_SUFFIXES) else (import_bundle, DEFAULT_LIMITS)
     )
-    return importer(file, name, owner=owner, caps=replace(limits, member_bytes=member_bytes), progress=progress)
+    return importer(file, name, owner=owner, limits=replace(limits, member_bytes=member_bytes), progress=progress)

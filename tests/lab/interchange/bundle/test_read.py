@@ -192,13 +192,13 @@ def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
 @pytest.mark.django_db
 def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
     bundle = write_bundle_bytes(small_run())[0]
-    for caps, reason in (
+    for limits, reason in (
         (UnpackLimits(members=3), "members; 3 are taken"),
         (UnpackLimits(member_bytes=100), "100 are taken"),
         (UnpackLimits(bytes=1000), "that is too much"),
     ):
         with pytest.raises(RunImportError, match=reason):
-            imported(bundle, caps=caps)
+            imported(bundle, limits=limits)
     bomb = zip_members({"manifest.json": b"0" * (20 << 20)})
     with pytest.raises(RunImportError, match="that is too much"):
         imported(bomb)

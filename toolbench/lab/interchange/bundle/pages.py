@@ -1,4 +1,4 @@
-"""Pages inside a bundle. They open from a folder, without a server, a network or a script."""
+"""HTML pages of a bundle, which open from a folder without a server, a network or a script."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,10 +26,12 @@ class BundledTrialRow:
     """A trial in the list of the index page.
 
     Attributes:
-        trace: name of the trial's page.
+        trace: name of the bundle's member with the trial's page.
         number: number of the trial in the bundle, from 1.
-        mark: its outcome.
-        sentence: its outcome in words.
+        scenario: name of its scenario.
+        configuration: configuration and repeat.
+        mark: its outcome code, such as "pass".
+        sentence: its outcome as a sentence.
     """
 
     trace: str
@@ -42,10 +44,12 @@ class BundledTrialRow:
 
 @dataclass(frozen=True, slots=True)
 class BodyView:
-    """A body as a trace page shows it.
+    """A body on a trace page.
 
     Attributes:
-        size: bytes of the whole body.
+        title: heading of the body.
+        text: the body's text, of at most its first 20,000 bytes.
+        size: bytes of the complete body.
         cut: whether the text is truncated.
     """
 
@@ -57,7 +61,13 @@ class BodyView:
 
 @dataclass(frozen=True, slots=True)
 class BundledStep:
-    """A step as a trace page shows it; `abandoned` marks a step of an earlier execution of its trial."""
+    """A step on a trace page.
+
+    Attributes:
+        step: the stored step.
+        abandoned: whether the step belongs to an earlier execution of its trial.
+        bodies: request and response, or arguments and result of a tool call.
+    """
 
     step: Step
     abandoned: bool
@@ -66,38 +76,48 @@ class BundledStep:
 
 @cache
 def load_style() -> str:
-    """Return all style sheets that the pages need as one."""
+    """Return the style sheets of the pages, joined into one. The result is cached for the process."""
     folder = Path(settings.BASE_DIR) / "static" / "css"
     return "\n".join((folder / name).read_text() for name in STYLE_SHEETS)
 
 
 def build_trial_row(trial: Trial, number: int) -> BundledTrialRow:
-    """Return the row of a trial for the index page."""
-    named = f"{trial.config} · {trial.index}"
-    return BundledTrialRow(build_trace_name(number), number, trial.scenario, named, trial.outcome, trial.sentence)
+    """Return the row of a trial for the index page. Trials are numbered from 1."""
+    configuration = f"{trial.config} · {trial.index}"
+    return BundledTrialRow(
+        build_trace_name(number), number, trial.scenario, configuration, trial.outcome, trial.sentence
+    )
 
 
 def render_index(
-    chosen: BundleSelection, lines: Sequence[ConfigStatistics], trials: Sequence[BundledTrialRow], manifest: Manifest
+    selection: BundleSelection,
+    config_statistics: Sequence[ConfigStatistics],
+    trials: Sequence[BundledTrialRow],
+    manifest: Manifest,
 ) -> bytes:
-    """Return the index page. Failed trials come first, then infrastructure errors."""
-    order = ("fail", "infra", "pass")
-    ranked = sorted(trials, key=lambda line: order.index(line.mark) if line.mark in order else len(order))
+    """Return the index page with at most 5,000 trials.
+
+    Failed trials come first, then infrastructure errors, passed trials and the rest.
+    """
+    outcome_order = ("fail", "infra", "pass")
+    ordered_trials = sorted(
+        trials, key=lambda row: outcome_order.index(row.mark) if row.mark in outcome_order else len(outcome_order)
+    )
     context = {
-        "run": chosen.run,
-        "lines": lines,
-        "trials": ranked[:MAX_TRIALS_LISTED],
-        "unlisted": max(len(ranked) - MAX_TRIALS_LISTED, 0),
+        "run": selection.run,
+        "lines": config_statistics,
+        "trials": ordered_trials[:MAX_TRIALS_LISTED],
+        "unlisted": max(len(ordered_trials) - MAX_TRIALS_LISTED, 0),
         "manifest": manifest,
         "meaning": INTERVAL_NOTE,
-        "until": str(StoppingRule.read(chosen.run.until)) if chosen.run.until else "",
+        "until": str(StoppingRule.read(selection.run.until)) if selection.run.until else "",
         "style": load_style(),
     }
     return _encode_page(render_to_string("interchange/index.html", context))
 
 
 def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> bytes:
-    """Return the page of a trial, which has this number in the bundle."""
+    """Return the page of the trial that has this number in the bundle."""
     context = {
         "run": run,
         "trial": trial,
@@ -112,17 +132,17 @@ def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> 
 
 
 def _build_step(step: Step, trial: Trial) -> BundledStep:
-    tool = step.kind == Step.Kind.TOOL
-    titles = ("Arguments as written", "Given back to the model") if tool else ("Request", "Response")
+    is_tool = step.kind == Step.Kind.TOOL
+    titles = ("Arguments as written", "Given back to the model") if is_tool else ("Request", "Response")
     bodies = (step.body.request, step.body.response) if hasattr(step, "body") else (b"", b"")
     views = tuple(_build_body_view(title, bytes(raw)) for title, raw in zip(titles, bodies, strict=True))
     return BundledStep(step, step.execution != trial.execution, views)
 
 
-def _build_body_view(title: str, raw: bytes) -> BodyView:
-    text = decode_text(raw[:MAX_BODY_BYTES_SHOWN]).replace("\0", "␀")
-    return BodyView(title, text, len(raw), len(raw) > MAX_BODY_BYTES_SHOWN)
+def _build_body_view(title: str, body: bytes) -> BodyView:
+    text = decode_text(body[:MAX_BODY_BYTES_SHOWN]).replace("\0", "␀")
+    return BodyView(title, text, len(body), len(body) > MAX_BODY_BYTES_SHOWN)
 
 
-def _encode_page(page: str) -> bytes:
-    return page.encode("utf-8", "backslashreplace")
+def _encode_page(html: str) -> bytes:
+    return html.encode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
-"""Plans of the trials in a bundle.
+"""Content of plans.json: the plans of the trials in a bundle.
 
-They are the stored layers of each configuration, the policy that results from them with the origin of every key, and
-the prompts and tools of each scenario in one of its trials.
+It has each configuration's stored layers and the policy that results from them with the origin of every key, and each
+scenario's prompts and tools, as drawn for one of its trials.
 """
 
 from collections.abc import Mapping
@@ -14,42 +14,47 @@ from toolbench.lab.models import Cell, RunConfig, Trial
 from toolbench.lab.scenarios.catalogue import is_version_available, load_scenario
 
 
-def build_plans_json(chosen: BundleSelection) -> JsonObject:
-    """Return the content of plans.json. What each trial sent is in the trial's own member."""
-    firsts = Trial.objects.filter(cell__in=chosen.cells).order_by("cell_id", "position").distinct("cell_id")
-    seeds = dict(firsts.values_list("cell_id", "instance_seed"))
+def build_plans_json(selection: BundleSelection) -> JsonObject:
+    """Return the content of plans.json. The requests that a trial sent are in the trial's own member."""
+    first_trials = Trial.objects.filter(cell__in=selection.cells).order_by("cell_id", "position").distinct("cell_id")
+    seed_by_cell = dict(first_trials.values_list("cell_id", "instance_seed"))
     return {
-        "simulated": chosen.run.simulated,
-        "seed": chosen.run.seed,
-        "order_seed": chosen.run.order_seed,
-        "engine_version": chosen.run.engine_version,
-        "configurations": [_config_to_json(config) for config in chosen.configs],
-        "scenarios": list({cell.scenario: _scenario_to_json(chosen, cell, seeds) for cell in chosen.cells}.values()),
+        "simulated": selection.run.simulated,
+        "seed": selection.run.seed,
+        "order_seed": selection.run.order_seed,
+        "engine_version": selection.run.engine_version,
+        "configurations": [_config_to_json(config) for config in selection.configs],
+        "scenarios": list(
+            {cell.scenario: _scenario_to_json(selection, cell, seed_by_cell) for cell in selection.cells}.values()
+        ),
     }
 
 
 def _config_to_json(config: RunConfig) -> JsonObject:
     """Return the layers of a configuration and the policy that results from them.
 
-    If this engine no longer accepts the layers, the policy is null and a note says why.
+    If this engine no longer accepts the layers, the policy is null and a note gives the reason.
     """
-    frozen = {"configuration": str(config), "policy_hash": config.policy_hash, "layers": config.layers}
+    stored_fields = {"configuration": str(config), "policy_hash": config.policy_hash, "layers": config.layers}
     try:
         resolved = resolve_policy([(name, patch) for name, patch in config.layers])
     except PolicyError as error:
-        return {**frozen, "policy": None, "note": str(error)}
-    return {**frozen, "policy": policy_to_json(resolved.policy), "origins": dict(resolved.origins)}
+        return {**stored_fields, "policy": None, "note": str(error)}
+    return {**stored_fields, "policy": policy_to_json(resolved.policy), "origins": dict(resolved.origins)}
 
 
-def _scenario_to_json(chosen: BundleSelection, cell: Cell, seeds: Mapping[int, int]) -> JsonObject:
-    here, seed = chosen.names.get(cell.scenario, cell.scenario), seeds.get(cell.pk, 0)
-    named = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
-    if not is_version_available(here, cell.scenario_version):
-        return {**named, "note": "This version is not known here; the requests of its trials hold prompts and tools."}
-    found = load_scenario(here, cell.scenario_version)
-    instance = found.draw_instance(seed, kind=cell.instance_kind)
+def _scenario_to_json(selection: BundleSelection, cell: Cell, seed_by_cell: Mapping[int, int]) -> JsonObject:
+    local_name, seed = selection.names.get(cell.scenario, cell.scenario), seed_by_cell.get(cell.pk, 0)
+    scenario_fields = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
+    if not is_version_available(local_name, cell.scenario_version):
+        return {
+            **scenario_fields,
+            "note": "This version is not known here; the requests of its trials hold prompts and tools.",
+        }
+    scenario = load_scenario(local_name, cell.scenario_version)
+    instance = scenario.draw_instance(seed, kind=cell.instance_kind)
     tools = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in instance.tools]
-    drawn = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}
+    instance_fields = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}
     if instance.further:
-        drawn["further"] = [message.text for message in instance.further]
-    return {**named, "public": found.public, **drawn, "policy_layer": instance.layer}
+        instance_fields["further"] = [message.text for message in instance.further]
+    return {**scenario_fields, "public": scenario.public, **instance_fields, "policy_layer": instance.layer}

@@ -1,4 +1,4 @@
-"""Import of a bundle: its rows become a new run, equal to the exported one."""
+"""Import of a bundle: the exported rows become a new run."""
 
 from collections.abc import Iterator
 from typing import IO, Any
@@ -41,33 +41,33 @@ def import_bundle(
     name: str,
     *,
     owner: AbstractBaseUser | None,
-    caps: UnpackLimits = DEFAULT_LIMITS,
+    limits: UnpackLimits = DEFAULT_LIMITS,
     progress: OnProgress = ignore_progress,
 ) -> Run:
-    """Import a bundle; after an error nothing is stored.
+    """Import a bundle. After an error nothing is stored.
 
     Args:
         file: the open file.
-        name: name of the file.
+        name: name of the file, stored with at most 200 characters.
         owner: owner of the new run, or None.
-        caps: limits of what the file may unpack to.
+        limits: maximum sizes of the unpacked file.
         progress: called after each batch of trials.
 
     Raises:
         RunImportError: the file cannot be imported.
     """
-    with open_zip(file, caps) as archive:
+    with open_zip(file, limits) as archive:
         manifest = read_checked_manifest(archive)
         check_not_imported(manifest.evidence)
         try:
-            whole = read_json_member(archive, RUN_NAME)
-            seed = _parse_run(whole, archive, manifest)
-            return create_run(seed, _build_origin(manifest, name, whole), owner=owner, progress=progress)
+            run_document = read_json_member(archive, RUN_NAME)
+            new_run = _parse_run(run_document, archive, manifest)
+            return create_run(new_run, _build_origin(manifest, name, run_document), owner=owner, progress=progress)
         except InvalidRowError as error:
             raise RunImportError(f"A row cannot be read: {error}. Nothing was imported.") from error
 
 
-def _build_origin(manifest: Manifest, name: str, whole: dict[str, Any]) -> Origin:
+def _build_origin(manifest: Manifest, name: str, run_document: dict[str, Any]) -> Origin:
     return Origin(
         kind="bundle",
         sha256=manifest.evidence,
@@ -75,72 +75,74 @@ def _build_origin(manifest: Manifest, name: str, whole: dict[str, Any]) -> Origi
         source=manifest.source,
         made_at=manifest.made_at,
         imported_at=timezone.now().isoformat(timespec="seconds"),
-        private=_parse_private(whole),
+        private=_parse_private(run_document),
         left_out=tuple({"what": item.what, "why": item.why} for item in manifest.left_out),
     )
 
 
-def _parse_run(whole: dict[str, Any], archive: Archive, manifest: Manifest) -> NewRun:
-    check = FigureReader()
-    run = parse_row(Run, whole.get("run"), check)
+def _parse_run(run_document: dict[str, Any], archive: Archive, manifest: Manifest) -> NewRun:
+    figure_reader = FigureReader()
+    run = parse_row(Run, run_document.get("run"), figure_reader)
     try:
         StoppingRule.read(run.get("until", {}))
     except (StoppingRuleError, TypeError) as error:
         raise InvalidRowError(f"the run's stopping rule: {error}") from error
     return NewRun(
         run=run,
-        configs=tuple(parse_row(RunConfig, row, check) for row in _parse_list(whole, "configs")),
+        configs=tuple(parse_row(RunConfig, row, figure_reader) for row in _parse_list(run_document, "configs")),
         cells=tuple(
-            NewCell(_parse_position(row, "config"), parse_row(Cell, row.get("cell"), check))
-            for row in _parse_list(whole, "cells")
+            NewCell(_parse_position(row, "config"), parse_row(Cell, row.get("cell"), figure_reader))
+            for row in _parse_list(run_document, "cells")
         ),
-        trials=_iter_trials(archive, manifest, check),
-        figures=check,
+        trials=_iter_trials(archive, manifest, figure_reader),
+        figures=figure_reader,
         trial_count=sum(name.startswith(TRIALS_FOLDER) for name in manifest.members),
         cases=parse_cases(read_json_member(archive, CASES_NAME)) if CASES_NAME in manifest.members else (),
     )
 
 
-def _iter_trials(archive: Archive, manifest: Manifest, check: FigureReader) -> Iterator[NewTrial]:
-    """Yield the trials one by one; each is read when it is needed."""
+def _iter_trials(archive: Archive, manifest: Manifest, figure_reader: FigureReader) -> Iterator[NewTrial]:
+    """Yield the trials by member name; each member is read only when its trial is reached."""
     for name in list_evidence_names(manifest):
         if name.startswith(TRIALS_FOLDER):
-            yield _parse_trial(name, read_json_member(archive, name), check)
+            yield _parse_trial(name, read_json_member(archive, name), figure_reader)
 
 
-def _parse_trial(name: str, given: dict[str, Any], check: FigureReader) -> NewTrial:
+def _parse_trial(name: str, document: dict[str, Any], figure_reader: FigureReader) -> NewTrial:
     try:
         steps = tuple(
-            NewStep(parse_row(Step, row.get("step"), check), parse_row(StepBody, row.get("body"), check))
-            for row in _parse_list(given, "steps")
+            NewStep(
+                parse_row(Step, row.get("step"), figure_reader), parse_row(StepBody, row.get("body"), figure_reader)
+            )
+            for row in _parse_list(document, "steps")
         )
         return NewTrial(
-            config=_parse_position(given, "config"),
-            cell=_parse_position(given, "cell"),
-            trial=parse_row(Trial, given.get("trial"), check),
+            config=_parse_position(document, "config"),
+            cell=_parse_position(document, "cell"),
+            trial=parse_row(Trial, document.get("trial"), figure_reader),
             steps=steps,
-            judgements=tuple(parse_row(Judgement, row, check) for row in _parse_list(given, "judgements")),
+            judgements=tuple(parse_row(Judgement, row, figure_reader) for row in _parse_list(document, "judgements")),
         )
     except InvalidRowError as error:
         raise InvalidRowError(f"{name}: {error}") from error
 
 
-def _parse_private(whole: dict[str, Any]) -> tuple[str, ...]:
-    found = whole.get("private") or []
-    if not isinstance(found, list):
+def _parse_private(run_document: dict[str, Any]) -> tuple[str, ...]:
+    scenario_names = run_document.get("private") or []
+    if not isinstance(scenario_names, list):
         raise InvalidRowError("private is no list")
-    return tuple(map(str, found))
+    return tuple(map(str, scenario_names))
 
 
-def _parse_list(given: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    found = given.get(name)
-    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+def _parse_list(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    items = document.get(name)
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise InvalidRowError(f"{name} is no list of objects")
-    return found
+    return items
 
 
-def _parse_position(given: dict[str, Any], name: str) -> int:
-    found = given.get(name)
-    if not isinstance(found, int) or isinstance(found, bool):
+def _parse_position(document: dict[str, Any], name: str) -> int:
+    position = document.get(name)
+    if not isinstance(position, int) or isinstance(position, bool):
         raise InvalidRowError(f"{name} is no place in a list")
-    return found
+    return position

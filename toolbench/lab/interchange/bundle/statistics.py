@@ -1,4 +1,4 @@
-"""Figures of a bundle, computed from the cells that are in it and not from those left out."""
+"""Figures of a bundle, computed from the cells in the bundle only."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,10 +35,13 @@ class CellStatistics:
     """Figures of one cell.
 
     Attributes:
+        scenario: name of its scenario.
+        control: whether the scenario is a control.
         tally: its counts.
         answered: answered success.
         delivered: end-to-end success.
-        decided: why sequential stopping ended the cell, in words; "" if the number of trials was fixed.
+        times: quantiles of its trials' times.
+        decided: why sequential stopping ended the cell, as a text; "" if the number of trials was fixed.
     """
 
     scenario: str
@@ -55,9 +58,10 @@ class ConfigStatistics:
     """Figures of one configuration in one group of scenarios.
 
     Attributes:
+        config: the configuration.
         group: name of the group; "" if there is only one.
         rows: its cells.
-        tally: sums over the tool scenarios, or over the controls if there are no others.
+        tally: sums over the tool scenarios, or over the controls if there are no tool scenarios.
         answered: answered success of `tally`.
         delivered: end-to-end success of `tally`.
         control: answered success of the controls.
@@ -76,11 +80,11 @@ class ConfigStatistics:
     cells: tuple[CellStatistics, ...]
 
 
-def compute_config_statistics(chosen: BundleSelection) -> tuple[ConfigStatistics, ...]:
+def compute_config_statistics(selection: BundleSelection) -> tuple[ConfigStatistics, ...]:
     """Return the figures of each configuration in each group of scenarios."""
-    times = load_cell_times(chosen.cells)
+    times = load_cell_times(selection.cells)
     return tuple(
-        _build_config_statistics(*group, times) for group in group_cells_by_config(chosen.configs, chosen.cells)
+        _build_config_statistics(*group, times) for group in group_cells_by_config(selection.configs, selection.cells)
     )
 
 
@@ -89,18 +93,18 @@ def _build_config_statistics(
 ) -> ConfigStatistics:
     control = tally_cells(cell for cell in cells if cell.control)
     tools = tally_cells(cell for cell in cells if not cell.control)
-    main = tools if tools.cells else control
-    lines = tuple(_build_cell_statistics(cell, times[cell.pk]) for cell in cells)
+    main_tally = tools if tools.cells else control
+    cell_statistics = tuple(_build_cell_statistics(cell, times[cell.pk]) for cell in cells)
     return ConfigStatistics(
         config=config,
         group=group,
         rows=tuple(cells),
-        tally=main,
-        answered=main.answered_success(),
-        delivered=main.delivered(),
+        tally=main_tally,
+        answered=main_tally.answered_success(),
+        delivered=main_tally.delivered(),
         control=control.answered_success(),
-        times=merge_times(line.times for line in lines if line.control != bool(tools.cells)),
-        cells=lines,
+        times=merge_times(cell.times for cell in cell_statistics if cell.control != bool(tools.cells)),
+        cells=cell_statistics,
     )
 
 
@@ -117,33 +121,32 @@ def _build_cell_statistics(cell: Cell, times: Times) -> CellStatistics:
     )
 
 
-def build_matrix_json(lines: Iterable[ConfigStatistics]) -> JsonObject:
-    """Return the content of matrix.json, with a row per configuration and group of scenarios.
+def build_matrix_json(config_statistics: Iterable[ConfigStatistics]) -> JsonObject:
+    """Return the content of matrix.json, with one row per configuration and group of scenarios.
 
-    Each row has the rates with intervals, of tool scenarios and of controls separately, and the times.
+    Each row has answered and end-to-end success, answered success of the controls, and the times.
     """
     rows = [
         {
             **{
-                name: getattr(line.config, name)
-                for name in (*_CONFIG_COLUMNS, "stream", "tool_use_mode", "policy_hash")
+                name: getattr(row.config, name) for name in (*_CONFIG_COLUMNS, "stream", "tool_use_mode", "policy_hash")
             },
-            "scenarios": line.group,
-            "success_given_an_answer": rate_to_json(line.answered),
-            "delivered_success": rate_to_json(line.delivered),
-            "control": rate_to_json(line.control),
-            **times_to_json(line.times),
+            "scenarios": row.group,
+            "success_given_an_answer": rate_to_json(row.answered),
+            "delivered_success": rate_to_json(row.delivered),
+            "control": rate_to_json(row.control),
+            **times_to_json(row.times),
         }
-        for line in lines
+        for row in config_statistics
     ]
     return {"meaning": INTERVAL_NOTE, "rows": rows}
 
 
-def build_statistics_json(lines: Sequence[ConfigStatistics]) -> JsonObject:
+def build_statistics_json(config_statistics: Sequence[ConfigStatistics]) -> JsonObject:
     """Return the content of statistics.json.
 
-    It has every cell with its counts, both rates, distinct answers and times, and the rates and times of
-    configurations.
+    It has the rates and times of each configuration and group, and of every cell the counts, both success rates,
+    distinct answers and times.
     """
     return {
         "meaning": INTERVAL_NOTE,
@@ -151,38 +154,38 @@ def build_statistics_json(lines: Sequence[ConfigStatistics]) -> JsonObject:
         "times": TIMES_NOTE,
         "configurations": [
             {
-                "configuration": str(line.config),
-                "simulated": line.config.provider_kind == Provider.Kind.SIMULATED,
-                "scenarios": line.group,
-                **compute_rates(line.rows).to_json(),
-                **times_to_json(line.times),
+                "configuration": str(row.config),
+                "simulated": row.config.provider_kind == Provider.Kind.SIMULATED,
+                "scenarios": row.group,
+                **compute_rates(row.rows).to_json(),
+                **times_to_json(row.times),
             }
-            for line in lines
+            for row in config_statistics
         ],
-        "cells": [_cell_to_json(line.config, cell) for line in lines for cell in line.cells],
+        "cells": [_cell_to_json(row.config, cell) for row in config_statistics for cell in row.cells],
     }
 
 
-def _cell_to_json(config: RunConfig, cell: CellStatistics) -> JsonObject:
-    counts, p50, p95 = cell.tally, cell.times.p50, cell.times.p95
-    sums = ("requests", "retries", "input_tokens", "output_tokens")
+def _cell_to_json(config: RunConfig, statistics: CellStatistics) -> JsonObject:
+    counts, p50, p95 = statistics.tally, statistics.times.p50, statistics.times.p95
+    sum_names = ("requests", "retries", "input_tokens", "output_tokens")
     return {
         "configuration": str(config),
         "simulated": config.provider_kind == Provider.Kind.SIMULATED,
-        "scenario": cell.scenario,
-        "control": cell.control,
+        "scenario": statistics.scenario,
+        "control": statistics.control,
         "outcomes": {name: count for name, count in counts.dots.items() if count},
-        "success_given_an_answer": rate_to_json(cell.answered),
-        "delivered_success": rate_to_json(cell.delivered),
+        "success_given_an_answer": rate_to_json(statistics.answered),
+        "delivered_success": rate_to_json(statistics.delivered),
         "distinct_answers": counts.distinct,
-        "decided": cell.decided,
-        "interval_withheld": cell.answered.withheld,
+        "decided": statistics.decided,
+        "interval_withheld": statistics.answered.withheld,
         "added_by_hand": counts.added_by_hand,
         "measured_while_saturated": counts.saturated,
-        **{name: None if counts.set_aside else getattr(counts, name) for name in sums},
+        **{name: None if counts.set_aside else getattr(counts, name) for name in sum_names},
         "refused_and_sent_again": counts.retries_json,
         "cost": counts.cost,
         "p50_ms": p50 and p50.value,
         "p95_ms": p95.value if p95 and p95.n >= MIN_LEGACY_P95_ANSWERS else None,
-        **times_to_json(cell.times),
+        **times_to_json(statistics.times),
     }

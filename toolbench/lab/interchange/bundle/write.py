@@ -1,4 +1,4 @@
-"""Export of a bundle: evidence, figures, plans and pages, then the manifest with every hash."""
+"""Export of a bundle: evidence, figures, plans and pages, then the manifest with the hash of each member."""
 
 import json
 import zipfile
@@ -48,38 +48,44 @@ from toolbench.lab.interchange.spooled_file import PartWriter, iter_file_chunks,
 from toolbench.lab.models import Run, Step, StepBody, Trial
 from toolbench.providers.masking.secrets import Masker
 
-Row = TypeVar("Row", bound=Model)
-_FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # of each member, so that equal evidence gives equal archive members
+_Row = TypeVar("_Row", bound=Model)
+_FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # date of each member, so that equal evidence gives equal archives
 
 
 def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Manifest:
     """Write the bundle of a run into `file` and return its manifest.
 
+    Args:
+        run_id: the run.
+        file: an open file; it need not be able to seek.
+        private: whether private scenarios are included.
+
     Raises:
-        BundleError: the bundle cannot be written. Nothing was written yet.
+        BundleError: there is no such run, or the bundle would have no cell. Nothing was written yet.
     """
     return run_writer(_write_archive(select_for_bundle(run_id, private=private), file))
 
 
 def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]:
-    """Return an iterator of the bundle's bytes, which is written meanwhile.
+    """Return an iterator that yields the bytes of a run's bundle while the bundle is written.
 
     Raises:
-        BundleError: the bundle cannot be written. It is raised by this call, not by the iterator.
+        BundleError: see `write_bundle`. It is raised by this call, not by the iterator.
     """
     return iter_file_chunks(partial(_write_archive, select_for_bundle(run_id, private=private)))
 
 
-def _write_archive(chosen: BundleSelection, file: IO[bytes]) -> PartWriter[Manifest]:
-    redaction = load_known_secrets()
-    unread = tuple(
+def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Manifest]:
+    known_secrets = load_known_secrets()
+    unread_keys = tuple(
         LeftOutItem(f"a second search for the key of {name}", "it cannot be unlocked; it was masked when it was stored")
-        for name in redaction.unread
+        for name in known_secrets.unread
     )
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         return (
             yield from _write_members(
-                _BundleArchive(archive, redaction.masker), replace(chosen, left_out=(*chosen.left_out, *unread))
+                _BundleArchive(archive, known_secrets.masker),
+                replace(selection, left_out=(*selection.left_out, *unread_keys)),
             )
         )
 
@@ -101,48 +107,48 @@ class _BundleArchive:
         self.archive.writestr(info, content)
 
 
-def _write_members(out: _BundleArchive, chosen: BundleSelection) -> PartWriter[Manifest]:
-    out.add(RUN_NAME, render_compact_json(_run_to_json(chosen)))
-    if chosen.cases:
-        out.add(CASES_NAME, render_compact_json(cases_to_json(chosen.cases)))
-    places = _BundlePositions.of(chosen)
-    listed: list[BundledTrialRow] = []
-    for number, trial in enumerate(chosen.trials(), start=1):
-        steps = _mask_steps(trial, out.masker)
-        out.add(build_trial_name(number), render_compact_json(places.trial(trial, steps)))
-        out.add(build_trace_name(number), render_trace(chosen.run, trial, steps, number))
-        listed.append(build_trial_row(trial, number))
+def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -> PartWriter[Manifest]:
+    bundle_archive.add(RUN_NAME, render_compact_json(_run_to_json(selection)))
+    if selection.cases:
+        bundle_archive.add(CASES_NAME, render_compact_json(cases_to_json(selection.cases)))
+    positions = _BundlePositions.build(selection)
+    trial_rows: list[BundledTrialRow] = []
+    for number, trial in enumerate(selection.iter_trials(), start=1):
+        steps = _mask_steps(trial, bundle_archive.masker)
+        bundle_archive.add(build_trial_name(number), render_compact_json(positions.trial_to_json(trial, steps)))
+        bundle_archive.add(build_trace_name(number), render_trace(selection.run, trial, steps, number))
+        trial_rows.append(build_trial_row(trial, number))
         yield
-    lines = compute_config_statistics(chosen)
-    out.add("matrix.json", render_json_bytes(build_matrix_json(lines)))
-    out.add("statistics.json", render_json_bytes(build_statistics_json(lines)))
-    out.add("plans.json", render_json_bytes(build_plans_json(chosen)))
-    out.add(STYLE_NAME, load_style().encode())
+    config_statistics = compute_config_statistics(selection)
+    bundle_archive.add("matrix.json", render_json_bytes(build_matrix_json(config_statistics)))
+    bundle_archive.add("statistics.json", render_json_bytes(build_statistics_json(config_statistics)))
+    bundle_archive.add("plans.json", render_json_bytes(build_plans_json(selection)))
+    bundle_archive.add(STYLE_NAME, load_style().encode())
     manifest = Manifest(
         made_at=timezone.now().isoformat(timespec="seconds"),
-        source=_build_source(chosen.run),
-        members=out.members,
-        left_out=chosen.left_out,
-        evidence=hash_evidence(out.members),
+        source=_build_source(selection.run),
+        members=bundle_archive.members,
+        left_out=selection.left_out,
+        evidence=hash_evidence(bundle_archive.members),
     )
-    out.add(INDEX_NAME, render_index(chosen, lines, listed, manifest))
-    out.put(MANIFEST_NAME, out.masker.mask_body(manifest.text(), parts=False))
+    bundle_archive.add(INDEX_NAME, render_index(selection, config_statistics, trial_rows, manifest))
+    bundle_archive.put(MANIFEST_NAME, bundle_archive.masker.mask_body(manifest.text(), parts=False))
     return manifest
 
 
 @dataclass(frozen=True, slots=True)
 class _BundlePositions:
-    """Index in the bundle of each configuration and cell by its id. Ids have no meaning in another installation."""
+    """Index in the bundle of each configuration and cell, by id. Ids mean nothing in another installation."""
 
     configs: dict[int, int]
     cells: dict[int, int]
 
     @classmethod
-    def of(cls, chosen: BundleSelection) -> "_BundlePositions":
-        configs = {config.pk: place for place, config in enumerate(chosen.configs)}
-        return cls(configs, {cell.pk: place for place, cell in enumerate(chosen.cells)})
+    def build(cls, selection: BundleSelection) -> "_BundlePositions":
+        configs = {config.pk: index for index, config in enumerate(selection.configs)}
+        return cls(configs, {cell.pk: index for index, cell in enumerate(selection.cells)})
 
-    def trial(self, trial: Trial, steps: "tuple[Step, ...]") -> JsonObject:
+    def trial_to_json(self, trial: Trial, steps: "tuple[Step, ...]") -> JsonObject:
         return {
             "config": self.configs[trial.config_id],
             "cell": self.cells[trial.cell_id],
@@ -152,21 +158,24 @@ class _BundlePositions:
         }
 
 
-def _run_to_json(chosen: BundleSelection) -> JsonObject:
-    places = {config.pk: place for place, config in enumerate(chosen.configs)}
-    run = row_to_json(chosen.run)
-    if chosen.run.state not in Run.ENDED:
+def _run_to_json(selection: BundleSelection) -> JsonObject:
+    config_positions = {config.pk: index for index, config in enumerate(selection.configs)}
+    run = row_to_json(selection.run)
+    if selection.run.state not in Run.ENDED:
         run |= {"state": Run.State.CANCELLED, "stopped_reason": "It was still going on when its bundle was written."}
     return {
         "run": run,
-        "configs": [row_to_json(config) for config in chosen.configs],
-        "private": sorted(chosen.private),
-        "cells": [{"config": places[cell.config_id], "cell": row_to_json(cell)} for cell in chosen.cells],
+        "configs": [row_to_json(config) for config in selection.configs],
+        "private": sorted(selection.private),
+        "cells": [{"config": config_positions[cell.config_id], "cell": row_to_json(cell)} for cell in selection.cells],
     }
 
 
 def _mask_steps(trial: Trial, masker: Masker) -> tuple[Step, ...]:
-    """Mask the keys known now in the stored bytes of a trial and its steps, and return the steps."""
+    """Mask all currently known secrets in the loaded bytes of a trial and its steps, and return the steps.
+
+    Nothing is saved.
+    """
     steps = tuple(trial.steps.all())
     for step in steps:
         step.body = _mask_row(step.body if hasattr(step, "body") else StepBody(step=step), masker)
@@ -174,8 +183,11 @@ def _mask_steps(trial: Trial, masker: Masker) -> tuple[Step, ...]:
     return steps
 
 
-def _mask_row(row: Row, masker: Masker) -> Row:
-    """Mask the bytes of a row. Call it before they are encoded in base64, where secrets are not found."""
+def _mask_row(row: _Row, masker: Masker) -> _Row:
+    """Mask the bytes of a row in place and return the row.
+
+    Call it before the bytes are encoded in base64, where secrets are not found.
+    """
     for column in row._meta.concrete_fields:
         if isinstance(column, BinaryField) and (value := getattr(row, column.name)):
             setattr(row, column.name, masker.mask_body(bytes(value)))
@@ -183,17 +195,21 @@ def _mask_row(row: Row, masker: Masker) -> Row:
 
 
 def _build_source(run: Run) -> JsonObject:
-    """Return which run this is in this installation, and where it was imported from."""
-    before = {name: run.origin.get(name) for name in ("kind", "sha256", "made_at", "source")}
+    """Return the run's number and title in this installation, and the origin of an imported run."""
+    origin = {name: run.origin.get(name) for name in ("kind", "sha256", "made_at", "source")}
     return {
         "run": run.pk,
         "title": str(run),
         "simulated": run.simulated,
         "written_by_engine": compute_engine_version(),
-        "imported_from": before if run.imported else None,
+        "imported_from": origin if run.imported else None,
     }
 
 
 def render_compact_json(value: object) -> bytes:
-    """Return a value as compact JSON in ASCII, so that equal rows give equal bytes. Keys keep their order."""
+    """Return a value as compact JSON in ASCII, so that equal values give equal bytes. Keys keep their order.
+
+    Raises:
+        ValueError: the value has NaN or an infinity.
+    """
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")

@@ -1,7 +1,7 @@
-"""Reader of a JSON log of Inspect AI that holds one sample at a time.
+"""Parser of a JSON log of Inspect AI that keeps at most one parsed sample in memory.
 
-Python's own JSON scanner is called at the position where each sample begins. `ijson` was compared: it is no faster
-here, and it refuses NaN, which Inspect AI writes.
+Python's JSON scanner is called at the position where each sample begins. `ijson` was compared: it is no faster here,
+and it rejects NaN, which Inspect AI writes.
 """
 
 import json
@@ -19,12 +19,12 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class LogDocument:
-    """A log that was parsed once to its end, so that its JSON is known to be valid.
+    """A log that was parsed once to its end, so its JSON is valid.
 
     Attributes:
-        text: the whole log.
+        text: the complete log.
         header: everything except the samples.
-        samples_at: where the list of samples begins in `text`; None if there is none.
+        samples_at: position in `text` of the bracket that opens the list of samples; None if there is no list.
         count: number of values in that list.
     """
 
@@ -34,45 +34,45 @@ class LogDocument:
     count: int
 
     def samples(self) -> Iterator[JsonObject]:
-        """Parse the samples again and yield them one at a time. A value that is not an object is ignored."""
+        """Parse the samples again and yield them one at a time. A value that is not an object is skipped."""
         if self.samples_at is not None:
             yield from (value for value in _iter_elements(self.text, self.samples_at) if isinstance(value, dict))
 
 
-def parse_log_document(raw: bytes) -> LogDocument:
-    """Return the log in `raw`.
+def parse_log_document(content: bytes) -> LogDocument:
+    """Parse a log without keeping its samples.
 
     Raises:
-        RecursionError: it is nested too deeply.
-        ValueError: it is not a JSON object.
+        RecursionError: the JSON is nested too deeply.
+        ValueError: the content is not a JSON object.
     """
-    text = raw.decode(json.detect_encoding(raw), "surrogatepass")
+    text = content.decode(json.detect_encoding(content), "surrogatepass")
     header: JsonObject = {}
     samples_at, count = None, 0
-    at = _skip_sign(text, _skip_whitespace(text, 0), "{")
-    ended = text.startswith("}", at)
-    at += ended
-    while not ended:
-        key, at = _parse_value(text, at)
+    position = _skip_sign(text, _skip_whitespace(text, 0), "{")
+    is_closed = text.startswith("}", position)
+    position += is_closed
+    while not is_closed:
+        key, position = _parse_value(text, position)
         if not isinstance(key, str):
-            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
-        at = _skip_sign(text, _skip_whitespace(text, at), ":")
-        if key == _SAMPLES_KEY and text.startswith("[", at):
-            samples_at = at
-            count, at = _count_elements(text, at)
+            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, position)
+        position = _skip_sign(text, _skip_whitespace(text, position), ":")
+        if key == _SAMPLES_KEY and text.startswith("[", position):
+            samples_at = position
+            count, position = _count_elements(text, position)
         else:
-            header[key], at = _parse_value(text, at)
-        at = _skip_whitespace(text, at)
-        ended = text.startswith("}", at)
-        at = at + 1 if ended else _skip_sign(text, at, ",")
-    if _skip_whitespace(text, at) != len(text):
-        raise json.JSONDecodeError("Extra data", text, at)
+            header[key], position = _parse_value(text, position)
+        position = _skip_whitespace(text, position)
+        is_closed = text.startswith("}", position)
+        position = position + 1 if is_closed else _skip_sign(text, position, ",")
+    if _skip_whitespace(text, position) != len(text):
+        raise json.JSONDecodeError("Extra data", text, position)
     return LogDocument(text, header, samples_at, count)
 
 
-def _count_elements(text: str, at: int) -> tuple[int, int]:
-    """Return the number of values in the list that begins at `at`, and the position after the list."""
-    elements = _iter_elements(text, at)
+def _count_elements(text: str, position: int) -> tuple[int, int]:
+    """Return the number of values in the list that begins at `position`, and the position after the list."""
+    elements = _iter_elements(text, position)
     count = 0
     while True:
         try:
@@ -82,35 +82,35 @@ def _count_elements(text: str, at: int) -> tuple[int, int]:
         count += 1
 
 
-def _iter_elements(text: str, at: int) -> Generator[Any, None, int]:
-    """Yield the values of the list that begins at `at`; return the position after the list."""
-    at = _skip_whitespace(text, at + 1)
-    if text.startswith("]", at):
-        return at + 1
+def _iter_elements(text: str, position: int) -> Generator[Any, None, int]:
+    """Yield the values of the list that begins at `position`; return the position after the list."""
+    position = _skip_whitespace(text, position + 1)
+    if text.startswith("]", position):
+        return position + 1
     while True:
-        value, at = _parse_value(text, at)
+        value, position = _parse_value(text, position)
         yield value
-        at = _skip_whitespace(text, at)
-        if text.startswith("]", at):
-            return at + 1
-        at = _skip_sign(text, at, ",")
+        position = _skip_whitespace(text, position)
+        if text.startswith("]", position):
+            return position + 1
+        position = _skip_sign(text, position, ",")
 
 
-def _parse_value(text: str, at: int) -> tuple[Any, int]:
-    return _DECODER.raw_decode(text, at)
+def _parse_value(text: str, position: int) -> tuple[Any, int]:
+    return _DECODER.raw_decode(text, position)
 
 
-def _skip_sign(text: str, at: int, sign: str) -> int:
-    """Return where the token after `sign` begins.
+def _skip_sign(text: str, position: int, sign: str) -> int:
+    """Return the position of the token after `sign`.
 
     Raises:
-        json.JSONDecodeError: `sign` is not at `at`.
+        json.JSONDecodeError: `sign` is not at `position`.
     """
-    if not text.startswith(sign, at):
-        raise json.JSONDecodeError(f"Expecting '{sign}' delimiter", text, at)
-    return _skip_whitespace(text, at + 1)
+    if not text.startswith(sign, position):
+        raise json.JSONDecodeError(f"Expecting '{sign}' delimiter", text, position)
+    return _skip_whitespace(text, position + 1)
 
 
-def _skip_whitespace(text: str, at: int) -> int:
-    found = _WHITESPACE.match(text, at)
-    return found.end() if found else at
+def _skip_whitespace(text: str, position: int) -> int:
+    match = _WHITESPACE.match(text, position)
+    return match.end() if match else position

@@ -52,16 +52,16 @@ def import_log(
     name: str,
     *,
     owner: AbstractBaseUser | None,
-    caps: UnpackLimits = LOG_LIMITS,
+    limits: UnpackLimits = LOG_LIMITS,
     progress: OnProgress = ignore_progress,
 ) -> Run:
-    """Import an `.eval` archive or a `.json` log; after an error nothing is stored.
+    """Import an `.eval` archive or a `.json` log. After an error nothing is stored.
 
     Args:
-        file: the open file. Its first two bytes decide whether it is read as an archive.
-        name: name of the file.
+        file: the open file. It is read as an archive if it begins with "PK", else as JSON.
+        name: name of the file, stored with at most 200 characters.
         owner: owner of the new run, or None.
-        caps: limits of what an archive may unpack to.
+        limits: maximum sizes of the unpacked archive.
         progress: called after each batch of trials.
 
     Raises:
@@ -73,13 +73,13 @@ def import_log(
     sha256 = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
     check_not_imported(sha256)
     file.seek(0)
-    begins = file.read(2)
+    first_bytes = file.read(2)
     file.seek(0)
-    if begins != b"PK":
+    if first_bytes != b"PK":
         log = _parse_document(file.read())
         samples = _LogSamples(log.samples(), log.count)
         return _create_run(log.header, samples, _build_origin(log.header, name, sha256), owner, progress)
-    with open_zip(file, caps) as archive:
+    with open_zip(file, limits) as archive:
         header = read_json_member(archive, _find_header(archive))
         names = [name for name in archive.namelist() if name.startswith(_SAMPLES_FOLDER) and name.endswith(".json")]
         # The archive has the samples in the order in which they ended.
@@ -89,17 +89,22 @@ def import_log(
 
 @dataclass(frozen=True, slots=True)
 class _LogSamples:
-    """Samples of a log and their number. Each is read when the iterator reaches it."""
+    """Samples of a log.
 
-    each: Iterator[JsonObject]
+    Attributes:
+        samples: the samples; each is read when the iterator reaches it.
+        count: number of samples.
+    """
+
+    samples: Iterator[JsonObject]
     count: int
 
 
 def _find_header(archive: Archive) -> str:
-    """Return the name of the header's member. A log that was interrupted has only the one written at its start.
+    """Return the name of the header's member; an interrupted log has only the one written at its start.
 
     Raises:
-        RunImportError: there is neither.
+        RunImportError: the archive has neither.
     """
     names = archive.namelist()
     if HEADER_NAME in names:
@@ -109,14 +114,14 @@ def _find_header(archive: Archive) -> str:
     raise RunImportError(f"There is no {HEADER_NAME} in the file, so it is no log of Inspect AI. Nothing was imported.")
 
 
-def _parse_document(raw: bytes) -> LogDocument:
+def _parse_document(content: bytes) -> LogDocument:
     try:
-        found = parse_log_document(raw)
+        document = parse_log_document(content)
     except (ValueError, RecursionError) as error:
         raise RunImportError(f"The file is neither a zip archive nor JSON: {error}. Nothing was imported.") from error
-    if not isinstance(found.header.get("eval"), dict):
+    if not isinstance(document.header.get("eval"), dict):
         raise RunImportError("The file has no `eval`, so it is no log of Inspect AI. Nothing was imported.")
-    return found
+    return document
 
 
 def _build_origin(log: JsonObject, name: str, sha256: str) -> Origin:
@@ -131,27 +136,33 @@ def _create_run(
     log: JsonObject, samples: _LogSamples, origin: Origin, owner: AbstractBaseUser | None, progress: OnProgress
 ) -> Run:
     spec = get_object(log.get("eval"))
-    check = FigureReader()
-    created = _parse_created(origin.made_at)
+    figure_reader = FigureReader()
+    created_at = _parse_created(origin.made_at)
     run: ColumnValues = {
         "title": to_column_text(f"{render_text(spec.get('task'))} (Inspect AI)", 200),
         "state": Run.State.FINISHED if log.get("status") == "success" else Run.State.CANCELLED,
         "instance_kind": "drawn",
         "stopped_reason": "" if log.get("status") == "success" else f"status {render_text(log.get('status'))[:100]}",
-        "created_at": created and check.read_time("created", created),
+        "created_at": created_at and figure_reader.read_time("created", created_at),
     }
     cell = {"scenario": _build_slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
-    trials = (_build_trial(sample, place, _build_slug(spec), check) for place, sample in enumerate(samples.each))
-    seed = NewRun(run, (_build_config(log),), (NewCell(0, cell),), trials, check, samples.count)
-    return _store_totals(create_run(seed, origin, owner=owner, progress=progress))
+    trials = (
+        _build_trial(sample, position, _build_slug(spec), figure_reader)
+        for position, sample in enumerate(samples.samples)
+    )
+    new_run = NewRun(run, (_build_config(log),), (NewCell(0, cell),), trials, figure_reader, samples.count)
+    return _store_totals(create_run(new_run, origin, owner=owner, progress=progress))
 
 
 def _store_totals(run: Run) -> Run:
-    """Set requests and tokens of the run to the sums of its trials, since a log has them per sample only."""
-    spent = Cell.objects.filter(run=run).aggregate(
+    """Set the run's requests and tokens to the sums of its trials, since a log has them per sample only.
+
+    `trials_per_cell` is set as well: all trials are in one cell.
+    """
+    totals = Cell.objects.filter(run=run).aggregate(
         requests=Sum("requests"), tokens=Sum(F("input_tokens") + F("output_tokens"))
     )
-    run.requests_reserved, run.tokens_used = spent["requests"] or 0, spent["tokens"] or 0
+    run.requests_reserved, run.tokens_used = totals["requests"] or 0, totals["tokens"] or 0
     run.trials_per_cell = run.trial_count
     run.save(update_fields=["requests_reserved", "tokens_used", "trials_per_cell"])
     return run
@@ -161,7 +172,7 @@ def _build_config(log: JsonObject) -> ColumnValues:
     spec = get_object(log.get("eval"))
     config = get_object(spec.get("model_generate_config"))
     options = {key: value for key, value in config.items() if isinstance(value, int | float | str)}
-    frozen = json.dumps([spec.get("model"), config, log.get("plan")], sort_keys=True, default=str)
+    frozen_settings = json.dumps([spec.get("model"), config, log.get("plan")], sort_keys=True, default=str)
     return {
         "provider_name": _PROVIDER,
         "provider_kind": "inspect",
@@ -172,29 +183,29 @@ def _build_config(log: JsonObject) -> ColumnValues:
         "strategy": "as logged",
         "method": "native",
         "tool_use_mode": "relaxed",
-        "policy_hash": hashlib.sha256(frozen.encode()).hexdigest(),
+        "policy_hash": hashlib.sha256(frozen_settings.encode()).hexdigest(),
     }
 
 
 def _parse_created(text: str) -> datetime | None:
     try:
-        created = parse_datetime(text)
+        moment = parse_datetime(text)
     except ValueError:
         return None
-    return created if created and created.tzinfo else None
+    return moment if moment and moment.tzinfo else None
 
 
-def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader) -> NewTrial:
-    steps = build_steps(sample, check)
-    outcome, sentence, parts = _read_verdict(sample)
+def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: FigureReader) -> NewTrial:
+    steps = build_steps(sample, figure_reader)
+    outcome, sentence, checks = _read_verdict(sample)
     exchanges = [step.step for step in steps if step.step["kind"] == "exchange"]
     tools = [step.step for step in steps if step.step["kind"] == "tool"]
     passed = {"pass": True, "fail": False}.get(outcome)
-    final = render_text(get_object(sample.get("output")).get("completion"))
+    final_text = render_text(get_object(sample.get("output")).get("completion"))
     columns: ColumnValues = {
-        "index": place + 1,
-        "block": place + 1,
-        "position": place,
+        "index": position + 1,
+        "block": position + 1,
+        "position": position,
         "scenario": slug,
         "instance_kind": "drawn",
         "instance_seed": _derive_instance_seed(sample),
@@ -204,19 +215,19 @@ def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader)
         "task_pass": passed,
         "category": "" if passed is not False else "ASSERTION_FAILED",
         "sentence": to_column_text(sentence, 2000),
-        "verdict": {"rule": "the log's own score", "checks": parts},
-        "final_text": final.encode("utf-8", "surrogatepass"),
-        "duration_ms": check.read("duration_ms", sample.get("total_time"), per_unit=1000),
-        "model_ms": check.read_total("model_ms", (step["duration_ms"] for step in exchanges)),
-        "tool_ms": check.read_total("tool_ms", (step["duration_ms"] for step in tools)),
+        "verdict": {"rule": "the log's own score", "checks": checks},
+        "final_text": final_text.encode("utf-8", "surrogatepass"),
+        "duration_ms": figure_reader.read("duration_ms", sample.get("total_time"), per_unit=1000),
+        "model_ms": figure_reader.read_total("model_ms", (step["duration_ms"] for step in exchanges)),
+        "tool_ms": figure_reader.read_total("tool_ms", (step["duration_ms"] for step in tools)),
         "turns": len(exchanges),
         "requests": len(exchanges),
         "calls": len(tools),
-        "input_tokens": check.read_total("input_tokens", (step["input_tokens"] for step in exchanges)),
-        "output_tokens": check.read_total("output_tokens", (step["output_tokens"] for step in exchanges)),
+        "input_tokens": figure_reader.read_total("input_tokens", (step["input_tokens"] for step in exchanges)),
+        "output_tokens": figure_reader.read_total("output_tokens", (step["output_tokens"] for step in exchanges)),
         "prompt_version": "",
-        "cached_tokens": _sum_tokens(sample, "cached_tokens", "input_tokens_cache_read", check),
-        "reasoning_tokens": _sum_tokens(sample, "reasoning_tokens", "reasoning_tokens", check),
+        "cached_tokens": _sum_tokens(sample, "cached_tokens", "input_tokens_cache_read", figure_reader),
+        "reasoning_tokens": _sum_tokens(sample, "reasoning_tokens", "reasoning_tokens", figure_reader),
         "error_hint": to_column_text(_describe_sample(sample), 300),
     }
     return NewTrial(0, 0, columns, tuple(steps))
@@ -225,46 +236,53 @@ def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader)
 def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     """Return the outcome, a sentence and one check per score.
 
-    A sample that ended in an error has no verdict: its outcome is infra or cancelled. A sample that reached a limit is
-    judged by its scores.
+    A sample that ended in an error has no verdict: its outcome is "infra" or "cancelled". A sample that reached a limit
+    is judged by its scores. The outcome is "na" if there is no score, or a score is neither pass nor fail.
     """
     if error := render_text(get_object(sample.get("error")).get("message")):
         if error.startswith(_CANCELLED):
             return "cancelled", "The sample was stopped, because another one had ended the eval.", []
         return "infra", f"The sample ended in an error: {error}", []
-    given = sample.get("scores")
-    scores: Mapping[str, Any] = get_object(given)
+    logged_scores = sample.get("scores")
+    scores: Mapping[str, Any] = get_object(logged_scores)
     if not scores and isinstance(sample.get("score"), dict):
         scores = {"score": sample["score"]}
     checks = [_build_check(name, get_object(score)) for name, score in scores.items()]
     grades = [_read_grade(get_object(score).get("value")) for score in scores.values()]
     if not grades or None in grades:
         return "na", "The log does not say pass or fail of this sample: neither is claimed.", checks
-    stopped = render_text(get_object(sample.get("limit")).get("reason"))
+    limit_reason = render_text(get_object(sample.get("limit")).get("reason"))
     if all(grades):
-        return "pass", f"{stopped}." if stopped else "", checks
-    worst = next(check for check, good in zip(checks, grades, strict=True) if not good)
-    message = f"The scorer {worst['name']} said {worst['detail']}"
-    return "fail", f"{stopped}. {message}" if stopped else message, checks
+        return "pass", f"{limit_reason}." if limit_reason else "", checks
+    first_failed = next(check for check, good in zip(checks, grades, strict=True) if not good)
+    message = f"The scorer {first_failed['name']} said {first_failed['detail']}"
+    return "fail", f"{limit_reason}. {message}" if limit_reason else message, checks
 
 
 def _derive_instance_seed(sample: JsonObject) -> int:
-    """Return a number that is the same for the same sample in every epoch and log."""
+    """Return the first 48 bits of the hash of the sample's id, equal in every epoch and log."""
     return int.from_bytes(hashlib.sha256(render_text(sample.get("id")).encode("utf-8", "surrogatepass")).digest()[:6])
 
 
-def _sum_tokens(sample: JsonObject, column: str, name: str, check: FigureReader) -> int | float:
-    """Return the tokens of all models that a sample used."""
+def _sum_tokens(sample: JsonObject, column: str, name: str, figure_reader: FigureReader) -> int | float:
+    """Return the sum of one kind of tokens over all models that a sample used.
+
+    Args:
+        sample: the sample.
+        column: column of the trial.
+        name: key in the log's usage.
+        figure_reader: reads the figures.
+    """
     usage = get_object(sample.get("model_usage"))
-    return check.read_total(
-        column, [check.read(column, get_object(usage_row).get(name)) for usage_row in usage.values()]
+    return figure_reader.read_total(
+        column, [figure_reader.read(column, get_object(usage_row).get(name)) for usage_row in usage.values()]
     )
 
 
 def _describe_sample(sample: JsonObject) -> str:
-    place = f"sample {render_text(sample.get('id'))}, epoch {render_text(sample.get('epoch'))}"
-    before = len(_list_objects(sample.get("error_retries")))
-    return f"{place}, attempt {before + 1}" if before else place
+    description = f"sample {render_text(sample.get('id'))}, epoch {render_text(sample.get('epoch'))}"
+    earlier_attempts = len(_list_objects(sample.get("error_retries")))
+    return f"{description}, attempt {earlier_attempts + 1}" if earlier_attempts else description
 
 
 def _build_check(name: str, score: JsonObject) -> JsonObject:
@@ -277,7 +295,10 @@ def _build_check(name: str, score: JsonObject) -> JsonObject:
 
 
 def _read_grade(value: object) -> bool | None:
-    """Return whether a score is a pass: C, true or 1. I, false and 0 are failures; any other value gives None."""
+    """Return whether a score is a pass.
+
+    "C", true and 1 are passes; "I", false and 0 are failures; any other value gives None.
+    """
     if isinstance(value, str):
         return _PASS_BY_GRADE.get(value)
     return bool(value) if isinstance(value, bool | int | float) and value in (0, 1) else None

@@ -18,26 +18,28 @@ from toolbench.lab.traces.step_facts import dump_details, to_column_text
 _ATTACHMENT_PREFIX = "attachment://"
 _MAX_DEPTH = 100
 _MESSAGES_KEY = "messages"
-MAX_RESOLVED_CHARS = 256 << 20  # characters and values of one sample's bodies with attachments and messages
+MAX_RESOLVED_CHARS = 256 << 20  # of one sample's bodies; each value counts one more
 MAX_MESSAGES = 100_000  # of one request
 
 
-def build_steps(sample: JsonObject, check: FigureReader) -> list[NewStep]:
-    """Return the steps of a sample. Attachments and shared messages are put back into the bodies.
+def build_steps(sample: JsonObject, figure_reader: FigureReader) -> list[NewStep]:
+    """Return the steps of a sample. References to attachments and shared messages are replaced by their content.
+
+    Pending events are skipped.
 
     Raises:
         InvalidRowError: the bodies would be too large.
     """
     events = [event for event in sample.get("events") or [] if isinstance(event, dict)]
-    whole = _SampleReader(sample, _find_start(events), check)
+    sample_reader = _SampleReader(sample, _find_start(events), figure_reader)
     steps: list[NewStep] = []
     turn = -1
     for event in events:
         if event.get("event") == "model" and not event.get("pending"):
             turn += 1
-            steps.append(_build_exchange(whole, event, turn=turn, ordinal=len(steps)))
+            steps.append(_build_exchange(sample_reader, event, turn=turn, ordinal=len(steps)))
         elif event.get("event") == "tool" and not event.get("pending"):
-            steps.append(_build_tool_step(whole, event, turn=max(turn, 0), ordinal=len(steps)))
+            steps.append(_build_tool_step(sample_reader, event, turn=max(turn, 0), ordinal=len(steps)))
     return steps
 
 
@@ -49,46 +51,46 @@ def render_text(value: object) -> str:
 
 
 class _SampleReader:
-    """Reader of what events refer to: attachments, and the pools of messages and of raw calls."""
+    """Reader that resolves the references of a sample's events: to attachments, shared messages and raw calls."""
 
-    def __init__(self, sample: JsonObject, began: datetime | None, check: FigureReader) -> None:
-        self.check = check
+    def __init__(self, sample: JsonObject, started_at: datetime | None, figure_reader: FigureReader) -> None:
+        self.figure_reader = figure_reader
         pools = sample.get("events_data")
         pools = get_object(pools)
         attachments = sample.get("attachments")
         self._attachments = get_object(attachments)
         self._messages = pools.get("messages") or sample.get("message_pool") or []
         self._calls = pools.get("calls") or sample.get("call_pool") or []
-        self._began = began
-        self._left = MAX_RESOLVED_CHARS
+        self._started_at = started_at
+        self._remaining_chars = MAX_RESOLVED_CHARS
 
-    def started_ms(self, event: JsonObject) -> float:
-        at = _parse_time(event)
-        after = (at - self._began).total_seconds() if at and self._began else 0.0
-        return self.check.read("started_ms", after, per_unit=1000) or 0.0
+    def read_started_ms(self, event: JsonObject) -> float:
+        event_at = _parse_time(event)
+        elapsed_seconds = (event_at - self._started_at).total_seconds() if event_at and self._started_at else 0.0
+        return self.figure_reader.read("started_ms", elapsed_seconds, per_unit=1000) or 0.0
 
     def read_inputs(self, event: JsonObject) -> Any:
         return event.get("input") or _pick_ranges(event.get("input_refs"), self._messages)
 
-    def raw_request(self, call: JsonObject) -> Any:
+    def read_raw_request(self, call: JsonObject) -> Any:
         request = call.get("request")
         if call.get("call_refs") is None or not isinstance(request, dict):
             return request
         return request | {str(call.get("call_key") or _MESSAGES_KEY): _pick_ranges(call["call_refs"], self._calls)}
 
     def resolve_attachments(self, value: Any, depth: int = 0) -> Any:
-        """Return `value` with each attachment in the place of its reference.
+        """Return `value` with each reference to an attachment replaced by its content.
 
-        One attachment may be named many times. The total size is limited, so that the time stays in proportion to the
-        file.
+        One attachment may be referenced many times. The total size over all calls is limited, so that the time stays in
+        proportion to the file. Values nested deeper than 100 levels are returned unchanged.
 
         Raises:
             InvalidRowError: the total size exceeds MAX_RESOLVED_CHARS.
         """
         if isinstance(value, str) and _ATTACHMENT_PREFIX in value[:20]:
             value = self._attachments.get(value.removeprefix(_ATTACHMENT_PREFIX), value)
-        self._left -= len(value) + 1 if isinstance(value, str) else 1
-        if self._left < 0:
+        self._remaining_chars -= len(value) + 1 if isinstance(value, str) else 1
+        if self._remaining_chars < 0:
             raise InvalidRowError(f"the requests of one sample come to more than {MAX_RESOLVED_CHARS:,} characters")
         if isinstance(value, str):
             return value
@@ -101,24 +103,28 @@ class _SampleReader:
         return value
 
 
-def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
+def _build_exchange(sample_reader: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
     """Return the step of a model call.
 
     Its bodies are the raw request and response if the log has them, else the logged input and output.
     """
     call, output = get_object(event.get("call")), get_object(event.get("output"))
-    raw = bool(call.get("request"))
+    has_raw_request = bool(call.get("request"))
     request_fields = {key: event.get(key) for key in ("model", "tools", "tool_choice", "config")}
-    request = sample.raw_request(call) if raw else request_fields | {_MESSAGES_KEY: sample.read_inputs(event)}
-    response = call.get("response") if raw else output
-    message = sample.resolve_attachments(get_object(_get_first_object(output.get("choices")).get("message")))
+    request = (
+        sample_reader.read_raw_request(call)
+        if has_raw_request
+        else request_fields | {_MESSAGES_KEY: sample_reader.read_inputs(event)}
+    )
+    response = call.get("response") if has_raw_request else output
+    message = sample_reader.resolve_attachments(get_object(_get_first_object(output.get("choices")).get("message")))
     usage, calls = UsageReader(output.get("usage")), _list_calls(message)
     tokens = {name: usage.tokens(name) for name in ("input_tokens", "output_tokens")}
     for finding in usage.findings:
-        sample.check.note_implausible(finding.path.rpartition(".")[2])
+        sample_reader.figure_reader.note_implausible(finding.path.rpartition(".")[2])
     error = render_text(event.get("error") or output.get("error"))
-    body = _render_bodies(sample.resolve_attachments(request), sample.resolve_attachments(response))
-    facts = {
+    body = _render_bodies(sample_reader.resolve_attachments(request), sample_reader.resolve_attachments(response))
+    details = {
         "text": render_text(message.get("content")),
         "calls_found": calls,
         "calls": calls,
@@ -128,7 +134,7 @@ def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordi
         "request_changes": [],
         "response_changes": [],
     }
-    columns = _build_step_columns("exchange", turn, ordinal, sample, event) | {
+    columns = _build_step_columns("exchange", turn, ordinal, sample_reader, event) | {
         **tokens,
         "path": "tool_use" if calls else "",
         "finish_reason": to_column_text(_get_first_object(output.get("choices")).get("stop_reason"), 40),
@@ -139,35 +145,37 @@ def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordi
         "request_bytes": len(body["request"]),
         "response_bytes": len(body["response"]),
     }
-    return NewStep(columns, body | {"facts": dump_details(facts)})
+    return NewStep(columns, body | {"facts": dump_details(details)})
 
 
-def _build_tool_step(sample: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
+def _build_tool_step(sample_reader: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
     error = get_object(event.get("error"))
-    arguments = sample.resolve_attachments(event.get("arguments"))
-    body = _render_bodies(arguments, sample.resolve_attachments(event.get("result")))
+    arguments = sample_reader.resolve_attachments(event.get("arguments"))
+    body = _render_bodies(arguments, sample_reader.resolve_attachments(event.get("result")))
     call = {"id": render_text(event.get("id")), "name": render_text(event.get("function")), "arguments": arguments}
-    ok = not error and not event.get("failed")
-    facts = {"call": call, "arguments": arguments, "executed": True, "envelope": {"ok": ok}, "schema_errors": []}
-    columns = _build_step_columns("tool", turn, ordinal, sample, event) | {
+    is_ok = not error and not event.get("failed")
+    details = {"call": call, "arguments": arguments, "executed": True, "envelope": {"ok": is_ok}, "schema_errors": []}
+    columns = _build_step_columns("tool", turn, ordinal, sample_reader, event) | {
         "tool_name": to_column_text(event.get("function"), 200),
         "error_code": to_column_text(error.get("type"), 60),
         "error_message": to_column_text(error.get("message"), 20_000),
-        "ok": ok,
+        "ok": is_ok,
         "response_bytes": len(body["response"]),
     }
-    return NewStep(columns, body | {"facts": dump_details(facts)})
+    return NewStep(columns, body | {"facts": dump_details(details)})
 
 
-def _build_step_columns(kind: str, turn: int, ordinal: int, sample: _SampleReader, event: JsonObject) -> ColumnValues:
-    took = sample.check.read("duration_ms", event.get("working_time"), per_unit=1000)
-    place = {"kind": kind, "execution": 1, "turn": turn, "ordinal": ordinal, "attempt": 1}
-    return place | {"started_ms": sample.started_ms(event), "duration_ms": took or 0.0}
+def _build_step_columns(
+    kind: str, turn: int, ordinal: int, sample_reader: _SampleReader, event: JsonObject
+) -> ColumnValues:
+    duration_ms = sample_reader.figure_reader.read("duration_ms", event.get("working_time"), per_unit=1000)
+    position_columns = {"kind": kind, "execution": 1, "turn": turn, "ordinal": ordinal, "attempt": 1}
+    return position_columns | {"started_ms": sample_reader.read_started_ms(event), "duration_ms": duration_ms or 0.0}
 
 
 def _list_calls(message: JsonObject) -> list[JsonObject]:
-    given = message.get("tool_calls")
-    calls = [call for call in given if isinstance(call, dict)] if isinstance(given, list) else []
+    tool_calls = message.get("tool_calls")
+    calls = [call for call in tool_calls if isinstance(call, dict)] if isinstance(tool_calls, list) else []
     return [{"id": call.get("id"), "name": call.get("function"), "arguments": call.get("arguments")} for call in calls]
 
 
@@ -186,22 +194,24 @@ def _render_bytes(value: Any) -> bytes:
         return dump_details(value)
 
 
-def _pick_ranges(refs: Any, pool: Any) -> list[Any]:
-    """Return the elements of a pool in these ranges.
+def _pick_ranges(references: Any, pool: Any) -> list[Any]:
+    """Return the elements of `pool` in the given ranges.
 
-    A range is given as its first index and the index after its last.
+    A range is a list of its first index and the index after its last. Anything else in `references` is ignored.
 
     Raises:
-        InvalidRowError: there are more than MAX_MESSAGES.
+        InvalidRowError: the ranges have more than MAX_MESSAGES elements.
     """
-    if not isinstance(refs, list) or not isinstance(pool, list):
+    if not isinstance(references, list) or not isinstance(pool, list):
         return []
-    pairs = [
-        pair for pair in refs if isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, int) for n in pair)
+    ranges = [
+        pair
+        for pair in references
+        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, int) for n in pair)
     ]
-    if sum(len(range(*slice(start, end).indices(len(pool)))) for start, end in pairs) > MAX_MESSAGES:
+    if sum(len(range(*slice(start, end).indices(len(pool)))) for start, end in ranges) > MAX_MESSAGES:
         raise InvalidRowError(f"a request of a sample refers to more than {MAX_MESSAGES:,} messages")
-    return [item for start, end in pairs for item in pool[start:end]]
+    return [item for start, end in ranges for item in pool[start:end]]
 
 
 def _find_start(events: list[JsonObject]) -> datetime | None:
@@ -211,10 +221,10 @@ def _find_start(events: list[JsonObject]) -> datetime | None:
 
 def _parse_time(event: JsonObject) -> datetime | None:
     try:
-        at = parse_datetime(str(event.get("timestamp")))
+        event_at = parse_datetime(str(event.get("timestamp")))
     except ValueError:
         return None
-    return at if at and at.tzinfo else None
+    return event_at if event_at and event_at.tzinfo else None
 
 
 def _get_first_object(value: Any) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Findings of a run: sentences that follow by fixed rules from counts and intervals."""
+"""Findings of a run: sentences derived by fixed rules from counts and intervals."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,12 @@ QuirkCounts = Counter[tuple[str, str, str]]
 
 @dataclass(frozen=True, slots=True)
 class RunFinding:
-    """A sentence about a run; `about` is hardest_scenario, most_frequent_cause, quirk or profiles."""
+    """A sentence about a run.
+
+    Attributes:
+        about: hardest_scenario, most_frequent_cause, quirk or profiles.
+        sentence: one or more sentences in plain text.
+    """
 
     about: str
     sentence: str
@@ -29,7 +34,13 @@ class RunFinding:
 def build_findings(
     reports: Sequence[ConfigReport], cells: Sequence[Cell], quirks: QuirkCounts
 ) -> tuple[RunFinding, ...]:
-    """Return the findings of a run. `quirks` counts trials by model, kind and name."""
+    """Return the findings of a run.
+
+    Args:
+        reports: reports of the run's configurations.
+        cells: cells of the run.
+        quirks: number of changes by transforms and of findings, by model, kind ("transform" or "finding") and name.
+    """
     return (
         *_find_hardest_scenario(cells),
         *_find_main_cause(reports),
@@ -41,24 +52,26 @@ def build_findings(
 def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
     scenarios = dict.fromkeys(cell.scenario for cell in cells if not cell.control)
     rates = {name: tally_cells(c for c in cells if c.scenario == name).answered_success() for name in scenarios}
-    tried = sorted(((rate, name) for name, rate in rates.items() if rate.n), key=lambda pair: pair[0].axis)
-    if len(tried) < 2:
+    ranked_rates = sorted(((rate, name) for name, rate in rates.items() if rate.n), key=lambda pair: pair[0].axis)
+    if len(ranked_rates) < 2:
         return
-    (rate, name), (_, second) = tried[:2]
-    alone = not any(rate.withheld for rate, _ in tried) and rate.high < min(other.low for other, _ in tried[1:])
-    doubt = "" if alone else f"; its interval overlaps with others, {second} among them"
-    yield RunFinding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{doubt}.")
+    (rate, name), (_, second) = ranked_rates[:2]
+    is_separate = not any(rate.withheld for rate, _ in ranked_rates) and rate.high < min(
+        other.low for other, _ in ranked_rates[1:]
+    )
+    overlap_note = "" if is_separate else f"; its interval overlaps with others, {second} among them"
+    yield RunFinding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{overlap_note}.")
 
 
 def _find_main_cause(reports: Sequence[ConfigReport]) -> Iterator[RunFinding]:
     rows = [row for report in reports for row in report.rows if row["toolbench"]["failure_class"]]
-    found = Counter(row["toolbench"]["failure_class"] for row in rows)
-    if not found:
+    count_by_class = Counter(row["toolbench"]["failure_class"] for row in rows)
+    if not count_by_class:
         yield RunFinding("most_frequent_cause", "No trial failed.")
         return
-    code, count = min(found.items(), key=lambda pair: (-pair[1], pair[0]))
-    known = {row.code: row.sentence for row in failure_classes.load_classes()}
-    sentence = f" {known[code]}" if code in known else ""
+    code, count = min(count_by_class.items(), key=lambda pair: (-pair[1], pair[0]))
+    sentence_by_class = {row.code: row.sentence for row in failure_classes.load_classes()}
+    sentence = f" {sentence_by_class[code]}" if code in sentence_by_class else ""
     yield RunFinding("most_frequent_cause", f"Most frequent cause: {code}, {count} of {len(rows)} failures.{sentence}")
 
 
@@ -75,47 +88,51 @@ def _format_trials(count: int) -> str:
 
 
 def _compare_profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> Iterator[RunFinding]:
-    """Yield the best and the worst profile of each model and group of scenarios.
+    """Yield a finding with the best and the worst profile of each model and group of scenarios.
 
-    Only configurations that differ in nothing but the profile are compared. One more sentence lists the models without
-    a clear difference.
+    Only configurations that differ in nothing but the profile are compared. The last finding lists the models without a
+    clear difference.
     """
     groups = _get_rates_by_profile(reports, cells)
-    alike: list[str] = []
+    undecided_models: list[str] = []
     for key, rates in groups.items():
         ordered = sorted(rates, key=lambda name: (-rates[name].axis, name))
         best, worst = rates[ordered[0]], rates[ordered[-1]]
         if best.low > worst.high:
-            both = f"best profile {ordered[0]}, {best.text}; worst {ordered[-1]}, {worst.text}"
-            yield RunFinding("profiles", f"{_describe_model(key, groups)}: {both}.")
+            comparison = f"best profile {ordered[0]}, {best.text}; worst {ordered[-1]}, {worst.text}"
+            yield RunFinding("profiles", f"{_describe_model(key, groups)}: {comparison}.")
         elif len(rates) > 1:
-            alike.append(_describe_model(key, groups))
-    if alike:
-        yield RunFinding("profiles", f"Between the profiles of {', '.join(alike)}: {NO_DIFFERENCE}.")
+            undecided_models.append(_describe_model(key, groups))
+    if undecided_models:
+        yield RunFinding("profiles", f"Between the profiles of {', '.join(undecided_models)}: {NO_DIFFERENCE}.")
 
 
 def _get_rates_by_profile(
     reports: Sequence[ConfigReport], cells: Sequence[Cell]
 ) -> dict[tuple[str, ...], dict[str, Rate]]:
-    """Return answered success without controls, by profile. Rates without an interval are left out."""
-    found: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
+    """Return answered success without controls, by comparison key and profile.
+
+    Rates without trials or without an interval are left out. The key is model, provider, group of scenarios, strategy,
+    fallback profile, method and examples.
+    """
+    rates_by_key: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
     for (group, members), report in product(group_cells(cells).items(), reports):
         config, label = report.config, report.label
-        requested = (label.strategy, label.fallback_profile, config.method, config.examples)
+        settings = (label.strategy, label.fallback_profile, config.method, config.examples)
         config_cells = [cell for cell in members if cell.config_id == config.pk and not cell.control]
         rate = tally_cells(config_cells).answered_success()
         if rate.n and not rate.withheld:
-            found[config.model_name, config.provider_name, group, *requested][config.profile] = rate
-    return found
+            rates_by_key[config.model_name, config.provider_name, group, *settings][config.profile] = rate
+    return rates_by_key
 
 
 def _describe_model(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str, Rate]]) -> str:
-    """Return the model's name, followed by the values in which its groups differ."""
-    same_model = [other for other in groups if other[0] == key[0]]
-    more = [part for place, part in enumerate(key) if len({other[place] for other in same_model}) > 1]
-    return f"{key[0]} ({', '.join(part or 'no examples' for part in more)})" if more else key[0]
+    """Return the model's name, followed by the values in which its comparison keys differ."""
+    model_keys = [other for other in groups if other[0] == key[0]]
+    varying_values = [part for place, part in enumerate(key) if len({other[place] for other in model_keys}) > 1]
+    return f"{key[0]} ({', '.join(part or 'no examples' for part in varying_values)})" if varying_values else key[0]
 
 
-def findings_to_json(found: Sequence[RunFinding]) -> list[JsonObject]:
+def findings_to_json(findings: Sequence[RunFinding]) -> list[JsonObject]:
     """Return the findings as a list of objects."""
-    return [{"about": finding.about, "sentence": finding.sentence} for finding in found]
+    return [{"about": finding.about, "sentence": finding.sentence} for finding in findings]

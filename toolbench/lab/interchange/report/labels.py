@@ -1,4 +1,4 @@
-"""Names of configurations in a report.
+"""Labels of configurations in a report.
 
 Dimensions have the names of the case study. The label has the model and only the dimensions that vary in the run.
 """
@@ -17,7 +17,7 @@ _UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_.-]+")
 
 @dataclass(frozen=True, slots=True)
 class ConfigLabel:
-    """Names of a configuration.
+    """Names of a configuration in a report.
 
     Attributes:
         label: unique name in the run.
@@ -33,13 +33,19 @@ class ConfigLabel:
 
 
 def build_config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
-    """Return labels by the id of the configuration. Labels and files are unique in the run."""
-    split = {config.pk: split_strategy(config.strategy) for config in configs}
-    varies = _find_varying(configs, split)
-    labels = _make_unique([":".join(_list_label_parts(config, split[config.pk], varies)) for config in configs], "#")
+    """Return the labels of a run's configurations by their id."""
+    strategy_and_fallback = {config.pk: split_strategy(config.strategy) for config in configs}
+    varying_dimensions = _find_varying(configs, strategy_and_fallback)
+    labels = _make_unique(
+        [
+            ":".join(_list_label_parts(config, strategy_and_fallback[config.pk], varying_dimensions))
+            for config in configs
+        ],
+        "#",
+    )
     files = _make_unique([sanitise_file_name(label) for label in labels], "__")
     return {
-        config.pk: ConfigLabel(label, file, *split[config.pk])
+        config.pk: ConfigLabel(label, file, *strategy_and_fallback[config.pk])
         for config, label, file in zip(configs, labels, files, strict=True)
     }
 
@@ -49,10 +55,10 @@ def split_strategy(strategy: str) -> tuple[str, str]:
 
     The profile is fallback_on or fallback_off if the strategy adds or removes the tag fallback, else best_effort.
     """
-    words = parse_strategy(strategy)
+    parsed_strategy = parse_strategy(strategy)
     for sign, names, profile in (
-        (ADD_PRESET, words.added_presets, "fallback_on"),
-        (REMOVE_WORKAROUND, words.removed_workarounds, "fallback_off"),
+        (ADD_PRESET, parsed_strategy.added_presets, "fallback_on"),
+        (REMOVE_WORKAROUND, parsed_strategy.removed_workarounds, "fallback_off"),
     ):
         if TAG_FALLBACK in names:
             return strategy.replace(f"{sign}{TAG_FALLBACK}", ""), profile
@@ -60,26 +66,31 @@ def split_strategy(strategy: str) -> tuple[str, str]:
 
 
 def sanitise_file_name(text: str) -> str:
-    """Return a text as part of a file name, by the rule of the case study."""
+    """Replace each run of characters other than ASCII letters, digits, `_`, `.` and `-` by `__`.
+
+    This is the case study's rule.
+    """
     return _UNSAFE_CHARS.sub("__", text)
 
 
-def _find_varying(configs: Sequence[RunConfig], split: dict[int, tuple[str, str]]) -> set[str]:
+def _find_varying(configs: Sequence[RunConfig], strategy_and_fallback: dict[int, tuple[str, str]]) -> set[str]:
     profiles = {config.profile for config in configs}
     providers = {(config.model_name, config.provider_name) for config in configs}
-    found = {
+    is_varying_by_name = {
         "profile": len(profiles) > 1 or profiles != {"default"},
-        "strategy": len({strategy for strategy, _ in split.values()}) > 1,
-        "fallback": len({fallback for _, fallback in split.values()}) > 1,
+        "strategy": len({strategy for strategy, _ in strategy_and_fallback.values()}) > 1,
+        "fallback": len({fallback for _, fallback in strategy_and_fallback.values()}) > 1,
         "method": len({config.method for config in configs}) > 1,
         "examples": len({config.examples for config in configs}) > 1,
         "provider": len(providers) > len({model for model, _ in providers}),
     }
-    return {name for name, is_varying in found.items() if is_varying}
+    return {name for name, is_varying in is_varying_by_name.items() if is_varying}
 
 
-def _list_label_parts(config: RunConfig, split: tuple[str, str], varies: set[str]) -> list[str]:
-    strategy, fallback = split
+def _list_label_parts(
+    config: RunConfig, strategy_and_fallback: tuple[str, str], varying_dimensions: set[str]
+) -> list[str]:
+    strategy, fallback = strategy_and_fallback
     dimensions = {
         "profile": config.profile,
         "strategy": strategy,
@@ -88,19 +99,19 @@ def _list_label_parts(config: RunConfig, split: tuple[str, str], varies: set[str
         "examples": config.examples or "no_examples",
         "provider": config.provider_name,
     }
-    return [config.model_name, *(value for name, value in dimensions.items() if name in varies)]
+    return [config.model_name, *(value for name, value in dimensions.items() if name in varying_dimensions)]
 
 
-def _make_unique(names: Sequence[str], joint: str) -> list[str]:
-    """Return the names in order, a number added to each that is taken.
+def _make_unique(names: Sequence[str], separator: str) -> list[str]:
+    """Return the names in order, with a number from 2 appended to each name that is taken.
 
-    Upper and lower case are the same, as in some file systems.
+    Case is ignored, as in some file systems.
     """
-    taken: set[str] = set()
-    found = []
+    taken_names: set[str] = set()
+    unique_names = []
     for name in names:
-        numbered = (f"{name}{joint}{number}" for number in count(2))
-        free = next(candidate for candidate in chain([name], numbered) if candidate.lower() not in taken)
-        taken.add(free.lower())
-        found.append(free)
-    return found
+        numbered = (f"{name}{separator}{number}" for number in count(2))
+        free_name = next(candidate for candidate in chain([name], numbered) if candidate.lower() not in taken_names)
+        taken_names.add(free_name.lower())
+        unique_names.append(free_name)
+    return unique_names

@@ -1,4 +1,4 @@
-"""The file `matrix.md`: the case study's seven columns, then those of Toolbench, and the findings."""
+"""Rendering of `matrix.md`: the case study's seven columns, Toolbench's columns, and the findings."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,11 +50,13 @@ COLUMN_NOTES = (
     "bounds (open where there are too few answers for one) and the number of answers.",
     "A failed control points to the prompt, not to tool calling.",
 )
-MatrixLine = tuple[ConfigReport, ConfigRates, Times]
+MatrixRow = tuple[ConfigReport, ConfigRates, Times]
 
 
-def render_matrix(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], found: Sequence[RunFinding]) -> str:
-    """Return the matrix of a run, with one table per group of scenarios.
+def render_matrix(
+    run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], findings: Sequence[RunFinding]
+) -> str:
+    """Return the content of `matrix.md`, with one table per group of scenarios.
 
     Rates of different groups are never pooled.
     """
@@ -69,18 +71,18 @@ def render_matrix(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cel
         lines += ["", *_render_table(_restrict_to_cells(reports, members, times))]
     if not groups:
         lines += ["", *_render_table(())]
-    lines += ["", "## Findings", "", *(f"- {escape_cell(finding.sentence)}" for finding in found), ""]
+    lines += ["", "## Findings", "", *(f"- {escape_cell(finding.sentence)}" for finding in findings), ""]
     return "\n".join(lines)
 
 
 def _restrict_to_cells(
-    reports: Sequence[ConfigReport], members: Sequence[Cell], times: Mapping[int, Times]
-) -> list[MatrixLine]:
+    reports: Sequence[ConfigReport], cells: Sequence[Cell], times: Mapping[int, Times]
+) -> list[MatrixRow]:
     """Return the configurations with the figures of these cells only.
 
     A configuration without any of these cells is left out.
     """
-    scenarios = {member.scenario for member in members}
+    scenarios = {member.scenario for member in cells}
     return [
         (
             replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]),
@@ -88,11 +90,11 @@ def _restrict_to_cells(
             merge_times(times[cell.pk] for cell in config_cells if not cell.control),
         )
         for report in reports
-        if (config_cells := [member for member in members if member.config_id == report.config.pk])
+        if (config_cells := [member for member in cells if member.config_id == report.config.pk])
     ]
 
 
-def _render_table(lines: Sequence[MatrixLine]) -> Iterator[str]:
+def _render_table(lines: Sequence[MatrixRow]) -> Iterator[str]:
     columns = (*CASE_STUDY_COLUMNS, *ADDED_COLUMNS)
     yield _render_line(columns)
     yield f"|{'|'.join('---:' if name in _NUMERIC_COLUMNS else '---' for name in columns)}|"
@@ -128,11 +130,12 @@ def _render_case_study_columns(report: ConfigReport) -> list[str]:
 def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
     config = report.config
     parts = (rates.overall, rates.tools, rates.control)
-    both = [text for sums in parts for text in (sums.answered_success().text, sums.delivered().text)]
-    words = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
+    rate_texts = [text for sums in parts for text in (sums.answered_success().text, sums.delivered().text)]
+    settings = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [
-        *map(escape_cell, words), escape_cell(config.examples or "-"), *both, str(rates.overall.not_applicable),
-        *_render_retries(rates.overall), render_quantile(times.p50), render_quantile(times.p95),
+        *map(escape_cell, settings), escape_cell(config.examples or "-"), *rate_texts,
+        str(rates.overall.not_applicable), *_render_retries(rates.overall),
+        render_quantile(times.p50), render_quantile(times.p95),
     ]  # fmt: skip
 
 
@@ -144,7 +147,7 @@ def _render_retries(counts: Tally) -> list[str]:
 
 
 def escape_cell(text: str) -> str:
-    """Return a text that stays text in a table: without bar, tag or line break."""
+    """Return a text as one line without table bars, HTML tags or backticks."""
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split())
 
 

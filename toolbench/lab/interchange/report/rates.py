@@ -23,14 +23,20 @@ from toolbench.lab.results.run.metrics import count_cells
 
 @dataclass(frozen=True, slots=True)
 class ConfigRates:
-    """Sums over the cells of one configuration: all of them, the tool scenarios, the controls."""
+    """Sums over the cells of one configuration.
+
+    Attributes:
+        overall: all cells.
+        tools: cells of tool scenarios.
+        control: cells of controls.
+    """
 
     overall: Tally
     tools: Tally
     control: Tally
 
     def to_json(self) -> JsonObject:
-        """Return the rates and counts of each sum."""
+        """Return the rates and counts of each of the three sums."""
         parts = {"overall": self.overall, "tools": self.tools, "control": self.control}
         return {
             name: {
@@ -47,19 +53,27 @@ class ConfigRates:
 
 
 def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> JsonObject:
-    """Return every metric of one configuration's cells, with its denominator in words.
+    """Return every metric of one configuration's cells, with its denominator in words under `of`.
 
-    Values are null if nothing was counted.
+    Values of a metric without any count are null.
+
+    Args:
+        cells: cells of one configuration.
+        times: quantiles of times by cell id.
     """
-    of = count_cells(cells, times)
+    counts = count_cells(cells, times)
     return {
-        name: {"of": metric.denominator} | _value_to_json(metric, compute_metric(metric, of))
+        name: {"of": metric.denominator} | _value_to_json(metric, compute_metric(metric, counts))
         for name, metric in METRICS.items()
     }
 
 
 def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
-    """Return scenarios, rates and metrics by group, and the quantiles of times by scenario."""
+    """Return the scenarios, rates and metrics of each group, with the quantiles of times by scenario.
+
+    Args:
+        cells: cells of one configuration.
+    """
     times = load_cell_times(cells)
     return {
         name: {
@@ -73,16 +87,16 @@ def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
 
 
 def find_only_group(groups: JsonObject, description: str) -> JsonObject | None:
-    """Return the value `description` of the only group.
+    """Return the value under the key `description` of the only group, or None unless there is exactly one group.
 
-    If there are several groups, which are never pooled, or no group, the result is None.
+    Several groups are never pooled.
     """
-    found = [group[description] for group in groups.values()]
-    return found[0] if len(found) == 1 else None
+    values = [group[description] for group in groups.values()]
+    return values[0] if len(values) == 1 else None
 
 
 def explain_not_pooled(groups: JsonObject) -> str | None:
-    """Return why sums over several groups are null, or None if there are not several groups."""
+    """Return why sums over several groups are null, or None for at most one group."""
     return f"{len(groups)} groups of scenarios are never one rate: see groups" if len(groups) > 1 else None
 
 
@@ -91,11 +105,11 @@ def _value_to_json(metric: Metric, value: MetricValue) -> JsonObject:
         return rate_to_json(value.rate)
     if metric.is_rate:
         return dict.fromkeys(("k", "n", "rate", "low", "high", "interval"))
-    figure, found = value.figure, value.quantile
-    plain = {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
+    figure, quantile = value.figure, value.quantile
+    estimate_fields = {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
     if not metric.quantile:
-        return plain
-    return plain | dict(zip(list_quantile_columns(metric.name), list_quantile_values(found), strict=True))
+        return estimate_fields
+    return estimate_fields | dict(zip(list_quantile_columns(metric.name), list_quantile_values(quantile), strict=True))
 
 
 def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
@@ -108,15 +122,15 @@ def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
 
 
 def rate_to_json(rate: Rate) -> JsonObject:
-    """Return a rate with its counts, its interval and the kind of interval.
+    """Return a rate with its counts, its interval as fractions and the interval's name.
 
-    The rate is null if nothing was tried; the interval is null as well if none may be claimed.
+    The rate is null if `rate.n` is 0. The interval is null then, and also if it is withheld.
     """
     share = round_half_up(rate.k / rate.n, 4) if rate.n else None
-    known = bool(rate.n) and not rate.withheld
-    ends = (
+    has_interval = bool(rate.n) and not rate.withheld
+    bounds = (
         {"low": round_half_up(rate.low, 4), "high": round_half_up(rate.high, 4)}
-        if known
+        if has_interval
         else {"low": None, "high": None}
     )
-    return {"k": rate.k, "n": rate.n, "rate": share, **ends, "interval": rate.interval if known else None}
+    return {"k": rate.k, "n": rate.n, "rate": share, **bounds, "interval": rate.interval if has_interval else None}

@@ -21,7 +21,7 @@ from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.providers.masking.url_keys import mask_address
 
 REPORT_VERSION = 2  # of the keys under `toolbench`; files without it have version 1, which had no quantiles with bounds
-MAX_FAILURE_SAMPLES = 3
+MAX_FAILURE_SAMPLES = 3  # rows per configuration
 BEST_EFFORT_PROFILE = "best_effort"
 STRATEGY_MATRIX = {"baseline", "production"}
 _LANGUAGE_KEYS = (
@@ -32,8 +32,6 @@ _LANGUAGE_KEYS = (
     "language_unknown_runs",
     "language_unknown_rate",
 )
-
-
 _TIME_KEYS = ("ms_p50", "ms_p95", "tool_ms_p50", "tool_ms_p95")
 _UNPOOLED_KEYS = ("ok_rate", "tool_ok_rate", *_TIME_KEYS)
 
@@ -63,7 +61,7 @@ class ConfigReport:
 
     @property
     def control_rows(self) -> list[JsonObject]:
-        """The rows of the case study's control."""
+        """The rows of the case study's control; other controls are in neither list."""
         return [row for row in self.rows if row["scenario"] == CONTROL_SCENARIO]
 
 
@@ -71,7 +69,11 @@ def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObjec
     """Return the summary of a configuration by the rules of the case study.
 
     `ok` is a pass by the case study rule. Percentiles are nearest-rank over all trials, failures included. With several
-    groups of scenarios, rates and percentiles are null; those of each group are in `groups`.
+    groups of scenarios, rates and percentiles are null; those of each group are under `toolbench.groups`.
+
+    Args:
+        report: the configuration.
+        scenarios: all scenarios of the run.
     """
     pooled = dict.fromkeys(_UNPOOLED_KEYS) if len(report.groups) > 1 else {}
     return {
@@ -97,22 +99,22 @@ def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObjec
 
 def _count_rows(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
     times = [row["elapsed_ms"] for row in rows]
-    ok = sum(row["ok"] for row in rows)
+    passed = sum(row["ok"] for row in rows)
     return {
         f"{prefix}runs": len(rows),
-        f"{prefix}ok": ok,
-        f"{prefix}ok_rate": ok / len(rows) if rows else None,
+        f"{prefix}ok": passed,
+        f"{prefix}ok_rate": passed / len(rows) if rows else None,
         f"{prefix}ms_p50": compute_nearest_rank_percentile(times, 50) if times else None,
         f"{prefix}ms_p95": compute_nearest_rank_percentile(times, 95) if times else None,
     }
 
 
 def _compute_percentiles(report: ConfigReport, group: JsonObject) -> JsonObject:
-    """Return the percentiles of the case study over the trials of one group."""
+    """Return the case study's percentiles over the trials of one group."""
     rows = [row for row in report.rows if row["scenario"] in group["scenarios"]]
     tools = [row for row in rows if not row["toolbench"]["control"]]
-    counted = _count_rows(rows, "") | _count_rows(tools, "tool_")
-    return {name: counted[name] for name in _TIME_KEYS}
+    figures = _count_rows(rows, "") | _count_rows(tools, "tool_")
+    return {name: figures[name] for name in _TIME_KEYS}
 
 
 def _build_toolbench_fields(report: ConfigReport) -> JsonObject:
@@ -136,41 +138,47 @@ def _build_toolbench_fields(report: ConfigReport) -> JsonObject:
 
 
 def _count_failure_classes(rows: Iterable[JsonObject]) -> JsonObject:
-    found = Counter(row["toolbench"]["failure_class"] for row in rows)
-    return {name: count for name, count in found.most_common() if name}
+    count_by_class = Counter(row["toolbench"]["failure_class"] for row in rows)
+    return {name: count for name, count in count_by_class.most_common() if name}
 
 
 def sum_by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
     """Return `{scenario: {runs, ok, errors: {category: count}}}`."""
-    found: JsonObject = {}
+    sums_by_scenario: JsonObject = {}
     for row in rows:
-        sums = found.setdefault(row["scenario"], {"runs": 0, "ok": 0, "errors": {}})
+        sums = sums_by_scenario.setdefault(row["scenario"], {"runs": 0, "ok": 0, "errors": {}})
         sums["runs"] += 1
         sums["ok"] += bool(row["ok"])
         if not row["ok"]:
             category = row["error_category"] or "unknown"
             sums["errors"][category] = sums["errors"].get(category, 0) + 1
-    return found
+    return sums_by_scenario
 
 
 def sum_by_scenario_and_strategy(rows: Sequence[JsonObject]) -> JsonObject:
-    """Return `sum_by_scenario` for each strategy."""
+    """Return `sum_by_scenario` of the rows of each strategy, by strategy."""
     strategies = dict.fromkeys(row["strategy"] for row in rows)
     return {name: sum_by_scenario(row for row in rows if row["strategy"] == name) for name in strategies}
 
 
 def build_run_mark(run: Run) -> JsonObject:
-    """Return what every summary file says about the run it comes from."""
+    """Return the run, whether it is simulated, and the report version, as added to every summary file."""
     return {"run": run.pk, "simulated": run.simulated, "version": REPORT_VERSION}
 
 
 def build_summary(
     run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], output_dir: str | None
 ) -> JsonObject:
-    """Return the summary of a run.
+    """Return the content of `summary.json`.
 
-    Filters are lists of the values that they selected. A value is null if it is not stored with the run, or has no
-    meaning in Toolbench.
+    Filters are lists of the values that they selected. A value is null if it is not stored with the run or means
+    nothing in Toolbench.
+
+    Args:
+        run: the run.
+        reports: reports of its configurations.
+        cells: its cells.
+        output_dir: folder of the report's files, or None.
     """
     scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
     return {
@@ -194,18 +202,21 @@ def build_summary(
 
 
 def _build_address(reports: Sequence[ConfigReport]) -> JsonObject:
-    """Return the masked address of the provider.
+    """Return the base URL and the prefix of the provider, with secrets masked.
 
-    It is null if there are several providers, or if the provider was deleted or has no address.
+    Both are null if there is not exactly one provider, or if it was deleted or has no base URL.
     """
     providers = {report.config.provider for report in reports}
-    only = providers.pop() if len(providers) == 1 else None
-    if only is None or not only.base_url:
+    provider = providers.pop() if len(providers) == 1 else None
+    if provider is None or not provider.base_url:
         return {"base_url": None, "api_prefix": None}
-    parts = urlsplit(only.base_url)
+    parts = urlsplit(provider.base_url)
     base = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    known = list_provider_secrets(only)
-    return {"base_url": mask_address(base, known), "api_prefix": mask_address(only.api_prefix, known)}
+    provider_secrets = list_provider_secrets(provider)
+    return {
+        "base_url": mask_address(base, provider_secrets),
+        "api_prefix": mask_address(provider.api_prefix, provider_secrets),
+    }
 
 
 def _build_settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
@@ -227,7 +238,7 @@ def _build_selection(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
     models = list(dict.fromkeys(report.config.model_name for report in reports))
     strategies = list(dict.fromkeys(report.label.strategy for report in reports))
     fallbacks = list(dict.fromkeys(report.label.fallback_profile for report in reports))
-    best_effort = [r.config.model_name for r in reports if _has_tag_workaround(r)]
+    tag_workaround_models = [r.config.model_name for r in reports if _has_tag_workaround(r)]
     return {
         "sampling_profile_filter": ",".join(run.request.get("profiles") or ()),
         "sampling_profiles": list(dict.fromkeys(report.config.profile for report in reports)),
@@ -237,7 +248,7 @@ def _build_selection(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
         "strategy_filter": ",".join(strategies),
         "strategy_matrix": set(strategies) == STRATEGY_MATRIX,
         "strategies": strategies,
-        "best_effort_content_tag_tool_call_fallback_models": list(dict.fromkeys(best_effort)),
+        "best_effort_content_tag_tool_call_fallback_models": list(dict.fromkeys(tag_workaround_models)),
         "fallback_matrix": fallbacks != [BEST_EFFORT_PROFILE],
         "fallback_profiles": fallbacks,
     }
@@ -278,6 +289,6 @@ def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence
 
 
 def _find_shared(values: Iterable[Any]) -> Any:
-    """Return the value that all have, or None if they differ or there is none."""
-    found = list(values)
-    return found[0] if found and all(value == found[0] for value in found) else None
+    """Return the value if all values are equal, or None if they differ or there are none."""
+    listed_values = list(values)
+    return listed_values[0] if listed_values and all(value == listed_values[0] for value in listed_values) else None

@@ -1,7 +1,7 @@
 """Report file of one trial.
 
-It has the fields of the case study under the same names, null where one has no meaning in Toolbench. All other fields
-are under `toolbench`.
+It has the fields of the case study under the same names; a field without a meaning in Toolbench is null. All other
+fields are under `toolbench`.
 """
 
 from collections import Counter
@@ -110,9 +110,9 @@ class TrialReport:
     Attributes:
         trial: the trial.
         name: name of the file.
-        content: content of the file.
-        row: the part that the summary repeats.
-        quirks: number of changes by transforms and of findings, by kind (transform or finding) and name.
+        content: JSON of the file.
+        row: the fields that the summary repeats.
+        quirks: number of changes by transforms and of findings, by kind ("transform" or "finding") and name.
     """
 
     trial: Trial
@@ -122,29 +122,35 @@ class TrialReport:
     quirks: Counter[tuple[str, str]]
 
     @property
-    def tried(self) -> bool:
-        """Whether the trial passed, failed or had an infrastructure error."""
+    def has_answer_or_error(self) -> bool:
+        """Whether the trial passed, failed or had an infrastructure error, unlike one cancelled or not applicable."""
         return self.trial.outcome in TRIED_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)
 class TrialWriter:
-    """Builder of the reports of a run's trials. Policies are resolved once per configuration and scenario."""
+    """Builder of the reports of a run's trials. Policies are resolved once per configuration, scenario and version.
+
+    Attributes:
+        labels: labels by configuration id.
+        simulated: whether the run is simulated.
+    """
 
     labels: dict[int, ConfigLabel]
     simulated: bool
     _policies: dict[tuple[int, str, int], Policy | None] = field(default_factory=dict)
 
-    def report(self, trial: Trial) -> TrialReport:
+    def build_report(self, trial: Trial) -> TrialReport:
         """Return the report of a trial.
 
-        The trial must have its configuration, its cell, the columns TRIAL_RETRY_COLUMNS, and its steps with their
-        bodies.
+        Args:
+            trial: a trial with its configuration, its cell, the columns TRIAL_RETRY_COLUMNS, and its steps with their
+                bodies loaded.
         """
         label = self.labels[trial.config_id]
         steps = list_steps(trial)
         name = f"{label.file}__{sanitise_file_name(trial.scenario)}__trial_{trial.index:02d}.json"
-        content = self._content(trial, label, steps)
+        content = self._build_content(trial, label, steps)
         row = {key: content.get(key) for key in SUMMARY_FIELDS}
         row |= {"empty_response_retry_attempts": None, "language_policy": None, "report_path": name}
         row["toolbench"] = {
@@ -155,8 +161,8 @@ class TrialWriter:
         }
         return TrialReport(trial, name, content, row, _count_quirks(steps))
 
-    def policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
-        """Return the policy under the layer of a scenario, which is "" for none.
+    def get_policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
+        """Return the policy of a configuration with a scenario's layer; an empty `scenario` adds none.
 
         The result is None if this version of the engine no longer accepts the stored layers.
         """
@@ -165,9 +171,9 @@ class TrialWriter:
             self._policies[key] = _resolve_policy(config, scenario, version)
         return self._policies[key]
 
-    def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[StepWithDetails]) -> JsonObject:
-        policy = self.policy(trial.config, trial.scenario, trial.scenario_version)
-        effective = policy_to_json(policy) if policy else None
+    def _build_content(self, trial: Trial, label: ConfigLabel, steps: Sequence[StepWithDetails]) -> JsonObject:
+        policy = self.get_policy(trial.config, trial.scenario, trial.scenario_version)
+        policy_json = policy_to_json(policy) if policy else None
         content: JsonObject = {
             "model": label.label,
             "model_base": trial.config.model_name,
@@ -184,8 +190,8 @@ class TrialWriter:
             "elapsed_ms": round_elapsed_ms(trial),
             "tool_use_mode": policy.tool_use_mode if policy else trial.config.tool_use_mode,
             "tools_enabled": policy.tool_use_mode != "disabled" if policy else None,
-            "runtime_tool_calling": effective,
-            "context_tool_calling": effective,
+            "runtime_tool_calling": policy_json,
+            "context_tool_calling": policy_json,
             "assistant_text": decode_text(trial.final_text),
             "assistant_text_language_shape": None,
             "assistant_text_language_ok": None,
@@ -196,9 +202,9 @@ class TrialWriter:
         }
         if trial.error_hint:
             content["error_hint"] = trial.error_hint
-        return content | {"toolbench": self._ours(trial)}
+        return content | {"toolbench": self._build_toolbench_fields(trial)}
 
-    def _ours(self, trial: Trial) -> JsonObject:
+    def _build_toolbench_fields(self, trial: Trial) -> JsonObject:
         config = trial.config
         return {
             "simulated": self.simulated,
@@ -216,9 +222,9 @@ class TrialWriter:
 
 
 def has_passed(trial: Trial) -> bool | None:
-    """Return whether a trial passed by the case study rule, or None for a trial that was not tried.
+    """Return whether a trial passed by the case study rule, or by its task's verdict if the scenario has no such rule.
 
-    For a scenario without such a rule, the verdict of its task counts.
+    The result is None if the outcome is not in TRIED_OUTCOMES.
     """
     if trial.outcome not in TRIED_OUTCOMES:
         return None
@@ -226,12 +232,12 @@ def has_passed(trial: Trial) -> bool | None:
 
 
 def round_elapsed_ms(trial: Trial) -> int:
-    """Return the duration of a trial in whole milliseconds, or 0 if it is unknown."""
+    """Return the duration of a trial in milliseconds, rounded to an integer; 0 if it is unknown."""
     return round_to_int(trial.duration_ms or 0)
 
 
 def is_tag_fallback_on(policy: Policy | None) -> bool | None:
-    """Return whether calls in tags within the text are read, or None without a policy."""
+    """Return whether the policy reads calls between tags from the text, or None without a policy."""
     return TAG_TRANSFORM in policy.response_transforms if policy else None
 
 
@@ -247,25 +253,27 @@ def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | 
 
 
 def _build_error_fields(trial: Trial, steps: Sequence[StepWithDetails]) -> JsonObject:
-    """Return the error of a failed trial; all fields are null for any other.
+    """Return the error of a failed trial or of an infrastructure error; all fields are null for any other trial.
 
-    Status and bodies are those of the last failed exchange if it ended the trial, else null.
+    Status and bodies are those of the last failed exchange if the trial ended with PROVIDER_ERROR, else null.
     """
-    wrong = not has_passed(trial) and trial.outcome in TRIED_OUTCOMES
-    category = (trial.category or "EXCEPTION") if wrong else None
-    refused = [step for step in steps if not step.is_tool and not step.step.ok]
-    last = refused[-1].step if wrong and trial.end == "PROVIDER_ERROR" and refused else None
+    has_failed = not has_passed(trial) and trial.outcome in TRIED_OUTCOMES
+    category = (trial.category or "EXCEPTION") if has_failed else None
+    failed_exchanges = [step for step in steps if not step.is_tool and not step.step.ok]
+    last_exchange = (
+        failed_exchanges[-1].step if has_failed and trial.end == "PROVIDER_ERROR" and failed_exchanges else None
+    )
     return {
-        "error": _build_error_text(trial, str(category)) if wrong else None,
-        "error_status": last.status if last else None,
-        "error_body": parse_object(last.body.response) if last else None,
-        "error_raw_body": decode_text(last.body.response)[:MAX_RAW_CHARS] if last else None,
+        "error": _build_error_text(trial, str(category)) if has_failed else None,
+        "error_status": last_exchange.status if last_exchange else None,
+        "error_body": parse_object(last_exchange.body.response) if last_exchange else None,
+        "error_raw_body": decode_text(last_exchange.body.response)[:MAX_RAW_CHARS] if last_exchange else None,
         "error_category": category,
     }
 
 
 def _build_error_text(trial: Trial, category: str) -> str:
-    """Return `CODE: message`, as the case study writes it."""
+    """Return `CODE: message` in the form of the case study."""
     if category == "ASSERTION_FAILED":
         checks = [check for check in trial.verdict.get("checks", ()) if not check["ok"]]
         reasons = "; ".join(f"{check['name']}: {check['detail']}" for check in checks)
@@ -274,11 +282,11 @@ def _build_error_text(trial: Trial, category: str) -> str:
 
 
 def _count_quirks(steps: Sequence[StepWithDetails]) -> Counter[tuple[str, str]]:
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for step in steps:
         changes = [
             change for key in ("request_changes", "response_changes", "changes") for change in step.facts.get(key, ())
         ]
-        found.update(("transform", str(change["name"])) for change in changes)
-        found.update(("finding", str(finding["code"])) for finding in step.facts.get("findings", ()))
-    return found
+        counts.update(("transform", str(change["name"])) for change in changes)
+        counts.update(("finding", str(finding["code"])) for finding in step.facts.get("findings", ()))
+    return counts

@@ -1,4 +1,4 @@
-"""The case study's record of a trial, rebuilt from stored steps: history, trace and final draft."""
+"""History, trace and final draft of the case study's record of a trial, rebuilt from stored steps."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ TRANSFORM_KEYS = (
 
 
 def build_history(steps: Sequence[StepWithDetails]) -> list[Message] | None:
-    """Return the messages of the last request, its answer and the results that followed.
+    """Return the messages of the last request, its answer and the tool results of the same turn.
 
     The result is None if the request has no readable messages, and empty if no request was sent.
     """
@@ -32,9 +32,9 @@ def build_history(steps: Sequence[StepWithDetails]) -> list[Message] | None:
     request = parse_object(last.step.body.request)
     if request is None or not isinstance(request.get("messages"), list):
         return None
-    answer = [last.facts["message"]] if isinstance(last.facts.get("message"), dict) else []
-    results = [step for step in steps if step.is_tool and step.step.turn == last.step.turn]
-    return [*request["messages"], *answer, *(_build_tool_message(result) for result in results)]
+    answers = [last.facts["message"]] if isinstance(last.facts.get("message"), dict) else []
+    tool_steps = [step for step in steps if step.is_tool and step.step.turn == last.step.turn]
+    return [*request["messages"], *answers, *(_build_tool_message(result) for result in tool_steps)]
 
 
 def _build_tool_message(step: StepWithDetails) -> Message:
@@ -43,21 +43,26 @@ def _build_tool_message(step: StepWithDetails) -> Message:
 
 
 def build_trace(steps: Sequence[StepWithDetails], policy: Policy | None) -> list[JsonObject]:
-    """Return one entry for every turn that was answered."""
+    """Return one entry for every successful exchange.
+
+    Args:
+        steps: all steps of the trial.
+        policy: policy of the trial; its settings are null if this is None.
+    """
     answered = (step for step in steps if not step.is_tool and step.step.ok)
     return [_build_trace_entry(step, steps, policy) for step in answered]
 
 
 def _build_trace_entry(step: StepWithDetails, steps: Sequence[StepWithDetails], policy: Policy | None) -> JsonObject:
-    results = [tool for tool in steps if tool.is_tool and tool.step.turn == step.step.turn]
+    tool_steps = [tool for tool in steps if tool.is_tool and tool.step.turn == step.step.turn]
     entry: JsonObject = {
         "turn": step.step.turn,
         "request": _summarise_request(step, policy),
         "response_summary": _summarise_response(step),
     }
-    if results:
-        entry["tool_calls"] = [_summarise_call(tool) for tool in results]
-        entry["tool_results"] = [_summarise_result(tool) for tool in results]
+    if tool_steps:
+        entry["tool_calls"] = [_summarise_call(tool) for tool in tool_steps]
+        entry["tool_results"] = [_summarise_result(tool) for tool in tool_steps]
     return entry
 
 
@@ -102,7 +107,7 @@ def _summarise_result(step: StepWithDetails) -> JsonObject:
 def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
     """Return the draft in the workspace at the end of a trial.
 
-    The stored calls are run again on the same instance. The result is None if there is no draft, or if this version of
+    The stored calls are run again on the same instance. The result is None if there is no draft or if this version of
     the scenario is not available.
     """
     if not is_version_available(trial.scenario, trial.scenario_version):

@@ -1,4 +1,4 @@
-"""Export of the trials of a run as a table of columns, without bodies."""
+"""Export of a run's trials as a table, without bodies."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.report.write import ReportError
@@ -41,7 +41,7 @@ def export_trials(run_id: int) -> ExportTable:
     """Return the trials of a run by position, including those that have not finished.
 
     Raises:
-        ReportError: there is no such run.
+        ReportError: the run does not exist or was deleted.
     """
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
@@ -53,12 +53,12 @@ def export_trials(run_id: int) -> ExportTable:
 
 
 def _list_times(run: Run) -> tuple[JsonObject, ...]:
-    """Return the quantiles of times of each configuration and scenario."""
+    """Return the quantiles of times of each configuration and scenario, after recomputing stale cells."""
     recompute_all_stale(run.pk)
     cells = tuple(run.cells.select_related("config"))
-    found = load_cell_times(cells)
+    times_by_cell = load_cell_times(cells)
     return tuple(
         {"configuration": str(cell.config), "scenario": cell.scenario, "control": cell.control}
-        | times_to_json(found[cell.pk])
+        | times_to_json(times_by_cell[cell.pk])
         for cell in cells
     )

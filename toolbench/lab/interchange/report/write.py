@@ -1,6 +1,6 @@
 """Report of a run as files: one per trial, the summaries, and the matrix as Markdown.
 
-Names and fields are those of the case study's reports, so that programs for those can read these.
+Files and fields have the names of the case study's reports, so programs that read those reports can read these too.
 """
 
 import zipfile
@@ -42,24 +42,24 @@ _TRIALS_PER_BATCH = 100  # in memory
 
 
 class ReportError(Exception):
-    """A report that cannot be written; its text says why."""
+    """A report that cannot be written; its message gives the reason."""
 
 
 def check_empty_folder(folder: Path) -> None:
-    """Check that a folder is empty or missing, since files of two reports must not mix.
+    """Check that a folder is empty or does not exist, since files of two reports must not mix.
 
     Raises:
-        ReportError: it is not empty, or not a folder.
+        ReportError: the folder is not empty, or the path is not a folder.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReportError(f"{folder} is not an empty folder: name a new one.")
 
 
 def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
-    """Write all files of a report and return their names.
+    """Write all files of a run's report into a folder and return their names. A missing folder is created.
 
     Raises:
-        ReportError: the folder is not empty, or there is no such run.
+        ReportError: the folder is not empty, or the run does not exist or was deleted.
     """
     check_empty_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,10 +71,10 @@ def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
 
 
 def iter_report_zip(run_id: int) -> Iterator[bytes]:
-    """Return an iterator of the bytes of an archive with the same files, which is written meanwhile.
+    """Return an iterator that yields the bytes of a zip archive with the report's files while the archive is written.
 
     Raises:
-        ReportError: there is no such run. It is raised by this call, not by the iterator.
+        ReportError: the run does not exist or was deleted. It is raised by this call, not by the iterator.
     """
     return iter_file_chunks(partial(_write_zip, _get_run(run_id)))
 
@@ -87,10 +87,14 @@ def _write_zip(run: Run, file: IO[bytes]) -> PartWriter[None]:
 
 
 def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
-    """Return an iterator of names and contents: a file per finished trial, then the summaries.
+    """Return an iterator of (name, content) pairs: a file per finished trial, then the summaries.
+
+    Args:
+        run_id: the run.
+        output_dir: folder named in `summary.json`, or None.
 
     Raises:
-        ReportError: there is no such run.
+        ReportError: the run does not exist or was deleted. It is raised by this call, not by the iterator.
     """
     return _iter_files(_get_run(run_id), output_dir)
 
@@ -99,12 +103,12 @@ def _iter_files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, 
     configs = tuple(run.configs.select_related("provider"))
     recompute_all_stale(run.pk)
     writer = TrialWriter(build_config_labels(configs), run.simulated)
-    gathered = _ReportRows()
+    totals = _ReportTotals()
     for trial in _iter_trials(run):
-        report = writer.report(trial)
-        gathered.add(report)
+        report = writer.build_report(trial)
+        totals.add(report)
         yield report.name, render_json_bytes(report.content)
-    yield from _iter_summaries(run, gathered.configs(configs, writer), gathered.quirks, output_dir)
+    yield from _iter_summaries(run, totals.build_config_reports(configs, writer), totals.quirks, output_dir)
 
 
 def _get_run(run_id: int) -> Run:
@@ -115,19 +119,24 @@ def _get_run(run_id: int) -> Run:
 
 
 @dataclass(slots=True)
-class _ReportRows:
-    """Rows of the trials, collected while their files are written. Bodies are not kept."""
+class _ReportTotals:
+    """Summary rows and quirks of the trials, collected while their files are written. Bodies are not kept.
+
+    Attributes:
+        rows: summary rows by configuration id.
+        quirks: counts by model, kind and name.
+    """
 
     rows: dict[int, list[JsonObject]] = field(default_factory=dict)
     quirks: QuirkCounts = field(default_factory=Counter)
 
     def add(self, report: TrialReport) -> None:
-        if report.tried:
+        if report.has_answer_or_error:
             self.rows.setdefault(report.trial.config_id, []).append(report.row)
         model = report.trial.config.model_name
         self.quirks.update((model, kind, name) for kind, name in report.quirks)
 
-    def configs(self, configs: Sequence[RunConfig], writer: TrialWriter) -> tuple[ConfigReport, ...]:
+    def build_config_reports(self, configs: Sequence[RunConfig], writer: TrialWriter) -> tuple[ConfigReport, ...]:
         cells: dict[int, list[Cell]] = defaultdict(list)
         for cell in configs[0].run.cells.all() if configs else ():
             cells[cell.config_id].append(cell)
@@ -136,7 +145,7 @@ class _ReportRows:
                 config=config,
                 label=writer.labels[config.pk],
                 groups=build_groups_json(cells[config.pk]),
-                policy=writer.policy(config, ""),
+                policy=writer.get_policy(config, ""),
                 rows=self.rows.get(config.pk, []),
             )
             for config in configs
@@ -146,12 +155,12 @@ class _ReportRows:
 def _iter_trials(run: Run) -> Iterator[Trial]:
     """Yield finished trials by configuration, repeat and scenario, with steps and bodies.
 
-    Only some are in memory at a time.
+    At most 100 are in memory.
     """
     steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
-    done = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
-    done = annotate_retry_counts(done)
-    ordered = done.order_by("config__position", "index", "cell__position")
+    finished_trials = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
+    finished_trials = annotate_retry_counts(finished_trials)
+    ordered = finished_trials.order_by("config__position", "index", "cell__position")
     return load_bodies(ordered.iterator(chunk_size=_TRIALS_PER_BATCH))
 
 
@@ -160,10 +169,10 @@ def _iter_summaries(
 ) -> Iterator[tuple[str, bytes]]:
     cells = tuple(run.cells.all())
     rows = [row for report in reports for row in report.rows]
-    found = build_findings(reports, cells, quirks)
-    whole = build_summary(run, reports, cells, output_dir)
-    whole[TOOLBENCH_KEY]["findings"] = findings_to_json(found)
-    yield SUMMARY_NAME, render_json_bytes(whole)
+    findings = build_findings(reports, cells, quirks)
+    summary = build_summary(run, reports, cells, output_dir)
+    summary[TOOLBENCH_KEY]["findings"] = findings_to_json(findings)
+    yield SUMMARY_NAME, render_json_bytes(summary)
     yield BY_SCENARIO_NAME, render_json_bytes(sum_by_scenario(rows) | {TOOLBENCH_KEY: build_run_mark(run)})
     yield BY_STRATEGY_NAME, render_json_bytes(sum_by_scenario_and_strategy(rows) | {TOOLBENCH_KEY: build_run_mark(run)})
-    yield MATRIX_NAME, render_matrix(run, reports, cells, found).encode("utf-8", "backslashreplace")
+    yield MATRIX_NAME, render_matrix(run, reports, cells, findings).encode("utf-8", "backslashreplace")
