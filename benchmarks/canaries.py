@@ -43,6 +43,7 @@ CANARY_BY_PLACE = {
 }
 PLANTED_CANARY = "sk-planted-5Canary4fUv2Sr"
 TIMEOUT_SECONDS = 180
+MAX_PAGES_PER_PATH = 150
 _LINK = re.compile(r'(?:href|src|hx-get|data-url)="([^"]+)"')
 _EXCLUDED_LINKS = re.compile(r"^/(?:sign-in|sign-out|static)/")
 _DATABASE_FOLDERS = ("postgres", "valkey")  # their own files; rows are searched decoded
@@ -176,7 +177,10 @@ def _search_files(product: RunningProduct, searched: SearchResult) -> None:
 
 
 def _search_pages(client: httpx.Client, searched: SearchResult, *, runs: list[int], per_kind: int) -> None:
-    """Follow every link of the site; of pages of one kind at most `per_kind`."""
+    """Follow every link of the site; of pages of one kind at most `per_kind`.
+
+    Facets and sorts give a list hundreds of kinds of addresses, so the pages of one path have a limit as well.
+    """
     exports = [
         f"/runs/{run}/{name}" for run in runs for name in ("report.zip", "bundle.zip", "trials.csv", "trials.json")
     ]
@@ -191,9 +195,10 @@ def _search_pages(client: httpx.Client, searched: SearchResult, *, runs: list[in
             continue
         for link in _iter_links(page):
             kind = _normalise_link(link)
-            if link not in known and kinds[kind] < per_kind:
+            path = kind.partition("?")[0]
+            if link not in known and kinds[kind] < per_kind and kinds[path] < MAX_PAGES_PER_PATH:
                 known.add(link)
-                kinds[kind] += 1
+                kinds.update([kind, path])
                 waiting.append(link)
 
 
