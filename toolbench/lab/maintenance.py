@@ -11,6 +11,7 @@ from django.db import connection, transaction
 
 from toolbench.lab.endpoints.probe_storage import requeue_lost_probes
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
+from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.planning.auto_method import decide_all_waiting_methods
 from toolbench.lab.replays.queue import list_waiting_replays
 from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
@@ -181,6 +182,7 @@ SWEEP_STEPS = (
     _FINISH,
     MaintenanceStep("reopening runs", reopen_runs),
     MaintenanceStep("writing search texts", update_search_texts),
+    MaintenanceStep("pooling the cells of ended runs", refresh_pools),
     MaintenanceStep("forgetting old rows", _delete_old_rows),
     MaintenanceStep("waking probes", lambda: notify_workers_of_probes(requeue_lost_probes())),
     MaintenanceStep("waking replays", lambda: notify_workers_of_replays(list_waiting_replays())),

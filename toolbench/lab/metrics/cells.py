@@ -13,7 +13,13 @@ from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Q
 
 from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL
-from toolbench.lab.metrics.spending import COST_SQL, LOST_SPENDING_SQL, find_prices, to_price_columns
+from toolbench.lab.metrics.spending import (
+    COST_SQL,
+    HAS_REPORTED_COST_SQL,
+    LOST_SPENDING_SQL,
+    find_prices,
+    to_price_columns,
+)
 from toolbench.lab.models import Cell, CellTimes, RunConfig
 from toolbench.lab.models.counters import build_count_expressions
 from toolbench.lab.sql import statement
@@ -34,6 +40,11 @@ WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY U
 _LOCK_STALE = """
 SELECT id FROM lab_cell WHERE stale AND id > %s AND (%s::bigint IS NULL OR run_id = %s)
 ORDER BY id LIMIT %s FOR NO KEY UPDATE
+"""
+
+# Pools that hold these runs are derived anew (lab/metrics/pools.py).
+_NOTE_CHANGES = """
+INSERT INTO lab_runchange (run_id) SELECT DISTINCT run_id FROM lab_cell WHERE id = ANY(%s)
 """
 
 # The cost of a cell is known when that of every trial is.
@@ -74,6 +85,7 @@ _RECOMPUTE = statement(
     lost_spending=LOST_SPENDING_SQL,
     retry_counts=RETRY_COUNTS_SQL,
     cost=COST_SQL,
+    has_reported_cost=HAS_REPORTED_COST_SQL,
     counts=_render_select(_TRIAL_COUNTS),
     sums=_render_select(_SUMS),
     statistics=_render_select(_STATISTICS),
@@ -152,6 +164,8 @@ def recompute(cells: Sequence[int]) -> None:
     configs, input_price, answered = to_price_columns(find_prices(RunConfig.objects.filter(cells__in=cells)))
     prices: dict[str, Any] = {"priced": configs, "input": input_price, "output": answered}
     _recompute_or_split(list(cells), {"lag": SATURATED_LAG_MS, **prices})
+    with connection.cursor() as cursor:
+        cursor.execute(_NOTE_CHANGES, [list(cells)])
 
 
 def _recompute_or_split(cells: list[int], given: Mapping[str, Any]) -> None:

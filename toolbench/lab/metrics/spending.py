@@ -34,6 +34,18 @@ def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     return {pk: price for pk, price in found.items() if price is not None}
 
 
+def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return the names of the list prices of every provider and model that was tried, with one query."""
+    configs = RunConfig.objects.filter(provider__isnull=False).order_by()
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    columns = ("provider_name", "model_name", "provider__template")
+    for provider, model, template in configs.values_list(*columns).distinct():
+        price = find_price(template, model)
+        if price is not None:
+            found[provider, model] = tuple(sorted({*found.get((provider, model), ()), price.named}))
+    return found
+
+
 def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float], list[float]]:
     """Return ids of configurations, and dollars for a million input and output tokens, for `unnest`."""
     return list(prices), [price.input for price in prices.values()], [price.output for price in prices.values()]

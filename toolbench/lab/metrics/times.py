@@ -44,6 +44,11 @@ class Times:
         """Median time to the first token of streamed trials."""
         return _compute_stored_quantile(self.first_tokens, 0.5)
 
+    def list_durations(self) -> list[float]:
+        """Return the durations in milliseconds."""
+        durations: list[float] = np.frombuffer(self.durations, _STORED).tolist()
+        return durations
+
 
 class ConcatenatedTimes(Aggregate):
     """Aggregate that joins the stored times of all cells of a group."""

@@ -7,6 +7,7 @@ from toolbench.lab.models.decisions import DecisionRecord
 from toolbench.lab.models.histories import History, HistoryTurn
 from toolbench.lab.models.job_failures import JobFailure
 from toolbench.lab.models.judgements import Judgement, Replay
+from toolbench.lab.models.pools import CellPool, PoolState, RunChange
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.refused_parameters import RefusedParameter
@@ -19,6 +20,7 @@ __all__ = [
     "CaseSet",
     "CaseVersion",
     "Cell",
+    "CellPool",
     "CellTimes",
     "DecisionRecord",
     "History",
@@ -26,6 +28,7 @@ __all__ = [
     "JobFailure",
     "Judgement",
     "Model",
+    "PoolState",
     "Preset",
     "Probe",
     "ProbeExchange",
@@ -37,6 +40,7 @@ __all__ = [
     "RefusedParameter",
     "Replay",
     "Run",
+    "RunChange",
     "RunConfig",
     "SamplingProfile",
     "ServiceAddress",

@@ -53,6 +53,14 @@ def _add_spending(name: str) -> str:
     return f"sum(tried.{name} + coalesce(spent.{name}, 0))"
 
 
+def _sum_dollars(expression: str, where: str) -> str:
+    """Return the SQL that sums a figure of `paid` over the trials that meet a condition."""
+    return f"coalesce(sum({expression}) FILTER (WHERE {where}), 0)"
+
+
+_TRIED = "outcome IN ('pass', 'fail', 'infra')"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialCounts:
     """Counters that a trial has a column for; the column of a cell is their sum over trials that ended."""
@@ -148,6 +156,21 @@ class CellCounts(TrialCounts):
     output_tokens: int = total("Output tokens", _add_spending("output_tokens"), models.PositiveBigIntegerField)
     cached_tokens: int = total("Cached input tokens", "sum(cached_tokens)", models.PositiveBigIntegerField)
     reasoning_tokens: int = total("Reasoning tokens", "sum(reasoning_tokens)", models.PositiveBigIntegerField)
+
+    # costs of trials that passed, failed or had an infrastructure error
+    costs_reported: int = total(
+        "Trials whose cost the provider reported", f"count(*) FILTER (WHERE {_TRIED} AND has_reported_cost)"
+    )
+    costs_known: int = total("Trials whose cost is known", f"count(*) FILTER (WHERE {_TRIED} AND dollars IS NOT NULL)")
+    known_dollars: float = total("Dollars of the known costs", _sum_dollars("dollars", _TRIED), models.FloatField)
+    squared_dollars: float = total(
+        "Squares of the known costs", _sum_dollars("dollars * dollars", _TRIED), models.FloatField
+    )
+    delivered_dollars: float = total(
+        "Dollars of trials that passed and were not tried again after an error",
+        _sum_dollars("dollars", "outcome = 'pass' AND errors_retried = 0"),
+        models.FloatField,
+    )
 
     # over the stored steps of every execution: metrics/sql/retry_counts.sql
     answers_429: int = total("Answers of 429", "sum(noted.answers_429)")

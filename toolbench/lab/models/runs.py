@@ -57,6 +57,7 @@ class Run(models.Model):
     request = models.JSONField(default=dict)  # as asked for (lab/planning/run_request.py)
     skipped = models.JSONField(default=list)  # [{"what", "why"}]: what was left out and why
     engine_version = models.CharField(max_length=20, blank=True)
+    pooled = models.BooleanField(default=False)  # its cells are part of CellPool
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)

@@ -127,5 +127,5 @@ def test_whoever_did_not_meet_every_scenario_is_told_so() -> None:
 def test_the_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     for name in ("vendor/a", "vendor/b", "vendor/c"):
         make_trials(make_cell(make_config(make_run(), make_model(name))), **{"pass": 1})
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(4):
         get_candidate_pool(DecideQuery())

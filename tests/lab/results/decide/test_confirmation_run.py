@@ -10,6 +10,7 @@ from toolbench.evals.decisions.requirements import DecisionRule, MeasuredConfig,
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import pool_samples
 from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.metrics.cells import recompute_immediately
 from toolbench.lab.models import DecisionRecord, Provider, Run, SamplingProfile
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.decide.candidates import get_candidate_pool
@@ -42,7 +43,7 @@ def record() -> DecisionRecord:
     SamplingProfile.objects.create(name="default")
     run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=76, instance_kind="drawn"))
     finish(run)
-    run.cells.update(passed=76, queued=0)
+    recompute_immediately(run.cells.values_list("pk", flat=True))
     return save_record(DEMO, owner=None)
 
 

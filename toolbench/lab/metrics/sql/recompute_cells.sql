@@ -5,7 +5,7 @@
 -- Parts: fragments of this folder, and the columns of the tables in cells.py.
 -- Locks: call it with the cells locked, in the order of their ids.
 WITH {tried}, spent AS ({lost_spending}), noted AS ({retry_counts}), paid AS (
-    SELECT tried.id, {cost} AS dollars,
+    SELECT tried.id, {cost} AS dollars, {has_reported_cost} AS has_reported_cost,
         outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
     FROM tried LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)

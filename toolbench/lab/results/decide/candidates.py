@@ -6,16 +6,19 @@ No step is read.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, F, Max, Min, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from toolbench.evals.decisions.requirements import IntervalEstimate, MeasuredConfig
 from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.types import DRAWN
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.cells import ANSWERED, MAX_START_DIFFERENCE
-from toolbench.lab.metrics.cost import CostSums, add_costs, estimate_cost_per_success, sum_costs
+from toolbench.lab.metrics.cost import CostSums, estimate_cost_per_success, sum_costs
+from toolbench.lab.metrics.line_filter import LineFilter
+from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE, Line, merge_lines, sum_cells, sum_kept_runs
 from toolbench.lab.metrics.repeated_instances import (
     RepeatedInstances,
     ScenarioCount,
@@ -30,11 +33,12 @@ from toolbench.lab.metrics.scenario_versions import (
     render_tokens,
     split_newest_versions,
 )
-from toolbench.lab.metrics.tally import Tally, add_tallies, build_aggregates, build_tally
-from toolbench.lab.models import Cell, Provider, RunConfig, Trial
+from toolbench.lab.metrics.spending import find_price_names
+from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
+from toolbench.lab.metrics.times import build_times, merge_times
+from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
 from toolbench.lab.results.decide.query import DecideQuery
 
-CONFIRMATION_PURPOSE = "confirm"  # purpose of a run: its trials never enter a choice
 MORE_TRIALS_PURPOSE = (
     "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for
 )
@@ -94,26 +98,25 @@ class CandidatePool:
 
 
 def get_candidate_pool(query: DecideQuery) -> CandidatePool:
-    """Return the candidates of the query with seven queries, whatever the number of runs.
+    """Return the candidates of the query with at most five queries, whatever the number of runs.
 
     Controls and confirmation runs are excluded. Of each scenario, a configuration counts with the newest version that
     it was tried with.
     """
-    cells = filter_candidate_cells(query)
-    groups = _list_groups(cells)
+    lines = [line for line in _sum_cells(query) if not line["control"]]
+    groups = tuple(sorted({line["scenario_group"] for line in lines}, key=build_group_sort_key))
     group = query.group if query.group in groups else (groups[0] if groups else "")
-    of_group = cells.filter(scenario_group=group, control=False)
-    by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for line in _sum_cells(of_group):
-        by_key[tuple(line[name] for name in CANDIDATE_KEY)].append(line)
+    by_key: dict[tuple[Any, ...], list[Line]] = defaultdict(list)
+    for line in lines:
+        if line["scenario_group"] == group:
+            by_key[tuple(line[name] for name in CANDIDATE_KEY)].append(line)
     split = [split_newest_versions(lines) for lines in by_key.values()]
-    lines = [line for lines, _ in split for line in lines]
+    counted = [line for lines, _ in split for line in lines]
     older = [line for _, lines in split for line in lines]
-    trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
-    figures, met = _read_trial_figures(trials), _ScenarioCoverage.from_lines(lines)
-    found = tuple(_build_candidate(lines, met, figures) for lines, _ in split)
+    met, context = _ScenarioCoverage.from_lines(counted), _read_context(query, counted)
+    found = tuple(_build_candidate(lines, met, context) for lines, _ in split)
     left_out = (build_omission_notice([render_tokens(older)]),) if older else ()
-    return CandidatePool(found, group, groups, (*left_out, *_list_pool_cautions(found, lines)))
+    return CandidatePool(found, group, groups, (*left_out, *_list_pool_cautions(found, counted)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +131,14 @@ class _ScenarioCoverage:
     newest: Mapping[tuple[str, str], int]
 
     @classmethod
-    def from_lines(cls, lines: list[dict[str, Any]]) -> "_ScenarioCoverage":
+    def from_lines(cls, lines: list[Line]) -> "_ScenarioCoverage":
         newest: dict[tuple[str, str], int] = defaultdict(int)
         for line in filter(has_finished_trials, lines):
             key = (line["instance_kind"], line["scenario"])
             newest[key] = max(newest[key], line["scenario_version"])
         return cls(frozenset(line["scenario"] for line in lines), dict(newest))
 
-    def missing(self, lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    def missing(self, lines: list[Line]) -> tuple[str, ...]:
         """Return the scenarios that other configurations have and these lines lack.
 
         A scenario that these lines have in an earlier version only counts as missing.
@@ -152,18 +155,15 @@ class _ScenarioCoverage:
         return tuple(sorted(absent | earlier))
 
 
-def filter_candidate_cells(query: DecideQuery) -> QuerySet[Cell]:
-    """Return the cells in scope.
+def _filter_runs(query: DecideQuery) -> QuerySet[Run]:
+    """Return the runs in scope.
 
     Simulated runs are in scope only in a demo, imported runs only where they are named.
     """
-    cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION_PURPOSE)
-    scope = {"run__simulated": query.demo, "run__imported": False}
-    chosen = Q(run_id__in=query.runs) | Q(run__purpose=MORE_TRIALS_PURPOSE, run__repeat_of__in=query.runs)
-    cells = cells.filter(chosen) if query.scope == "runs" else cells.filter(**scope)
-    if query.q:
-        cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
-    return cells
+    kept = Run.objects.filter(deleted_at=None).exclude(purpose=CONFIRMATION_PURPOSE)
+    if query.scope == "runs":
+        return kept.filter(Q(pk__in=query.runs) | Q(purpose=MORE_TRIALS_PURPOSE, repeat_of__in=query.runs))
+    return kept.filter(simulated=query.demo, imported=False)
 
 
 def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
@@ -186,50 +186,91 @@ class _TrialFigures:
         times: durations of answered trials in milliseconds.
         paid: sums of costs.
         lost: infrastructure errors by failure class.
-        met_again: results of generated instances with several trials, by CANDIDATE_KEY and scenario.
     """
 
     times: Mapping[int, list[float]]
     paid: Mapping[int, CostSums]
     lost: Mapping[int, dict[str, int]]
-    met_again: RepeatedInstances
 
-    def count_lost(self, config_ids: Iterable[int]) -> tuple[tuple[str, int], ...]:
-        total: dict[str, int] = defaultdict(int)
-        for pk in config_ids:
-            for name, count in self.lost.get(pk, {}).items():
-                total[name] += count
-        return tuple(sorted(total.items(), key=lambda pair: (-pair[1], pair[0])))
-
-    def compute_cost(self, config_ids: Iterable[int]) -> tuple[IntervalEstimate | None, str]:
+    def compute_cost(self, config_id: int) -> tuple[IntervalEstimate | None, str]:
         """Return dollars per end-to-end success, and the source of the cost or the reason why it is not known."""
-        paid = add_costs(self.paid[pk] for pk in config_ids if pk in self.paid)
+        paid = self.paid.get(config_id, CostSums())
         return estimate_cost_per_success(paid), paid.source
 
 
-def _list_groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
-    """Return the scenario groups, the default first."""
-    named = cells.filter(control=False).order_by().values_list("scenario_group", flat=True).distinct()
-    return tuple(sorted(named, key=build_group_sort_key))
+class _LostTrials(NamedTuple):
+    """Infrastructure errors of one configuration in one scenario."""
+
+    scenario: str
+    version: int
+    failure_class: str
+    trials: int
 
 
-def _sum_cells(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
-    columns = {name: F(f"config__{name}") for name in CANDIDATE_KEY if name != "instance_kind"}
-    identity = (*CANDIDATE_KEY, "scenario", "scenario_version")
-    summed = cells.annotate(**columns).order_by().values(*identity)
-    found = summed.annotate(
-        **build_aggregates(),
-        config_ids=ArrayAgg("config_id", distinct=True),
-        cell_ids=ArrayAgg("pk", distinct=True),
-        run_ids=ArrayAgg("run_id", distinct=True),
-        canonicals=ArrayAgg("config__canonical", distinct=True),
-        simulated=ArrayAgg("run__simulated", distinct=True),
-        engines=ArrayAgg("run__engine_version", distinct=True),
-        purposes=ArrayAgg("run__purpose", distinct=True),
-        first=Min("run__created_at"),
-        last=Max("run__created_at"),
-    )
-    return [dict(line) for line in found.order_by(*identity)]
+@dataclass(frozen=True, slots=True)
+class _CandidateContext:
+    """What a candidate needs beside the sums of its cells.
+
+    Attributes:
+        lost: infrastructure errors by configuration id.
+        repeated: results of generated instances with several trials, by CANDIDATE_KEY and scenario.
+        price_names: names of price lists by provider and model.
+    """
+
+    lost: Mapping[int, list[_LostTrials]]
+    repeated: RepeatedInstances
+    price_names: Mapping[tuple[str, str], tuple[str, ...]]
+
+    def count_lost(self, lines: list[Line]) -> tuple[tuple[str, int], ...]:
+        """Return the infrastructure errors of these lines by failure class, most first."""
+        counted = {(line["scenario"], line["scenario_version"]) for line in lines}
+        total: dict[str, int] = defaultdict(int)
+        for config_id in {pk for line in lines for pk in line["config_ids"]}:
+            for lost in self.lost.get(config_id, ()):
+                if (lost.scenario, lost.version) in counted:
+                    total[lost.failure_class] += lost.trials
+        return _sort_counts(total)
+
+    def build_cost_sums(self, line: Line, tally: Tally) -> CostSums:
+        """Return the sums of costs of a candidate, with the names of the price lists that took part."""
+        names = self.price_names.get((line["provider_name"], line["model_name"]), ())
+        return CostSums(
+            tried=tally.tried,
+            named=tally.costs_reported,
+            known=tally.costs_known,
+            dollars=tally.known_dollars,
+            squares=tally.squared_dollars,
+            with_pass=tally.delivered_dollars,
+            delivered=tally.passed - tally.late_passes,
+            price_lists=names if tally.costs_reported < tally.costs_known else (),
+        )
+
+
+def _sort_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _sum_cells(query: DecideQuery) -> list[Line]:
+    """Return the sums of each candidate and scenario, with confirmation runs and controls left out."""
+    chosen = LineFilter(text=query.q)
+    if query.scope == "runs":
+        lines = sum_cells(chosen.apply(Cell.objects.filter(run__in=_filter_runs(query))))
+    else:
+        lines = sum_kept_runs(chosen, simulated=query.demo, imported=False)
+    key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
+    return merge_lines((line for line in lines if not line["confirming"]), key)
+
+
+def _read_context(query: DecideQuery, lines: list[Line]) -> "_CandidateContext":
+    """Read what the sums of cells do not hold, with three queries at most."""
+    errors = Trial.objects.filter(outcome=Trial.Outcome.INFRA, run__in=_filter_runs(query)).order_by()
+    lost: dict[int, list[_LostTrials]] = defaultdict(list)
+    grouped = errors.values_list("config_id", "scenario", "scenario_version", "failure_class")
+    for config_id, scenario, version, name, count in grouped.annotate(count=Count("pk")):
+        lost[config_id].append(_LostTrials(scenario, version, name or "infrastructure", count))
+    drawn = [pk for line in lines if line["instance_kind"] == DRAWN for pk in line["cell_ids"]]
+    repeated = find_repeated_instances(Trial.objects.filter(cell__in=drawn), CANDIDATE_KEY) if drawn else {}
+    return _CandidateContext(lost, repeated, find_price_names())
 
 
 def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
@@ -240,17 +281,17 @@ def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
     for config_id, name, count in failed:
         lost[config_id][name or "infrastructure"] = count
     times = {pk: list(found) for pk, found in timed.annotate(found=ArrayAgg("duration_ms"))}
-    return _TrialFigures(times, sum_costs(trials), lost, find_repeated_instances(trials, CANDIDATE_KEY))
+    return _TrialFigures(times, sum_costs(trials), lost)
 
 
 def _build_parts(
-    lines: list[dict[str, Any]], figures: _TrialFigures
+    lines: list[Line], context: "_CandidateContext"
 ) -> tuple[tuple[ScenarioSample, ...], tuple[ScenarioSample, ...]]:
     """Return the samples of end-to-end success and of answered success, by scenario."""
     delivery, given = [], []
     for line in lines:
         counts = build_tally(line)
-        again = figures.met_again.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), ())
+        again = context.repeated.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), ())
         delivered, stopping = counts.passed - counts.late_passes, counts.stopping
         delivery.append(
             build_scenario_sample(delivered, counts.tried, [repeated.delivery for repeated in again], stopping)
@@ -261,22 +302,22 @@ def _build_parts(
     return tuple(delivery), tuple(given)
 
 
-def _build_candidate(lines: list[dict[str, Any]], met: _ScenarioCoverage, figures: _TrialFigures) -> Candidate:
+def _build_candidate(lines: list[Line], met: _ScenarioCoverage, context: "_CandidateContext") -> Candidate:
     first, tally = lines[0], add_tallies(build_tally(line) for line in lines)
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
     scenarios = tuple(sorted(line["scenario"] for line in lines))
     key = " · ".join(str(first[name]) for name in CANDIDATE_KEY)
-    delivery, given = _build_parts(lines, figures)
-    cost, cost_from = figures.compute_cost(config_ids)
+    delivery, given = _build_parts(lines, context)
+    paid = context.build_cost_sums(first, tally)
     measured = MeasuredConfig(
         key=key,
         label=_build_label(first),
         passed=tally.passed,
         tried=tally.tried,
         answered=tally.answered,
-        times=[time for pk in config_ids for time in figures.times.get(pk, ())],
-        cost=cost,
-        lost=figures.count_lost(config_ids),
+        times=merge_times(map(build_times, lines)).list_durations(),
+        cost=estimate_cost_per_success(paid),
+        lost=context.count_lost(lines),
         missing=met.missing(lines),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         repeating=bool(tally.repeating),
@@ -284,7 +325,7 @@ def _build_candidate(lines: list[dict[str, Any]], met: _ScenarioCoverage, figure
         late=tally.late_passes,
         delivery=delivery,
         given=given,
-        cost_from=cost_from,
+        cost_from=paid.source,
         planned=any(MORE_TRIALS_PURPOSE in line["purposes"] for line in lines),
         scenarios=tuple(line["scenario"] for line in lines),
     )
@@ -300,13 +341,13 @@ def _build_candidate(lines: list[dict[str, Any]], met: _ScenarioCoverage, figure
         cell_ids=tuple(sorted(pk for line in lines for pk in line["cell_ids"])),
         run_ids=tuple(sorted({pk for line in lines for pk in line["run_ids"]})),
         scenarios=scenarios,
-        simulated=any(any(line["simulated"]) for line in lines),
+        simulated=any(line["simulated"] for line in lines),
         cautions=tuple(_list_candidate_cautions(lines, tally)),
     )
 
 
 def _measure_config(config: RunConfig, counted: list[ScenarioCount], figures: _TrialFigures) -> MeasuredConfig:
-    cost, cost_from = figures.compute_cost((config.pk,))
+    cost, cost_from = figures.compute_cost(config.pk)
     return MeasuredConfig(
         key=str(config.pk),
         label=str(config),
@@ -315,7 +356,7 @@ def _measure_config(config: RunConfig, counted: list[ScenarioCount], figures: _T
         answered=sum(scenario.answered for scenario in counted),
         times=figures.times.get(config.pk, []),
         cost=cost,
-        lost=figures.count_lost((config.pk,)),
+        lost=_sort_counts(figures.lost.get(config.pk, {})),
         local=config.provider_kind == Provider.Kind.LOCAL,
         late=sum(scenario.late for scenario in counted),
         delivery=tuple(ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counted),
@@ -329,7 +370,7 @@ def _build_label(line: Mapping[str, Any]) -> str:
     return " · ".join(filter(None, [*named, "streamed" if line["stream"] else ""]))
 
 
-def _list_candidate_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
+def _list_candidate_cautions(lines: list[Line], tally: Tally) -> Iterable[str]:
     if len(select_distinct_versions(version for line in lines for version in line["engines"])) > 1:
         yield "pools versions of the engine"
     if tally.errors_retried:
@@ -342,7 +383,7 @@ def _list_candidate_cautions(lines: list[dict[str, Any]], tally: Tally) -> Itera
         yield f"trials still to come: {tally.queued + tally.running}"
 
 
-def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[Line]) -> tuple[str, ...]:
     apart = max((line["last"] for line in lines), default=None)
     first = min((line["first"] for line in lines), default=None)
     models = [(candidate.provider, candidate.measured.label) for candidate in candidates]

@@ -9,9 +9,10 @@ from django.db import transaction
 
 from toolbench.evals.decisions.requirements import Assessment, DecisionRule, assess_config, count_passes_without_failure
 from toolbench.evals.statistics import count_answers_until_closed, count_more_trials_to_clear
+from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE
 from toolbench.lab.models import DecisionRecord, Run
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.results.decide.candidates import CONFIRMATION_PURPOSE, measure_run
+from toolbench.lab.results.decide.candidates import measure_run
 from toolbench.lab.results.decide.fresh_trials import (
     MAX_TRIALS,
     FreshTrialsError,

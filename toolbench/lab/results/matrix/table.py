@@ -6,16 +6,16 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
-from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
-from django.db.models import F, Max, Min, Q, QuerySet
+from django.db.models import QuerySet
 
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.line_filter import LineFilter
+from toolbench.lab.metrics.pools import merge_lines, sum_cells, sum_kept_runs
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import build_omission_notice
-from toolbench.lab.metrics.tally import add_tallies, build_aggregates
-from toolbench.lab.metrics.times import build_time_aggregates
+from toolbench.lab.metrics.tally import add_tallies
 from toolbench.lab.metrics.values import Metric
 from toolbench.lab.models import Cell, PublishedCell, Run
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
@@ -93,7 +93,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         scenario_groups=tuple(sorted(present, key=build_group_sort_key)),
         runs=list_run_choices(_filter_runs(query), query.runs),
         warnings=_list_warnings(rows, found),
-        prompts=_list_prompt_versions(query),
+        prompts=_list_prompt_versions(query, found),
     )
 
 
@@ -130,27 +130,13 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
 
 
 def _sum_cells(query: MatrixQuery) -> list[dict[str, Any]]:
-    cells = filter_matrix_cells(query)
-    if query.q:
-        cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
-    key = {name: F(f"config__{name}") for name in ROW_KEY if name != "instance_kind"}
     split = ("prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
-    identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario", "scenario_version")
-    lines = cells.annotate(**key).order_by().values(*identity)
-    summed = lines.annotate(
-        **build_aggregates(),
-        **build_time_aggregates(),
-        config_ids=ArrayAgg("config_id", distinct=True),
-        run_ids=ArrayAgg("run_id", distinct=True),
-        hashes=ArrayAgg("config__policy_hash", distinct=True),
-        engines=ArrayAgg("run__engine_version", distinct=True),
-        simulated=BoolOr("run__simulated"),
-        imported=BoolOr("run__imported"),
-        mixed_upstreams=BoolOr("config__mixed_upstreams"),
-        first=Min("run__created_at"),
-        last=Max("run__created_at"),
-    )
-    return [dict(line) for line in summed.order_by(*identity)]
+    chosen = LineFilter(text=query.q)
+    if query.scope == "runs" or query.prompt:
+        lines = sum_cells(chosen.apply(filter_matrix_cells(query)), *split)
+    else:
+        lines = sum_kept_runs(chosen, simulated=query.scope == "demo", imported=query.scope == "imported")
+    return merge_lines(lines, (*ROW_KEY, *split, "scenario_group", "control", "scenario", "scenario_version"))
 
 
 def _group_by_row(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -243,7 +229,10 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
     )
 
 
-def _list_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
+def _list_prompt_versions(query: MatrixQuery, lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the prompt versions to choose from; where one is chosen, with a query that finds the others."""
+    if query.prompt in ("", SPLIT_BY_PROMPT):
+        return tuple(sorted({prompt for line in lines for prompt in line["prompts"] if prompt}))
     found = filter_matrix_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
     return tuple(found.values_list("prompt_version", flat=True).distinct())
 

@@ -1,0 +1,99 @@
+"""Stored sums over the cells of ended runs, from which pages over all runs are computed."""
+
+from typing import Any
+from uuid import uuid4
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from toolbench.lab.models.counters import COUNTERS, CounterSpec
+from toolbench.lab.models.runs import Run
+
+
+class CellPool(models.Model):
+    """The sums over the cells of ended runs with one configuration, scenario and version.
+
+    lab/metrics/pools.py derives it from the cells and reads it. The names of the columns are those of its queries over
+    cells, so that a row of either can be read the same way. Each counter has a column `sum_<counter>`.
+
+    Attributes:
+        all_durations: times of all cells in the form of CellTimes, unsorted.
+        all_first_tokens: the same for times to the first token.
+    """
+
+    simulated = models.BooleanField()
+    imported = models.BooleanField()
+    confirming = models.BooleanField()  # of runs that confirm a decision
+    provider_name = models.CharField(max_length=80)
+    provider_kind = models.CharField(max_length=16)
+    model_name = models.CharField(max_length=200)
+    profile = models.CharField(max_length=80)
+    strategy = models.CharField(max_length=80)
+    method = models.CharField(max_length=16)
+    examples = models.CharField(max_length=80, blank=True)
+    tool_use_mode = models.CharField(max_length=10)
+    stream = models.BooleanField()
+    policy_hash = models.CharField(max_length=64)
+    instance_kind = models.CharField(max_length=8)
+    scenario_group = models.CharField(max_length=20)
+    control = models.BooleanField()
+    scenario = models.CharField(max_length=60)
+    scenario_version = models.PositiveSmallIntegerField()
+
+    config_ids = ArrayField(models.BigIntegerField())
+    cell_ids = ArrayField(models.BigIntegerField())
+    run_ids = ArrayField(models.BigIntegerField())
+    engines = ArrayField(models.CharField(max_length=20, blank=True))
+    purposes = ArrayField(models.CharField(max_length=24, blank=True))
+    canonicals = ArrayField(models.CharField(max_length=200, blank=True))
+    prompts = ArrayField(models.CharField(max_length=40, blank=True))
+    mixed_upstreams = models.BooleanField()
+    first = models.DateTimeField()
+    last = models.DateTimeField()
+    all_durations = models.BinaryField(null=True)
+    all_first_tokens = models.BinaryField(null=True)
+
+    sum_cells = models.PositiveIntegerField()
+    sum_repeating = models.PositiveIntegerField()
+    sum_unpriced = models.PositiveIntegerField()
+    sum_set_aside = models.PositiveIntegerField()
+    sum_error = models.FloatField(null=True)
+    sum_cost = models.FloatField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["provider_name", "model_name"], name="pools_of_model")]
+
+    def __str__(self) -> str:
+        return f"{self.model_name} · {self.profile} × {self.scenario}"
+
+
+def _build_sum_column(spec: CounterSpec) -> "models.Field[Any, Any]":
+    """Return the column of a counter's sum, which no sum of whole numbers can overflow."""
+    if spec.column is models.FloatField:
+        return models.FloatField()
+    return models.DecimalField(max_digits=40, decimal_places=0)
+
+
+for _name, _spec in COUNTERS.items():
+    CellPool.add_to_class(f"sum_{_name}", _build_sum_column(_spec))
+
+
+class PoolState(models.Model):
+    """The one row whose version is a new one after every refresh, so that a reader notices that pools were written."""
+
+    version = models.UUIDField(default=uuid4)
+
+    def __str__(self) -> str:
+        return f"pools of version {self.version}"
+
+
+class RunChange(models.Model):
+    """A note that cells of a run were recomputed. The next refresh of the pools deletes it.
+
+    Rows are only inserted and deleted, so that transactions that recompute cells never wait for each other.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+
+    def __str__(self) -> str:
+        return f"change of run {self.run_id}"
