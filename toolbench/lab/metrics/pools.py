@@ -15,10 +15,12 @@ from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db import connection, transaction
 from django.db.models import BooleanField, Case, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value, When
 
+from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.line_filter import LineFilter
+from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, find_repeated_instances
 from toolbench.lab.metrics.tally import build_aggregates
 from toolbench.lab.metrics.times import build_time_aggregates
-from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunChange, RunConfig
+from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunChange, RunConfig, Trial
 
 Line = dict[str, Any]
 
@@ -35,6 +37,8 @@ _ID_ARRAYS = ("config_ids", "cell_ids", "run_ids")
 _TEXT_ARRAYS = ("engines", "purposes", "canonicals", "prompts")
 _ARRAYS = (*_ID_ARRAYS, *_TEXT_ARRAYS)
 _TIMES = ("all_durations", "all_first_tokens")
+_INSTANCE_KEY = ("simulated", "imported", *CONFIG_FIELDS, "instance_kind", "scenario_version")
+_FLAGS = (*RUN_FIELDS, "mixed_upstreams")
 _NO_SUM = {"sum_error", "sum_cost"}
 _REFRESH_LOCK = 7_310_421  # of pg_try_advisory_xact_lock: one refresh at a time
 _IS_CONFIRMING = Case(
@@ -57,16 +61,29 @@ def sum_cells(cells: QuerySet[Cell], *extra_keys: str) -> list[Line]:
     return [dict(line) for line in grouped.annotate(**_build_annotations()).order_by(*key)]
 
 
-def sum_kept_runs(chosen: LineFilter, *, simulated: bool, imported: bool) -> list[Line]:
-    """Return the chosen lines of all runs that are not deleted, in no order. A key may have several lines."""
+@dataclass(frozen=True, slots=True)
+class KeptSums:
+    """Sums over all runs that are not deleted.
+
+    Attributes:
+        lines: in no order. A key may have several lines.
+        version: the same version always has the same lines; None for sums that may change at any time.
+    """
+
+    lines: list[Line]
+    version: UUID | None = None
+
+
+def sum_kept_runs(chosen: LineFilter, *, simulated: bool, imported: bool) -> KeptSums:
+    """Return the chosen lines of all runs that are not deleted."""
     scope = {"simulated": simulated, "imported": imported}
     version = None if chosen.has_time else _read_usable_version()
     if version is not None:
         pooled = [line for line in _load_pools(version, scope) if chosen.matches(line)]
         recent = _sum_kept_cells(chosen, scope, pooled=False)
         if _read_usable_version() == version:
-            return [*pooled, *recent]
-    return _sum_kept_cells(chosen, scope)
+            return KeptSums([*pooled, *recent], None if recent else version)
+    return KeptSums(_sum_kept_cells(chosen, scope))
 
 
 def merge_lines(lines: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[Line]:
@@ -157,8 +174,8 @@ def _merge(lines: Sequence[Mapping[str, Any]]) -> Line:
     hashes = tuple(sorted({line["policy_hash"] for line in lines}))
     if len(lines) == 1:
         return {**lines[0], "hashes": hashes}
-    merged = dict(lines[0])
-    for name, value in lines[0].items():
+    merged = {**lines[0], "repeated": None}  # an instance may be repeated across lines
+    for name in lines[0]:
         values = [line[name] for line in lines]
         if name in _ARRAYS:
             merged[name] = sorted({item for found in values for item in found})
@@ -169,7 +186,7 @@ def _merge(lines: Sequence[Mapping[str, Any]]) -> Line:
             merged[name] = (min(known) if name == "sum_error" else sum(known)) if known else None
         elif name.startswith("sum_"):
             merged[name] = sum(values)
-        elif isinstance(value, bool):
+        elif name in _FLAGS:
             merged[name] = any(values)
     return merged | {
         "hashes": hashes,
@@ -204,5 +221,17 @@ def _write_pools(runs: Sequence[int]) -> None:
     cells = Cell.objects.filter(run__pooled=True, config__model_name__in=names)
     lines = sum_cells(cells)
     kept = [line for line in lines if (line["provider_name"], line["model_name"]) in models]
-    CellPool.objects.bulk_create([CellPool(**line) for line in kept], batch_size=200)
+    columns = [f"run__{name}" if name in RUN_FIELDS else name for name in _INSTANCE_KEY]
+    trials = Trial.objects.filter(run__pooled=True, config__model_name__in=names)
+    repeated = find_repeated_instances(trials.exclude(run__purpose=CONFIRMATION_PURPOSE), columns)
+    CellPool.objects.bulk_create(
+        [CellPool(**line, repeated=_get_repeated(line, repeated)) for line in kept], batch_size=200
+    )
     PoolState.objects.update_or_create(pk=1, defaults={"version": uuid4()})
+
+
+def _get_repeated(line: Line, repeated: RepeatedInstances) -> list[list[float]] | None:
+    if line["confirming"] or line["instance_kind"] != DRAWN:
+        return None
+    key = (*(line[name] for name in _INSTANCE_KEY), line["scenario"])
+    return repeated.get(key, RepeatedSums()).to_json()

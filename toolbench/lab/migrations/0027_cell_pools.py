@@ -84,6 +84,7 @@ class Migration(migrations.Migration):
                 ('last', models.DateTimeField()),
                 ('all_durations', models.BinaryField(null=True)),
                 ('all_first_tokens', models.BinaryField(null=True)),
+                ("repeated", models.JSONField(null=True)),
                 ('sum_cells', models.PositiveIntegerField()),
                 ('sum_repeating', models.PositiveIntegerField()),
                 ('sum_unpriced', models.PositiveIntegerField()),

@@ -19,6 +19,8 @@ class CellPool(models.Model):
     Attributes:
         all_durations: times of all cells in the form of CellTimes, unsorted.
         all_first_tokens: the same for times to the first token.
+        repeated: sums over repeated instances (metrics/repeated_instances.py); None for published wordings and for
+            runs that confirm a decision.
     """
 
     simulated = models.BooleanField()
@@ -52,6 +54,8 @@ class CellPool(models.Model):
     last = models.DateTimeField()
     all_durations = models.BinaryField(null=True)
     all_first_tokens = models.BinaryField(null=True)
+
+    repeated = models.JSONField(null=True)
 
     sum_cells = models.PositiveIntegerField()
     sum_repeating = models.PositiveIntegerField()

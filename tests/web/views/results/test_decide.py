@@ -13,7 +13,7 @@ from tests.factories import (
     recompute_stale_cells,
 )
 from tests.page_html import read_html
-from toolbench.lab.metrics.cells import recompute
+from toolbench.lab.metrics.cells import recompute, recompute_immediately
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile, Trial
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
@@ -62,6 +62,7 @@ def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_clie
         owner_client.get("/decide/")
     )
     Trial.objects.update(outcome="infra")
+    recompute_immediately(Cell.objects.values_list("pk", flat=True))
     RunConfig.objects.update(provider_kind="openai")
     assert "No chart: no configuration has an answer with a measured time" in read_html(owner_client.get("/decide/"))
 

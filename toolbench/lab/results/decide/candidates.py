@@ -21,6 +21,7 @@ from toolbench.lab.metrics.line_filter import LineFilter
 from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE, Line, merge_lines, sum_cells, sum_kept_runs
 from toolbench.lab.metrics.repeated_instances import (
     RepeatedInstances,
+    RepeatedSums,
     ScenarioCount,
     build_scenario_sample,
     count_scenarios,
@@ -38,6 +39,7 @@ from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import build_times, merge_times
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
 from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.trial.filter import TrialFilter
 
 MORE_TRIALS_PURPOSE = (
     "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for
@@ -70,6 +72,7 @@ class Candidate:
     scenarios: tuple[str, ...]
     simulated: bool
     cautions: tuple[str, ...]
+    trials: TrialFilter
 
     @property
     def config_id(self) -> int:
@@ -112,10 +115,10 @@ def get_candidate_pool(query: DecideQuery) -> CandidatePool:
             by_key[tuple(line[name] for name in CANDIDATE_KEY)].append(line)
     split = [split_newest_versions(lines) for lines in by_key.values()]
     counted = [line for lines, _ in split for line in lines]
-    older = [line for _, lines in split for line in lines]
+    uncounted = [line for _, older in split for line in older]
     met, context = _ScenarioCoverage.from_lines(counted), _read_context(query, counted)
-    found = tuple(_build_candidate(lines, met, context) for lines, _ in split)
-    left_out = (build_omission_notice([render_tokens(older)]),) if older else ()
+    found = tuple(_build_candidate(query, lines, older, met, context) for lines, older in split)
+    left_out = (build_omission_notice([render_tokens(uncounted)]),) if uncounted else ()
     return CandidatePool(found, group, groups, (*left_out, *_list_pool_cautions(found, counted)))
 
 
@@ -213,7 +216,7 @@ class _CandidateContext:
 
     Attributes:
         lost: infrastructure errors by configuration id.
-        repeated: results of generated instances with several trials, by CANDIDATE_KEY and scenario.
+        repeated: sums over repeated instances by CANDIDATE_KEY and scenario, of lines without stored ones.
         price_names: names of price lists by provider and model.
     """
 
@@ -230,6 +233,12 @@ class _CandidateContext:
                 if (lost.scenario, lost.version) in counted:
                     total[lost.failure_class] += lost.trials
         return _sort_counts(total)
+
+    def find_repeated(self, line: Line) -> RepeatedSums:
+        """Return the sums over the repeated instances of a line."""
+        if line.get("repeated") is not None:
+            return RepeatedSums.from_json(line["repeated"])
+        return self.repeated.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), RepeatedSums())
 
     def build_cost_sums(self, line: Line, tally: Tally) -> CostSums:
         """Return the sums of costs of a candidate, with the names of the price lists that took part."""
@@ -256,7 +265,7 @@ def _sum_cells(query: DecideQuery) -> list[Line]:
     if query.scope == "runs":
         lines = sum_cells(chosen.apply(Cell.objects.filter(run__in=_filter_runs(query))))
     else:
-        lines = sum_kept_runs(chosen, simulated=query.demo, imported=False)
+        lines = sum_kept_runs(chosen, simulated=query.demo, imported=False).lines
     key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
     return merge_lines((line for line in lines if not line["confirming"]), key)
 
@@ -268,7 +277,8 @@ def _read_context(query: DecideQuery, lines: list[Line]) -> "_CandidateContext":
     grouped = errors.values_list("config_id", "scenario", "scenario_version", "failure_class")
     for config_id, scenario, version, name, count in grouped.annotate(count=Count("pk")):
         lost[config_id].append(_LostTrials(scenario, version, name or "infrastructure", count))
-    drawn = [pk for line in lines if line["instance_kind"] == DRAWN for pk in line["cell_ids"]]
+    open_lines = [line for line in lines if line["instance_kind"] == DRAWN and line.get("repeated") is None]
+    drawn = [pk for line in open_lines for pk in line["cell_ids"]]
     repeated = find_repeated_instances(Trial.objects.filter(cell__in=drawn), CANDIDATE_KEY) if drawn else {}
     return _CandidateContext(lost, repeated, find_price_names())
 
@@ -291,20 +301,19 @@ def _build_parts(
     delivery, given = [], []
     for line in lines:
         counts = build_tally(line)
-        again = context.repeated.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), ())
+        repeated = context.find_repeated(line)
         delivered, stopping = counts.passed - counts.late_passes, counts.stopping
-        delivery.append(
-            build_scenario_sample(delivered, counts.tried, [repeated.delivery for repeated in again], stopping)
-        )
-        given.append(
-            build_scenario_sample(counts.passed, counts.answered, [repeated.given for repeated in again], stopping)
-        )
+        delivery.append(build_scenario_sample(delivered, counts.tried, repeated.delivery, stopping))
+        given.append(build_scenario_sample(counts.passed, counts.answered, repeated.given, stopping))
     return tuple(delivery), tuple(given)
 
 
-def _build_candidate(lines: list[Line], met: _ScenarioCoverage, context: "_CandidateContext") -> Candidate:
+def _build_candidate(
+    query: DecideQuery, lines: list[Line], older: list[Line], met: _ScenarioCoverage, context: "_CandidateContext"
+) -> Candidate:
     first, tally = lines[0], add_tallies(build_tally(line) for line in lines)
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
+    run_ids = tuple(sorted({pk for line in lines for pk in line["run_ids"]}))
     scenarios = tuple(sorted(line["scenario"] for line in lines))
     key = " · ".join(str(first[name]) for name in CANDIDATE_KEY)
     delivery, given = _build_parts(lines, context)
@@ -339,10 +348,18 @@ def _build_candidate(lines: list[Line], met: _ScenarioCoverage, context: "_Candi
         settings=first["policy_hash"],
         config_ids=config_ids,
         cell_ids=tuple(sorted(pk for line in lines for pk in line["cell_ids"])),
-        run_ids=tuple(sorted({pk for line in lines for pk in line["run_ids"]})),
+        run_ids=run_ids,
         scenarios=scenarios,
         simulated=any(line["simulated"] for line in lines),
         cautions=tuple(_list_candidate_cautions(lines, tally)),
+        trials=TrialFilter(
+            runs=",".join(map(str, run_ids)) if query.scope == "runs" else "",
+            alike=config_ids[-1],
+            group=first["scenario_group"],
+            without=render_tokens(older),
+            instance_kind=first["instance_kind"],
+            demo="1" if query.demo else "",
+        ),
     )
 
 

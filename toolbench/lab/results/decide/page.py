@@ -9,9 +9,9 @@ from toolbench.lab.models import Run
 from toolbench.lab.results.decide.candidates import Candidate, CandidatePool, get_candidate_pool
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.run_choices import list_run_choices
-from toolbench.lab.results.trial.filter import MAX_QUERY_CHARS, TrialFilter, join_ids
 
 MARK_BY_STATE = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
+MAX_SHOWN_ROWS = 30  # of each table
 WORD_BY_STATE = {"qualified": "qualified", "refused": "refused", "open": "not decided", "confirm": "to be confirmed"}
 
 
@@ -47,9 +47,27 @@ class DecideRow:
 
     @property
     def trials_query(self) -> str:
-        """Return the query string of exactly the trials that the row counts; empty if it is too long for a URL."""
-        query = TrialFilter(cells=join_ids(self.candidate.cell_ids)).query()
-        return query if len(query) <= MAX_QUERY_CHARS else ""
+        """Return the query string of exactly the trials that the row counts."""
+        return self.candidate.trials.query()
+
+
+@dataclass(frozen=True, slots=True)
+class DecideTable:
+    """A table of configurations, cut after MAX_SHOWN_ROWS rows unless all are asked for."""
+
+    name: str
+    rows: tuple[DecideRow, ...]
+    shows_all: bool
+
+    @property
+    def shown(self) -> tuple[DecideRow, ...]:
+        """Return the rows that the page shows."""
+        return self.rows if self.shows_all else self.rows[:MAX_SHOWN_ROWS]
+
+    @property
+    def hidden_count(self) -> int:
+        """Return how many rows the page does not show."""
+        return len(self.rows) - len(self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,13 @@ class DecidePage:
     def refused(self) -> tuple[DecideRow, ...]:
         """Return the rows that the rule refuses."""
         return tuple(row for row in self.rows if row.standing.state == REFUSED)
+
+    @property
+    def tables(self) -> tuple["DecideTable", ...]:
+        """Return the tables of the page that have rows: configurations that are not refused, and refused ones."""
+        kept = DecideTable("Configurations that are not refused", self.kept, self.query.shows_all)
+        refused = DecideTable("Refused configurations", self.refused, self.query.shows_all)
+        return kept, refused
 
     @property
     def leader(self) -> DecideRow | None:

@@ -9,6 +9,7 @@ from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_
 SCOPES = ("real", "runs", "demo")
 DEFAULT_SUCCESS_PERCENT, DEFAULT_WITHIN_SECONDS = "90", "20"
 NO_TIME_LIMIT = "none"
+ALL_ROWS = "all"
 DEFAULTS: Mapping[str, str] = {
     "scope": "real",
     "want": "",
@@ -16,6 +17,7 @@ DEFAULTS: Mapping[str, str] = {
     "within": DEFAULT_WITHIN_SECONDS,
     "q": "",
     "group": "",
+    "rows": "",
 }
 
 
@@ -27,6 +29,7 @@ class DecideQuery:
         want: the goal; empty lets the page choose cheapest if a cost is known, else fastest.
         success: a percentage between 1 and 99.9.
         within: seconds, or "none" for no time limit.
+        rows: ALL_ROWS shows every row of the tables.
         ignored: names of the values that could not be read.
     """
 
@@ -37,6 +40,7 @@ class DecideQuery:
     within: str = DEFAULT_WITHIN_SECONDS
     q: str = ""
     group: str = ""
+    rows: str = ""
     ignored: tuple[str, ...] = ()
 
     @classmethod
@@ -52,6 +56,7 @@ class DecideQuery:
             "want": given["want"] not in ("", *DECISION_GOALS),
             "success": _parse_number(given["success"], 1, 99.9) is None,
             "within": given["within"] != NO_TIME_LIMIT and _parse_number(given["within"], 0.001, 86_400) is None,
+            "rows": given["rows"] not in ("", ALL_ROWS),
             "run": unread,
         }
         kept = {name: DEFAULTS[name] if wrong.get(name) else value for name, value in given.items()}
@@ -72,6 +77,16 @@ class DecideQuery:
     def with_default_want(self, *, priced: bool) -> "DecideQuery":
         """Return the query with a goal: the cheapest only where a cost is known."""
         return self if self.want else replace(self, want=DECISION_GOALS[0] if priced else DECISION_GOALS[1])
+
+    @property
+    def shows_all(self) -> bool:
+        """Return whether the tables show every row."""
+        return self.rows == ALL_ROWS
+
+    @property
+    def show_all_query(self) -> str:
+        """Return the query string that shows every row of the tables."""
+        return self.query(rows=ALL_ROWS)
 
     @property
     def fields(self) -> tuple[tuple[str, object], ...]:

@@ -108,10 +108,10 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a row or cell is computed from, and the filter of its trials."""
+    """What a row or cell is computed from, and the query string of its trials; "" if no query selects them."""
 
     counted: MetricInput
-    trials: TrialFilter | None
+    trials_query: str
     is_control: bool = False
 
 
@@ -129,7 +129,8 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
     metric = matrix.metric
     rows = []
     for row in matrix.rows:
-        sources = [_build_scenario_source(row, sums.get((row.key, slug))) for slug in slugs]
+        row_query = replace(row.trials, group="").query()  # written once, since a link for each cell takes time
+        sources = [_build_scenario_source(row_query, sums.get((row.key, slug))) for slug in slugs]
         rows.append(_build_model_row(matrix, row, sources))
     columns = [
         GridColumn(
@@ -153,7 +154,7 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
     for group in _group_rows(matrix.rows, lambda row: (row.provider, row.model, *row.settings.values(), row.prompt)):
         by_profile = {row.profile: row for row in group}
         found = [by_profile.get(profile) for profile in profiles]
-        sources = [_Source(row.counted, row.trials) if row else None for row in found]
+        sources = [_Source(row.counted, row.trials_query) if row else None for row in found]
         rows.append(_build_model_row(matrix, _pool_rows(group), sources))
     columns = [
         _build_column(matrix, profile, (row for row in matrix.rows if row.profile == profile)) for profile in profiles
@@ -225,7 +226,7 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
         imported=first.imported,
         prompt="" if query.prompt == SPLIT_BY_PROMPT else query.prompt,
     )
-    return _Source(_count_scenario(found), None if query.q else trials, found[0].control)
+    return _Source(_count_scenario(found), "" if query.q else trials.query(), found[0].control)
 
 
 def _count_scenario(found: Sequence[ScenarioSums]) -> MetricInput:
@@ -235,10 +236,10 @@ def _count_scenario(found: Sequence[ScenarioSums]) -> MetricInput:
     return MetricInput(tally, control, (tally,), tuple(sums.times for sums in found))
 
 
-def _build_scenario_source(row: MatrixRow, sums: ScenarioSums | None) -> _Source | None:
+def _build_scenario_source(row_query: str, sums: ScenarioSums | None) -> _Source | None:
     if sums is None:
         return None
-    return _Source(_count_scenario([sums]), replace(row.trials, scenario=sums.scenario, group=""), sums.control)
+    return _Source(_count_scenario([sums]), f"{row_query}&scenario={sums.scenario}", sums.control)
 
 
 def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None]) -> GridRow:
@@ -253,7 +254,7 @@ def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source |
         f"{', '.join(row.differing)} differ": bool(row.differing),
     }
     special_notes = [note for note, holds in special.items() if holds]
-    source = _Source(row.counted, row.trials, matrix.metric.of_control)
+    source = _Source(row.counted, row.trials_query, matrix.metric.of_control)
     built = _build_row(
         matrix,
         source,
@@ -294,7 +295,7 @@ def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
     depth = 0
     if state == "below" and rate and target:
         depth = round(MAX_DEPTH * (target - 100 * rate.share) / target)
-    return GridCell(state, value, tally, source.trials.query() if source.trials else "", depth)
+    return GridCell(state, value, tally, source.trials_query, depth)
 
 
 def _choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:

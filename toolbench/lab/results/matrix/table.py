@@ -11,16 +11,19 @@ from django.db.models import QuerySet
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.line_filter import LineFilter
-from toolbench.lab.metrics.pools import merge_lines, sum_cells, sum_kept_runs
+from toolbench.lab.metrics.pools import KeptSums, Line, merge_lines, sum_cells, sum_kept_runs
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import build_omission_notice
 from toolbench.lab.metrics.tally import add_tallies
 from toolbench.lab.metrics.values import Metric
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, PublishedCell, Run
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import FIELD_LABELS, ROW_KEY, SETTING_FIELDS, MatrixRow, ScenarioSums, build_row
 from toolbench.lab.results.run_choices import list_run_choices
+
+_VERSION_KEY = ("scenario", "scenario_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +70,30 @@ class Matrix:
         return tuple(row for _, rows in self.groups for row in rows)
 
 
+_matrices: VersionCache[Matrix] = VersionCache(max_entries=8)
+
+
 def get_matrix(query: MatrixQuery) -> Matrix:
-    """Return the matrix with four queries, whatever the number of runs and trials."""
-    found = _sum_cells(query)
+    """Return the matrix with six queries at most, whatever the number of runs and trials.
+
+    A matrix over ended runs is kept in memory until their sums change.
+    """
+    sums, published = _sum_cells(query), _read_published_counts()
+    key = (query, tuple(sorted(published.items())))
+    matrix = _matrices.get(sums.version, key, lambda: _build_matrix(query, sums.lines, published))
+    return replace(
+        matrix,
+        runs=list_run_choices(_filter_runs(query), query.runs),
+        prompts=matrix.prompts or _list_prompt_versions(query),
+    )
+
+
+def _build_matrix(query: MatrixQuery, sums: list[Line], published: Mapping[tuple[str, str], str]) -> Matrix:
+    """Return the matrix without the runs to choose from."""
+    found = merge_lines(sums, (*ROW_KEY, *_list_split(query), "scenario_group", "control", *_VERSION_KEY))
     present = {line["scenario_group"] for line in found} - {"control"}
     group = query.group if query.group in present else _choose_default_group(present)
     query = replace(query, group="" if group == _choose_default_group(present) else group)
-    published = _read_published_counts()
     tried = (build_row(lines, query, group, published) for lines in _group_by_row(found))
     rows = _mark_repeated_models(_add_versions([row for row in tried if row is not None], METRICS[query.metric]))
     same = (
@@ -91,9 +111,9 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         varies=tuple(name for name in SETTING_FIELDS if name not in same),
         summary=_build_summary(rows),
         scenario_groups=tuple(sorted(present, key=build_group_sort_key)),
-        runs=list_run_choices(_filter_runs(query), query.runs),
+        runs=(),
         warnings=_list_warnings(rows, found),
-        prompts=_list_prompt_versions(query, found),
+        prompts=_collect_prompts(query, found),
     )
 
 
@@ -129,14 +149,16 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
     return kept.filter(imported=False, simulated=query.scope == "demo")
 
 
-def _sum_cells(query: MatrixQuery) -> list[dict[str, Any]]:
-    split = ("prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
+def _sum_cells(query: MatrixQuery) -> KeptSums:
     chosen = LineFilter(text=query.q)
     if query.scope == "runs" or query.prompt:
-        lines = sum_cells(chosen.apply(filter_matrix_cells(query)), *split)
-    else:
-        lines = sum_kept_runs(chosen, simulated=query.scope == "demo", imported=query.scope == "imported")
-    return merge_lines(lines, (*ROW_KEY, *split, "scenario_group", "control", "scenario", "scenario_version"))
+        return KeptSums(sum_cells(chosen.apply(filter_matrix_cells(query)), *_list_split(query)))
+    return sum_kept_runs(chosen, simulated=query.scope == "demo", imported=query.scope == "imported")
+
+
+def _list_split(query: MatrixQuery) -> tuple[str, ...]:
+    """Return the further columns by which rows are kept apart."""
+    return ("prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
 
 
 def _group_by_row(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -229,10 +251,16 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
     )
 
 
-def _list_prompt_versions(query: MatrixQuery, lines: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the prompt versions to choose from; where one is chosen, with a query that finds the others."""
+def _collect_prompts(query: MatrixQuery, lines: list[Line]) -> tuple[str, ...]:
+    """Return the prompt versions of these lines; () where one version was chosen, which leaves the others out."""
+    if query.prompt not in ("", SPLIT_BY_PROMPT):
+        return ()
+    return tuple(sorted({prompt for line in lines for prompt in line["prompts"] if prompt}))
+
+
+def _list_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
     if query.prompt in ("", SPLIT_BY_PROMPT):
-        return tuple(sorted({prompt for line in lines for prompt in line["prompts"] if prompt}))
+        return ()
     found = filter_matrix_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
     return tuple(found.values_list("prompt_version", flat=True).distinct())
 

@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 from django.db.models.expressions import OrderBy
 
+from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
-from toolbench.lab.models import Trial
+from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.results.trial.query_text import build_query_conditions, build_seen_condition, parse_query_text
 
@@ -20,7 +21,7 @@ MAX_QUERY_CHARS = 7_800  # characters of a link: the web server's limit of a req
 STREAMED, WHOLE = "streamed", "whole"
 NO_EXAMPLES = "none"
 ALL_SCOPES = "all"
-ID_FIELDS = ("run", "cell", "config", "version", "cause_version")
+ID_FIELDS = ("run", "cell", "config", "alike", "version", "cause_version")
 LIST_FIELDS = ("runs", "cells", "without")
 VERBATIM_FIELDS = ("path", "cluster", "signature")  # made of keys that a model wrote, so blanks around them count
 SORTS = {
@@ -95,6 +96,8 @@ class TrialFilter:
     Attributes:
         runs: primary keys, separated by commas.
         cells: primary keys or ranges such as 3-7, separated by commas.
+        alike: a configuration: selects trials of every configuration with the same settings, without runs that
+            confirm a decision.
         examples: NO_EXAMPLES selects trials without examples.
         seen: a cause that was seen in the trial.
         path: a JSON path, without list indexes, at which it was seen.
@@ -110,6 +113,7 @@ class TrialFilter:
     cell: int | None = None
     cells: str = ""
     config: int | None = None
+    alike: int | None = None
     group: str = ""  # of scenarios
     scenario: str = ""
     version: int | None = None  # of the scenario, as it was tried
@@ -223,6 +227,15 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
     return found & _build_cell_condition(trial_filter.cells) if trial_filter.cells else found
 
 
+def _build_alike_condition(config_id: int) -> Q:
+    """Return the condition on trials of configurations with the settings of this one, with one query."""
+    settings = RunConfig.objects.filter(pk=config_id).values(*CONFIG_FIELDS).first()
+    if settings is None:
+        return Q(pk=None)
+    same = RunConfig.objects.filter(**settings)
+    return Q(config__in=same) & ~Q(run__purpose=CONFIRMATION_PURPOSE)
+
+
 def _parse_value(name: str, given: str) -> int | str | None:
     """Return the value of a field; None if it is not valid."""
     if name in ID_FIELDS:
@@ -244,6 +257,8 @@ def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
     for name, column in FIELD_COLUMNS.items():
         if (value := getattr(trial_filter, name)) not in (None, ""):
             found = found.filter(**{column: value})
+    if trial_filter.alike:
+        found = found.filter(_build_alike_condition(trial_filter.alike))
     if trial_filter.examples:
         found = found.filter(config__examples="" if trial_filter.examples == NO_EXAMPLES else trial_filter.examples)
     if trial_filter.stream:

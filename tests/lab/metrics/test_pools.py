@@ -1,0 +1,121 @@
+"""Stored sums over ended runs: the same figures as sums over cells, after every kind of change."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials
+from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
+from toolbench.lab.metrics.line_filter import LineFilter
+from toolbench.lab.metrics.pools import LINE_KEY, Line, merge_lines, refresh_pools, sum_cells, sum_kept_runs
+from toolbench.lab.models import Cell, CellPool, Run, RunChange, Trial
+
+pytestmark = pytest.mark.django_db
+ENDED = Run.State.FINISHED
+EVERYTHING = LineFilter()
+
+
+def end_run(name: str, *, purpose: str = "", kind: str = "drawn", **outcomes: int) -> Run:
+    """Return an ended run of one model with a cell of trials, which all have the same instance."""
+    run = make_run(state=ENDED, purpose=purpose)
+    cell = make_cell(make_config(run, make_model(name)), instance_kind=kind)
+    make_trials(cell, **outcomes)
+    Trial.objects.filter(cell=cell).update(instance_kind=kind, instance_seed=7)
+    mark_stale([cell.pk])
+    recompute_all_stale()
+    return run
+
+
+def read_comparable(lines: Iterable[Line]) -> list[dict[str, Any]]:
+    """Return lines without what only pools have, with times in order."""
+    found = []
+    for line in merge_lines(lines, LINE_KEY):
+        kept = {name: value for name, value in line.items() if name not in ("repeated", "cell_ids")}
+        times = bytes(kept.pop("all_durations") or b"")
+        kept.pop("all_first_tokens")
+        parts = sorted(times[start : start + 8] for start in range(0, len(times), 8))
+        found.append({**kept, "times": parts, "cells": sorted(line["cell_ids"])})
+    return found
+
+
+def read_both() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the sums as pages read them, and those over the cells."""
+    kept = sum_kept_runs(EVERYTHING, simulated=False, imported=False)
+    return read_comparable(kept.lines), read_comparable(sum_cells(Cell.objects.filter(run__deleted_at=None)))
+
+
+def test_pools_have_the_sums_of_their_cells() -> None:
+    end_run("vendor/a", **{"pass": 3, "fail": 1, "infra": 1})
+    end_run("vendor/a", **{"pass": 2})
+    end_run("vendor/b", **{"fail": 2})
+    end_run("vendor/a", purpose="confirm", **{"pass": 4})
+    assert refresh_pools() == 4
+    stored, expected = read_both()
+    assert stored == expected
+    assert CellPool.objects.count() == 3
+    assert sum_kept_runs(EVERYTHING, simulated=False, imported=False).version is not None
+
+
+def test_runs_in_progress_are_added_from_their_cells() -> None:
+    end_run("vendor/a", **{"pass": 3})
+    refresh_pools()
+    make_trials(make_cell(make_config(make_run(), make_model("vendor/a"))), **{"pass": 1, "queued": 2})
+    stored, expected = read_both()
+    assert stored == expected
+    assert sum_kept_runs(EVERYTHING, simulated=False, imported=False).version is None
+
+
+def test_a_changed_trial_is_counted_at_once_and_after_the_refresh() -> None:
+    run = end_run("vendor/a", **{"pass": 3})
+    refresh_pools()
+    trial = Trial.objects.filter(run=run)[0]
+    Trial.objects.filter(pk=trial.pk).update(outcome="fail")
+    mark_stale([trial.cell_id])
+    recompute_all_stale()
+    for _ in range(2):
+        stored, expected = read_both()
+        assert stored == expected
+        assert stored[0]["sum_failed"] == 1
+        refresh_pools()
+    assert not RunChange.objects.exists()
+
+
+def test_a_deleted_or_reopened_run_leaves_its_pool() -> None:
+    first, second = (end_run("vendor/a", **{"pass": count}) for count in (3, 5))
+    refresh_pools()
+    Run.objects.filter(pk=first.pk).update(deleted_at=timezone.now())
+    Run.objects.filter(pk=second.pk).update(state=Run.State.RUNNING)
+    for _ in range(2):
+        stored, expected = read_both()
+        assert stored == expected
+        assert [line["sum_passed"] for line in stored] == [5]
+        refresh_pools()
+    assert not CellPool.objects.exists()
+    assert not Run.objects.filter(pooled=True).exists()
+
+
+def test_a_run_with_cells_to_recompute_waits() -> None:
+    run = end_run("vendor/a", **{"pass": 3})
+    make_trial(run.cells.get(), "pass")
+    mark_stale([run.cells.get().pk])
+    assert refresh_pools() == 0
+    recompute_all_stale()
+    assert refresh_pools() == 1
+
+
+def test_repeated_instances_are_stored_for_drawn_instances_only() -> None:
+    end_run("vendor/a", **{"pass": 3, "fail": 1})
+    end_run("vendor/b", kind="parity", **{"pass": 3})
+    refresh_pools()
+    found = dict(CellPool.objects.values_list("model_name", "repeated"))
+    assert found == {"vendor/a": [[1, 3, 4, 9, 12, 16], [1, 3, 4, 9, 12, 16]], "vendor/b": None}
+
+
+def test_a_refresh_takes_the_runs_in_parts() -> None:
+    for name in ("vendor/a", "vendor/b", "vendor/a"):
+        end_run(name, **{"pass": 1})
+    assert [refresh_pools(max_runs=2) for _ in range(3)] == [2, 1, 0]
+    stored, expected = read_both()
+    assert stored == expected
