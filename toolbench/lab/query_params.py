@@ -29,11 +29,19 @@ def parse_run_ids(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
     return tuple(dict.fromkeys(run_id for run_id in found if run_id is not None)), None in found
 
 
-def render_query(values: Mapping[str, object], usual: Mapping[str, object]) -> str:
-    """Render the values that differ from the defaults; `runs` only where the scope is `runs`."""
+def render_query(
+    values: Mapping[str, object], usual: Mapping[str, object], further: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Render the values that differ from the defaults; `runs` only where the scope is `runs`.
+
+    Args:
+        values: every value by name.
+        usual: the defaults.
+        further: pairs that are added as they are.
+    """
     pairs = [(name, values[name]) for name in usual if values[name] != usual[name]]
     runs = values["runs"] if values["scope"] == "runs" else ()
-    return urlencode([*pairs, *(("run", run) for run in (runs if isinstance(runs, tuple) else ()))])
+    return urlencode([*pairs, *further, *(("run", run) for run in (runs if isinstance(runs, tuple) else ()))])
 
 
 def clean_text(text: str, longest: int | None = None) -> str:

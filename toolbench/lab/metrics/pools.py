@@ -16,8 +16,8 @@ from django.db import connection, transaction
 from django.db.models import BooleanField, Case, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value, When
 
 from toolbench.evals.types import DRAWN
-from toolbench.lab.metrics.line_filter import LineFilter
 from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, find_repeated_instances
+from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, ResultFilter
 from toolbench.lab.metrics.tally import build_aggregates
 from toolbench.lab.metrics.times import build_time_aggregates
 from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunChange, RunConfig, Trial
@@ -74,7 +74,7 @@ class KeptSums:
     version: UUID | None = None
 
 
-def sum_kept_runs(chosen: LineFilter, *, simulated: bool, imported: bool) -> KeptSums:
+def sum_kept_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> KeptSums:
     """Return the chosen lines of all runs that are not deleted."""
     scope = {"simulated": simulated, "imported": imported}
     version = None if chosen.has_time else _read_usable_version()
@@ -84,6 +84,32 @@ def sum_kept_runs(chosen: LineFilter, *, simulated: bool, imported: bool) -> Kep
         if _read_usable_version() == version:
             return KeptSums([*pooled, *recent], None if recent else version)
     return KeptSums(_sum_kept_cells(chosen, scope))
+
+
+def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -> Mapping[str, tuple[str, ...]]:
+    """Return the models, profiles, strategies and scenarios that were tried, by the name of their parameter.
+
+    Args:
+        simulated: whether runs of simulated models are in scope.
+        imported: whether imported runs are in scope.
+        runs: primary keys; the kinds do not count where runs are named.
+    """
+    columns = tuple(CHOICE_COLUMNS.values())
+    cells = Cell.objects.filter(run__deleted_at=None).order_by()
+    of_cells = [column if column == "scenario" else f"config__{column}" for column in columns]
+    if runs:
+        rows = set(cells.filter(run__in=runs).values_list(*of_cells).distinct())
+    else:
+        scope = {"simulated": simulated, "imported": imported}
+        recent = cells.filter(run__pooled=False, **{f"run__{name}": value for name, value in scope.items()})
+        pools = CellPool.objects.filter(**scope).order_by().values_list(*columns)
+        rows = {*pools.distinct(), *recent.values_list(*of_cells).distinct()}
+    return {name: tuple(sorted({row[index] for row in rows})) for index, name in enumerate(CHOICE_COLUMNS)}
+
+
+def contains_name(line: Mapping[str, Any], text: str) -> bool:
+    """Return whether the name of the model or the provider contains the text, in any case."""
+    return text.lower() in line["model_name"].lower() or text.lower() in line["provider_name"].lower()
 
 
 def merge_lines(lines: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[Line]:
@@ -128,10 +154,11 @@ def _build_annotations() -> dict[str, Any]:
     }
 
 
-def _sum_kept_cells(chosen: LineFilter, scope: Mapping[str, bool], *, pooled: bool | None = None) -> list[Line]:
+def _sum_kept_cells(chosen: ResultFilter, scope: Mapping[str, bool], *, pooled: bool | None = None) -> list[Line]:
     """Return the lines of kept runs from their cells: of all runs, or of those that are not pooled."""
     runs = Run.objects.filter(deleted_at=None, **scope)
-    return sum_cells(chosen.apply(Cell.objects.filter(run__in=runs if pooled is None else runs.filter(pooled=pooled))))
+    in_scope = runs if pooled is None else runs.filter(pooled=pooled)
+    return sum_cells(Cell.objects.filter(chosen.condition, run__in=in_scope))
 
 
 def _read_usable_version() -> UUID | None:

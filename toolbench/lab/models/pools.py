@@ -75,6 +75,8 @@ def _build_sum_column(spec: CounterSpec) -> "models.Field[Any, Any]":
     """Return the column of a counter's sum, which no sum of whole numbers can overflow."""
     if spec.column is models.FloatField:
         return models.FloatField()
+    if spec.column is models.PositiveIntegerField:
+        return models.BigIntegerField()
     return models.DecimalField(max_digits=40, decimal_places=0)
 
 

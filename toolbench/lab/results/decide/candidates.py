@@ -17,8 +17,15 @@ from toolbench.evals.types import DRAWN
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.cells import ANSWERED, MAX_START_DIFFERENCE
 from toolbench.lab.metrics.cost import CostSums, estimate_cost_per_success, sum_costs
-from toolbench.lab.metrics.line_filter import LineFilter
-from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE, Line, merge_lines, sum_cells, sum_kept_runs
+from toolbench.lab.metrics.pools import (
+    CONFIRMATION_PURPOSE,
+    KeptSums,
+    Line,
+    contains_name,
+    merge_lines,
+    sum_cells,
+    sum_kept_runs,
+)
 from toolbench.lab.metrics.repeated_instances import (
     RepeatedInstances,
     RepeatedSums,
@@ -37,6 +44,7 @@ from toolbench.lab.metrics.scenario_versions import (
 from toolbench.lab.metrics.spending import find_price_names
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import build_times, merge_times
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.trial.filter import TrialFilter
@@ -100,13 +108,22 @@ class CandidatePool:
     cautions: tuple[str, ...]
 
 
+_pools: VersionCache[CandidatePool] = VersionCache(max_entries=8)
+
+
 def get_candidate_pool(query: DecideQuery) -> CandidatePool:
-    """Return the candidates of the query with at most five queries, whatever the number of runs.
+    """Return the candidates of the query with at most six queries, whatever the number of runs.
 
     Controls and confirmation runs are excluded. Of each scenario, a configuration counts with the newest version that
-    it was tried with.
+    it was tried with. Candidates of ended runs are kept in memory until their sums change.
     """
-    lines = [line for line in _sum_cells(query) if not line["control"]]
+    sums = _read_sums(query)
+    key = (query.scope, query.runs, query.q, query.group, query.chosen)
+    return _pools.get(sums.version, key, lambda: _build_pool(query, sums.lines))
+
+
+def _build_pool(query: DecideQuery, sums: list[Line]) -> CandidatePool:
+    lines = [line for line in _merge_sums(query, sums) if not line["control"]]
     groups = tuple(sorted({line["scenario_group"] for line in lines}, key=build_group_sort_key))
     group = query.group if query.group in groups else (groups[0] if groups else "")
     by_key: dict[tuple[Any, ...], list[Line]] = defaultdict(list)
@@ -259,15 +276,17 @@ def _sort_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _sum_cells(query: DecideQuery) -> list[Line]:
-    """Return the sums of each candidate and scenario, with confirmation runs and controls left out."""
-    chosen = LineFilter(text=query.q)
+def _read_sums(query: DecideQuery) -> KeptSums:
     if query.scope == "runs":
-        lines = sum_cells(chosen.apply(Cell.objects.filter(run__in=_filter_runs(query))))
-    else:
-        lines = sum_kept_runs(chosen, simulated=query.demo, imported=False).lines
+        return KeptSums(sum_cells(Cell.objects.filter(query.chosen.condition, run__in=_filter_runs(query))))
+    return sum_kept_runs(query.chosen, simulated=query.demo, imported=False)
+
+
+def _merge_sums(query: DecideQuery, sums: list[Line]) -> list[Line]:
+    """Return the sums of each candidate and scenario, without confirmation runs."""
     key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
-    return merge_lines((line for line in lines if not line["confirming"]), key)
+    named = (line for line in sums if contains_name(line, query.q) and not line["confirming"])
+    return merge_lines(named, key)
 
 
 def _read_context(query: DecideQuery, lines: list[Line]) -> "_CandidateContext":

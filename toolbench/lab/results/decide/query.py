@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from toolbench.evals.decisions.requirements import DECISION_GOALS, DecisionRule
+from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
 
 SCOPES = ("real", "runs", "demo")
@@ -30,6 +31,7 @@ class DecideQuery:
         success: a percentage between 1 and 99.9.
         within: seconds, or "none" for no time limit.
         rows: ALL_ROWS shows every row of the tables.
+        chosen: models, profiles, strategies, scenarios and times.
         ignored: names of the values that could not be read.
     """
 
@@ -41,6 +43,7 @@ class DecideQuery:
     q: str = ""
     group: str = ""
     rows: str = ""
+    chosen: ResultFilter = NO_FILTER
     ignored: tuple[str, ...] = ()
 
     @classmethod
@@ -49,6 +52,7 @@ class DecideQuery:
         given = {
             name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) or usual for name, usual in DEFAULTS.items()
         }
+        chosen, unread_choices = ResultFilter.from_query(query)
         runs, unread = parse_run_ids(query.getlist("run"))
         given["scope"] = "runs" if runs and not query.get("scope", "") else given["scope"]
         wrong = {
@@ -60,8 +64,8 @@ class DecideQuery:
             "run": unread,
         }
         kept = {name: DEFAULTS[name] if wrong.get(name) else value for name, value in given.items()}
-        ignored = tuple(name for name, is_wrong in wrong.items() if is_wrong)
-        return cls(runs=runs if kept["scope"] == "runs" else (), ignored=ignored, **kept)
+        ignored = (*(name for name, is_wrong in wrong.items() if is_wrong), *unread_choices)
+        return cls(runs=runs if kept["scope"] == "runs" else (), chosen=chosen, ignored=ignored, **kept)
 
     @property
     def rule(self) -> DecisionRule:
@@ -91,12 +95,16 @@ class DecideQuery:
     @property
     def fields(self) -> tuple[tuple[str, object], ...]:
         """Return the form fields that send the same query."""
-        return (*((name, getattr(self, name)) for name in DEFAULTS), *(("run", run) for run in self.runs))
+        return (
+            *((name, getattr(self, name)) for name in DEFAULTS),
+            *(("run", run) for run in self.runs),
+            *self.chosen.pairs,
+        )
 
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed and without default values."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
-        return render_query(values, DEFAULTS)
+        return render_query(values, DEFAULTS, self.chosen.pairs)
 
 
 def _parse_number(text: str, least: float, most: float) -> float | None:

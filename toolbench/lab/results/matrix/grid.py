@@ -9,12 +9,14 @@ from toolbench.lab.metrics.definitions import METRICS, compute_cost_per_success,
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.metrics.values import Figure, Metric, MetricInput, MetricValue, compute_metric
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.table import Matrix
 from toolbench.lab.results.trial.filter import TrialFilter
 
 MIN_ANSWERS = 5  # fewer answers get no verdict
+MAX_PAGE_ROWS = 60
 MAX_DEPTH = 60  # percent of the full tint of a cell far below the target
 _NO_TALLY = Tally()
 _STATES_WITHOUT_VALUE = ("na", "waiting", "unknown")
@@ -98,12 +100,27 @@ class Grid:
     columns: tuple[GridColumn, ...]
     rows: tuple[GridRow, ...]
     overall: MetricValue | None
+    page: int = 1
+
+    @property
+    def shown_rows(self) -> tuple[GridRow, ...]:
+        """The rows of the page."""
+        shown = self.rows[(self.page - 1) * MAX_PAGE_ROWS : self.page * MAX_PAGE_ROWS]
+        return (replace(shown[0], is_repeated=False), *shown[1:]) if shown else ()
+
+    @property
+    def pages(self) -> int:
+        """The number of pages."""
+        return max(1, -(-len(self.rows) // MAX_PAGE_ROWS))
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
         """The heads above the columns with the number of columns below each."""
         found = groupby(self.columns, key=lambda column: column.group)
         return tuple((group, len(tuple(columns))) for group, columns in found)
+
+
+_grids: VersionCache[Grid] = VersionCache(max_entries=8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +132,14 @@ class _Source:
     is_control: bool = False
 
 
+def get_grid(matrix: Matrix, page: int = 1) -> Grid:
+    """Return a page of the grid of a matrix, the last one for a page beyond it. No query of the database."""
+    grid = _grids.get(matrix.version, matrix.query, lambda: build_grid(matrix))
+    return replace(grid, page=max(1, min(page, grid.pages)))
+
+
 def build_grid(matrix: Matrix) -> Grid:
-    """Return the grid of a matrix, pivoted and sorted as its query asks. No query of the database."""
+    """Return the grid of a matrix, pivoted and sorted as its query asks."""
     build = {"profile": _build_profile_grid, "strategy": _build_strategy_grid}
     grid = build.get(matrix.query.view, _build_scenario_grid)(matrix)
     return replace(grid, rows=_sort_rows(grid, matrix.query.sort))

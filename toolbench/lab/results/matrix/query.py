@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
 
 SCOPES = ("real", "runs", "demo", "imported", "published")
@@ -33,6 +34,7 @@ class MatrixQuery:
         cell: the key of the open row, which only the bars have.
         view: a key of VIEWS.
         sort: the column by which the grid is sorted, largest first; with "-" in front, smallest first.
+        chosen: models, profiles, strategies, scenarios and times.
         ignored: names of the values that could not be read.
     """
 
@@ -46,12 +48,14 @@ class MatrixQuery:
     cell: str = ""
     view: str = ""
     sort: str = ""
+    chosen: ResultFilter = NO_FILTER
     ignored: tuple[str, ...] = ()
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "MatrixQuery":
         """Return the query of these URL parameters."""
         given = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
+        chosen, unread_choices = ResultFilter.from_query(query)
         runs, unread = parse_run_ids(query.getlist("run"))
         scope = given["scope"] or ("runs" if runs else "")
         wrong = {
@@ -72,10 +76,11 @@ class MatrixQuery:
             cell=given["cell"],
             view="bars" if given["cell"] else "" if wrong["view"] else given["view"],
             sort=given["sort"],
-            ignored=tuple(name for name, is_wrong in wrong.items() if is_wrong),
+            chosen=chosen,
+            ignored=(*(name for name, is_wrong in wrong.items() if is_wrong), *unread_choices),
         )
 
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed and without default values."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
-        return render_query(values, DEFAULTS)
+        return render_query(values, DEFAULTS, self.chosen.pairs)

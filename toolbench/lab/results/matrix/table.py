@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
 from typing import Any
+from uuid import UUID
 
 from django.db.models import QuerySet
 
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.line_filter import LineFilter
-from toolbench.lab.metrics.pools import KeptSums, Line, merge_lines, sum_cells, sum_kept_runs
+from toolbench.lab.metrics.pools import KeptSums, Line, contains_name, merge_lines, sum_cells, sum_kept_runs
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import build_omission_notice
@@ -63,6 +63,7 @@ class Matrix:
     runs: tuple[Run, ...]  # to choose from
     warnings: tuple[str, ...]
     prompts: tuple[str, ...]  # versions to choose from
+    version: UUID | None = None  # of the stored sums it was computed from; None if it may change at any time
 
     @property
     def rows(self) -> tuple[MatrixRow, ...]:
@@ -83,6 +84,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
     matrix = _matrices.get(sums.version, key, lambda: _build_matrix(query, sums.lines, published))
     return replace(
         matrix,
+        version=sums.version,
         runs=list_run_choices(_filter_runs(query), query.runs),
         prompts=matrix.prompts or _list_prompt_versions(query),
     )
@@ -90,7 +92,8 @@ def get_matrix(query: MatrixQuery) -> Matrix:
 
 def _build_matrix(query: MatrixQuery, sums: list[Line], published: Mapping[tuple[str, str], str]) -> Matrix:
     """Return the matrix without the runs to choose from."""
-    found = merge_lines(sums, (*ROW_KEY, *_list_split(query), "scenario_group", "control", *_VERSION_KEY))
+    named = [line for line in sums if contains_name(line, query.q)]
+    found = merge_lines(named, (*ROW_KEY, *_list_split(query), "scenario_group", "control", *_VERSION_KEY))
     present = {line["scenario_group"] for line in found} - {"control"}
     group = query.group if query.group in present else _choose_default_group(present)
     query = replace(query, group="" if group == _choose_default_group(present) else group)
@@ -133,7 +136,7 @@ def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
 
     Simulated and imported runs are only in scopes of their own or where they are named.
     """
-    cells = Cell.objects.filter(run__deleted_at=None)
+    cells = Cell.objects.filter(query.chosen.condition, run__deleted_at=None)
     if query.prompt not in ("", SPLIT_BY_PROMPT):
         cells = cells.filter(prompt_version=query.prompt)
     if query.scope == "runs":
@@ -150,10 +153,9 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
 
 
 def _sum_cells(query: MatrixQuery) -> KeptSums:
-    chosen = LineFilter(text=query.q)
     if query.scope == "runs" or query.prompt:
-        return KeptSums(sum_cells(chosen.apply(filter_matrix_cells(query)), *_list_split(query)))
-    return sum_kept_runs(chosen, simulated=query.scope == "demo", imported=query.scope == "imported")
+        return KeptSums(sum_cells(filter_matrix_cells(query), *_list_split(query)))
+    return sum_kept_runs(query.chosen, simulated=query.scope == "demo", imported=query.scope == "imported")
 
 
 def _list_split(query: MatrixQuery) -> tuple[str, ...]:

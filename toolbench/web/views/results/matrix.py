@@ -4,9 +4,10 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.export import export_matrix
-from toolbench.lab.results.matrix.grid import build_grid
+from toolbench.lab.results.matrix.grid import get_grid
 from toolbench.lab.results.matrix.query import SCOPES, TARGET_PERCENTS, VIEWS, MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 from toolbench.lab.results.published import get_published_matrix
@@ -29,7 +30,8 @@ def show(request: HttpRequest) -> HttpResponse:
     shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix}
     if query.view == "bars":
         return render_page(request, "matrix/show.html", {**shown, "panel": get_row_details(matrix)})
-    return render_page(request, "matrix/grid.html", {**shown, "grid": build_grid(matrix)})
+    grid = get_grid(matrix, parse_whole_number(request.GET.get("page", "")) or 1)
+    return render_page(request, "matrix/grid.html", {**shown, "grid": grid, "page": grid})
 
 
 @require_safe

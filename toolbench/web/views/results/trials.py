@@ -30,7 +30,6 @@ def list_trials(request: HttpRequest) -> HttpResponse:
     context: dict[str, object] = {"page": found, "query": trial_filter.query(), "kept": kept, "fields": FIELDS}
     context |= {"removals": {name: trial_filter.query(**{name: ""}) for name in kept}}
     context |= {"sort_words": SORTS[trial_filter.sort], "sort_queries": list_sort_queries(trial_filter)}
-    context |= {"previous": found.page - 1, "following": found.page + 1}
     return render_page(request, "trials/list.html", context)
 
 
