@@ -39,6 +39,14 @@ document.addEventListener("keydown", (event) => {
   if (action && action(event) !== false) event.preventDefault();
 });
 
+// A field with data-filters-list shows only the choices of its list that contain its text.
+document.addEventListener("input", (event) => {
+  const field = event.target instanceof Element && event.target.closest("[data-filters-list]");
+  if (!field) return;
+  const text = field.value.toLowerCase();
+  for (const choice of field.parentElement.querySelectorAll(".check")) choice.hidden = !choice.textContent.toLowerCase().includes(text);
+});
+
 // A button with data-copy puts its text, or the page's address for an empty one, on the clipboard.
 document.addEventListener("click", async (event) => {
   const button = event.target instanceof Element && event.target.closest("[data-copy]");

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
+from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, parse_run_ids
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
@@ -29,10 +30,12 @@ class ResultScope:
     Attributes:
         kind: own, simulated, imported or published results; it does not count where runs are named.
         runs: primary keys of the named runs.
+        chosen: models, profiles, strategies, scenarios and times.
     """
 
     kind: str = REAL
     runs: tuple[int, ...] = ()
+    chosen: ResultFilter = NO_FILTER
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "ResultScope":
@@ -43,17 +46,20 @@ class ResultScope:
         runs, _ = parse_run_ids([*query.getlist("run"), *query.getlist("runs")])
         kinds = {name: query.get(name, "") == "1" for name in (SIMULATED, IMPORTED)}
         named = next((name for name, is_set in kinds.items() if is_set), query.get("scope", ""))
-        return cls(named if named in KINDS else REAL, runs)
+        chosen, _ = ResultFilter.from_query(query)
+        return cls(named if named in KINDS else REAL, runs, chosen)
 
     def build_query(self, url: str) -> str:
         """Return the query string, with its question mark, that gives the page of a tab this scope; "" for none.
 
-        A page that shows one run at a time gets no scope of several runs.
+        A page that shows one run at a time gets no scope of several runs. Compare names its own sides.
         """
+        pairs = [*self._list_run_pairs(url), *(() if url == "/compare/" else self.chosen.pairs)]
+        return f"?{urlencode(pairs, safe=',')}" if pairs else ""
+
+    def _list_run_pairs(self, url: str) -> list[tuple[str, str]]:
         if self.runs:
             if url in _SINGLE_RUN_PAGES and len(self.runs) > 1:
-                return ""
-            name = "runs" if url == "/trials/" else "run"
-            return f"?{urlencode({name: ','.join(map(str, self.runs))}, safe=',')}"
-        query = _KIND_QUERIES.get(self.kind, {}).get(url)
-        return f"?{query}" if query else ""
+                return []
+            return [("runs" if url == "/trials/" else "run", ",".join(map(str, self.runs)))]
+        return parse_qsl(_KIND_QUERIES.get(self.kind, {}).get(url, ""))

@@ -158,6 +158,8 @@ def _sum_kept_cells(chosen: ResultFilter, scope: Mapping[str, bool], *, pooled: 
     """Return the lines of kept runs from their cells: of all runs, or of those that are not pooled."""
     runs = Run.objects.filter(deleted_at=None, **scope)
     in_scope = runs if pooled is None else runs.filter(pooled=pooled)
+    if pooled is not None and not in_scope.exists():  # takes less time than to write the statement of 90 columns
+        return []
     return sum_cells(Cell.objects.filter(chosen.condition, run__in=in_scope))
 
 

@@ -1,7 +1,7 @@
 """The part of a scope that chooses among configurations, scenarios and times, shared by all pages of results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from toolbench.lab.query_params import QueryParams, clean_text
 MAX_CHOICES = 200  # values of one field
 # Column of a configuration, or "scenario", by the name of the parameter in a query string.
 CHOICE_COLUMNS = {"model": "model_name", "profile": "profile", "strategy": "strategy", "scenario": "scenario"}
+YEARS = range(1970, 3000)
 DATE_NAMES = ("after", "before")
 
 
@@ -35,16 +36,28 @@ class ResultFilter:
     @classmethod
     def from_query(cls, query: QueryParams) -> tuple["ResultFilter", tuple[str, ...]]:
         """Return the filter of these URL parameters, and the names of those that could not be read."""
-        choices = [
-            tuple(dict.fromkeys(filter(None, map(clean_text, query.getlist(name)))))[:MAX_CHOICES]
-            for name in CHOICE_COLUMNS
-        ]
         texts = {name: clean_text(query.get(name, "")) for name in DATE_NAMES}
         days = {name: _parse_day(text) for name, text in texts.items()}
-        ignored = tuple(name for name, text in texts.items() if text and days[name] is None)
-        models, profiles, strategies, scenarios = choices
-        found = cls(models=models, profiles=profiles, strategies=strategies, scenarios=scenarios, **days)
-        return found, ignored
+        found = cls(
+            models=_read_values(query, "model"),
+            profiles=_read_values(query, "profile"),
+            strategies=_read_values(query, "strategy"),
+            scenarios=_read_values(query, "scenario"),
+            after=days["after"],
+            before=days["before"],
+        )
+        return found, tuple(name for name, text in texts.items() if text and days[name] is None)
+
+    def keep_several(self) -> "ResultFilter":
+        """Return the filter without choices of a single value."""
+        several = {name: values if len(values) > 1 else () for name, values in self.choices.items()}
+        return replace(
+            self,
+            models=several["model"],
+            profiles=several["profile"],
+            strategies=several["strategy"],
+            scenarios=several["scenario"],
+        )
 
     @property
     def has_time(self) -> bool:
@@ -92,11 +105,16 @@ class ResultFilter:
 NO_FILTER = ResultFilter()
 
 
+def _read_values(query: QueryParams, name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, map(clean_text, query.getlist(name)))))[:MAX_CHOICES]
+
+
 def _parse_day(text: str) -> date | None:
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return None
+    return day if day.year in YEARS else None
 
 
 def _begin_day(day: date) -> datetime:

@@ -1,6 +1,7 @@
 """The text of the query bar: terms, words, and values that cannot be read."""
 
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 from django.http import QueryDict
@@ -17,7 +18,7 @@ WRONG_CITY = [{"code": "wrong_argument", "path": "$.cities[2].city", "turn": 0}]
 
 def find(search: str) -> set[str]:
     """Return the labels of the trials that a text finds."""
-    chosen = TrialFilter.from_query(QueryDict(mutable=True) | {"search": search})
+    chosen = TrialFilter.from_query(QueryDict(urlencode({"search": search})))
     assert chosen.ignored == ()
     return set(filter_trials(chosen).values_list("label", flat=True))
 
@@ -116,7 +117,7 @@ def test_run_and_trial_are_found_by_number(trials: None) -> None:
 )
 @pytest.mark.django_db
 def test_terms_that_cannot_be_read_are_named_and_do_not_filter(term: str) -> None:
-    chosen = TrialFilter.from_query(QueryDict(mutable=True) | {"search": term})
+    chosen = TrialFilter.from_query(QueryDict(urlencode({"search": term})))
     list(filter_trials(chosen))
     assert chosen.ignored == ((term,) if term != "tokens<" else ())
 

@@ -4,16 +4,15 @@ No step is read.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
 
 from toolbench.evals.decisions.requirements import IntervalEstimate, MeasuredConfig
 from toolbench.evals.statistics.intervals import ScenarioSample
-from toolbench.evals.types import DRAWN
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.cells import ANSWERED, MAX_START_DIFFERENCE
 from toolbench.lab.metrics.cost import CostSums, estimate_cost_per_success, sum_costs
@@ -27,12 +26,9 @@ from toolbench.lab.metrics.pools import (
     sum_kept_runs,
 )
 from toolbench.lab.metrics.repeated_instances import (
-    RepeatedInstances,
-    RepeatedSums,
     ScenarioCount,
     build_scenario_sample,
     count_scenarios,
-    find_repeated_instances,
 )
 from toolbench.lab.metrics.scenario_groups import build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import (
@@ -41,21 +37,17 @@ from toolbench.lab.metrics.scenario_versions import (
     render_tokens,
     split_newest_versions,
 )
-from toolbench.lab.metrics.spending import find_price_names
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import build_times, merge_times
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
+from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, CandidateContext, read_context, sort_counts
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.trial.filter import TrialFilter
 
 MORE_TRIALS_PURPOSE = (
     "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for
 )
-CANDIDATE_KEY = (
-    "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
-    "stream", "policy_hash", "instance_kind",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +125,7 @@ def _build_pool(query: DecideQuery, sums: list[Line]) -> CandidatePool:
     split = [split_newest_versions(lines) for lines in by_key.values()]
     counted = [line for lines, _ in split for line in lines]
     uncounted = [line for _, older in split for line in older]
-    met, context = _ScenarioCoverage.from_lines(counted), _read_context(query, counted)
+    met, context = _ScenarioCoverage.from_lines(counted), read_context(_filter_runs(query), counted)
     found = tuple(_build_candidate(query, lines, older, met, context) for lines, older in split)
     left_out = (build_omission_notice([render_tokens(uncounted)]),) if uncounted else ()
     return CandidatePool(found, group, groups, (*left_out, *_list_pool_cautions(found, counted)))
@@ -218,64 +210,6 @@ class _TrialFigures:
         return estimate_cost_per_success(paid), paid.source
 
 
-class _LostTrials(NamedTuple):
-    """Infrastructure errors of one configuration in one scenario."""
-
-    scenario: str
-    version: int
-    failure_class: str
-    trials: int
-
-
-@dataclass(frozen=True, slots=True)
-class _CandidateContext:
-    """What a candidate needs beside the sums of its cells.
-
-    Attributes:
-        lost: infrastructure errors by configuration id.
-        repeated: sums over repeated instances by CANDIDATE_KEY and scenario, of lines without stored ones.
-        price_names: names of price lists by provider and model.
-    """
-
-    lost: Mapping[int, list[_LostTrials]]
-    repeated: RepeatedInstances
-    price_names: Mapping[tuple[str, str], tuple[str, ...]]
-
-    def count_lost(self, lines: list[Line]) -> tuple[tuple[str, int], ...]:
-        """Return the infrastructure errors of these lines by failure class, most first."""
-        counted = {(line["scenario"], line["scenario_version"]) for line in lines}
-        total: dict[str, int] = defaultdict(int)
-        for config_id in {pk for line in lines for pk in line["config_ids"]}:
-            for lost in self.lost.get(config_id, ()):
-                if (lost.scenario, lost.version) in counted:
-                    total[lost.failure_class] += lost.trials
-        return _sort_counts(total)
-
-    def find_repeated(self, line: Line) -> RepeatedSums:
-        """Return the sums over the repeated instances of a line."""
-        if line.get("repeated") is not None:
-            return RepeatedSums.from_json(line["repeated"])
-        return self.repeated.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), RepeatedSums())
-
-    def build_cost_sums(self, line: Line, tally: Tally) -> CostSums:
-        """Return the sums of costs of a candidate, with the names of the price lists that took part."""
-        names = self.price_names.get((line["provider_name"], line["model_name"]), ())
-        return CostSums(
-            tried=tally.tried,
-            named=tally.costs_reported,
-            known=tally.costs_known,
-            dollars=tally.known_dollars,
-            squares=tally.squared_dollars,
-            with_pass=tally.delivered_dollars,
-            delivered=tally.passed - tally.late_passes,
-            price_lists=names if tally.costs_reported < tally.costs_known else (),
-        )
-
-
-def _sort_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
 def _read_sums(query: DecideQuery) -> KeptSums:
     if query.scope == "runs":
         return KeptSums(sum_cells(Cell.objects.filter(query.chosen.condition, run__in=_filter_runs(query))))
@@ -287,19 +221,6 @@ def _merge_sums(query: DecideQuery, sums: list[Line]) -> list[Line]:
     key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
     named = (line for line in sums if contains_name(line, query.q) and not line["confirming"])
     return merge_lines(named, key)
-
-
-def _read_context(query: DecideQuery, lines: list[Line]) -> "_CandidateContext":
-    """Read what the sums of cells do not hold, with three queries at most."""
-    errors = Trial.objects.filter(outcome=Trial.Outcome.INFRA, run__in=_filter_runs(query)).order_by()
-    lost: dict[int, list[_LostTrials]] = defaultdict(list)
-    grouped = errors.values_list("config_id", "scenario", "scenario_version", "failure_class")
-    for config_id, scenario, version, name, count in grouped.annotate(count=Count("pk")):
-        lost[config_id].append(_LostTrials(scenario, version, name or "infrastructure", count))
-    open_lines = [line for line in lines if line["instance_kind"] == DRAWN and line.get("repeated") is None]
-    drawn = [pk for line in open_lines for pk in line["cell_ids"]]
-    repeated = find_repeated_instances(Trial.objects.filter(cell__in=drawn), CANDIDATE_KEY) if drawn else {}
-    return _CandidateContext(lost, repeated, find_price_names())
 
 
 def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
@@ -314,7 +235,7 @@ def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
 
 
 def _build_parts(
-    lines: list[Line], context: "_CandidateContext"
+    lines: list[Line], context: CandidateContext
 ) -> tuple[tuple[ScenarioSample, ...], tuple[ScenarioSample, ...]]:
     """Return the samples of end-to-end success and of answered success, by scenario."""
     delivery, given = [], []
@@ -328,7 +249,7 @@ def _build_parts(
 
 
 def _build_candidate(
-    query: DecideQuery, lines: list[Line], older: list[Line], met: _ScenarioCoverage, context: "_CandidateContext"
+    query: DecideQuery, lines: list[Line], older: list[Line], met: _ScenarioCoverage, context: CandidateContext
 ) -> Candidate:
     first, tally = lines[0], add_tallies(build_tally(line) for line in lines)
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
@@ -371,14 +292,22 @@ def _build_candidate(
         scenarios=scenarios,
         simulated=any(line["simulated"] for line in lines),
         cautions=tuple(_list_candidate_cautions(lines, tally)),
-        trials=TrialFilter(
-            runs=",".join(map(str, run_ids)) if query.scope == "runs" else "",
-            alike=config_ids[-1],
-            group=first["scenario_group"],
-            without=render_tokens(older),
-            instance_kind=first["instance_kind"],
-            demo="1" if query.demo else "",
-        ),
+        trials=_build_trial_filter(query, first, older, config_ids[-1], run_ids),
+    )
+
+
+def _build_trial_filter(
+    query: DecideQuery, line: Line, older: list[Line], config_id: int, run_ids: Sequence[int]
+) -> TrialFilter:
+    """Return the filter of exactly the trials that a candidate counts."""
+    return TrialFilter(
+        runs=",".join(map(str, run_ids)) if query.scope == "runs" else "",
+        alike=config_id,
+        group=line["scenario_group"],
+        without=render_tokens(older),
+        instance_kind=line["instance_kind"],
+        demo="1" if query.demo else "",
+        chosen=replace(query.chosen, models=(), profiles=(), strategies=()),
     )
 
 
@@ -392,7 +321,7 @@ def _measure_config(config: RunConfig, counted: list[ScenarioCount], figures: _T
         answered=sum(scenario.answered for scenario in counted),
         times=figures.times.get(config.pk, []),
         cost=cost,
-        lost=_sort_counts(figures.lost.get(config.pk, {})),
+        lost=sort_counts(figures.lost.get(config.pk, {})),
         local=config.provider_kind == Provider.Kind.LOCAL,
         late=sum(scenario.late for scenario in counted),
         delivery=tuple(ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counted),

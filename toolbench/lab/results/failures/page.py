@@ -210,12 +210,12 @@ class _ShownVersion:
 
 
 def _filter_cells(query: FailuresQuery) -> QuerySet[Cell]:
-    cells = Cell.objects.filter(run__deleted_at=None).order_by()
+    cells = Cell.objects.filter(query.chosen.condition, run__deleted_at=None).order_by()
     return cells.filter(run_id=query.run) if query.run else cells.filter(**_build_scope_filter(query))
 
 
 def _filter_trials(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
-    trials = trials.filter(run__deleted_at=None).order_by()
+    trials = trials.filter(query.chosen.condition, run__deleted_at=None).order_by()
     return trials.filter(run_id=query.run) if query.run else trials.filter(**_build_scope_filter(query))
 
 
@@ -316,7 +316,8 @@ def _build_cell(column: HeatColumn, count: int, behind: Callable[..., str]) -> H
 def _build_trials_query(query: FailuresQuery, **fields: Any) -> str:
     """Return the query string that lists the counted trials."""
     demo = "1" if query.scope == "demo" and not query.run else ""
-    return TrialFilter(run=query.run, demo=demo, **fields).query()
+    narrowed = TrialFilter(run=query.run, demo=demo, chosen=query.chosen, **fields)
+    return narrowed.query()
 
 
 def _list_failure_groups(query: FailuresQuery, looks: _ShownVersion) -> tuple[FailureGroup, ...]:

@@ -152,7 +152,9 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
     metric = matrix.metric
     rows = []
     for row in matrix.rows:
-        row_query = replace(row.trials, group="").query()  # written once, since a link for each cell takes time
+        # Written once, since a link for each cell takes time.
+        any_scenario = replace(row.trials.chosen, scenarios=())
+        row_query = replace(row.trials, group="", scenario="", chosen=any_scenario).query()
         sources = [_build_scenario_source(row_query, sums.get((row.key, slug))) for slug in slugs]
         rows.append(_build_model_row(matrix, row, sources))
     columns = [
@@ -248,6 +250,7 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
         demo=first.demo,
         imported=first.imported,
         prompt="" if query.prompt == SPLIT_BY_PROMPT else query.prompt,
+        chosen=replace(query.chosen, scenarios=(), strategies=() if strategy else query.chosen.strategies),
     )
     return _Source(_count_scenario(found), "" if query.q else trials.query(), found[0].control)
 

@@ -9,10 +9,11 @@ from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 from django.db.models.expressions import OrderBy
 
 from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE
+from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import RunConfig, Trial
-from toolbench.lab.query_params import clean_text, parse_whole_number
+from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.trial.query_text import build_query_conditions, build_seen_condition, parse_query_text
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
@@ -105,6 +106,8 @@ class TrialFilter:
             are named, `demo` 1 shows simulated runs only and `imported` 1 imported ones only; otherwise neither is
             shown.
         search: the text of the query bar.
+        chosen: fields with several values, which the parameters model, profile, strategy and scenario may have, and
+            days on which runs began.
         ignored: names of fields, and terms of the query bar, whose values could not be read; they do not filter.
     """
 
@@ -144,14 +147,19 @@ class TrialFilter:
     demo: str = ""
     imported: str = ""
     sort: str = "failed"
+    chosen: ResultFilter = NO_FILTER
     ignored: tuple[str, ...] = ()
 
     @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> "TrialFilter":
+    def from_query(cls, query: QueryParams) -> "TrialFilter":
         """Return the filter of these URL parameters."""
-        values: dict[str, Any] = {}
-        ignored: list[str] = []
-        for name in (field.name for field in fields(cls) if field.name != "ignored"):
+        chosen, unread_days = ResultFilter.from_query(query)
+        values: dict[str, Any] = {"chosen": chosen.keep_several()}
+        ignored: list[str] = list(unread_days)
+        several = {name for name, found in chosen.choices.items() if len(found) > 1}
+        for name in (field.name for field in fields(cls) if field.name not in ("ignored", "chosen")):
+            if name in several:
+                continue
             text = query.get(name, "")
             given = text.replace("\0", "") if name in VERBATIM_FIELDS else clean_text(text)
             if not given:
@@ -166,15 +174,21 @@ class TrialFilter:
 
     def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
         """Return the fields that a filter form must carry: every field that is set and not in `shown`."""
-        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"}
+        given = self._list_values()
         return {name: str(value) for name, value in given.items() if value not in (None, "") and name not in shown}
 
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed, without empty fields and the default sort order."""
-        pairs = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"} | changes
+        pairs = self._list_values() | changes
         if pairs.get("sort") == "failed":
             pairs["sort"] = ""
-        return urlencode({name: value for name, value in pairs.items() if value not in (None, "")}, safe=",@")
+        given = [(name, value) for name, value in pairs.items() if value not in (None, "")]
+        kept = [(name, value) for name, value in self.chosen.pairs if name not in changes]
+        return urlencode([*given, *kept], safe=",@")
+
+    def _list_values(self) -> dict[str, Any]:
+        names = (field.name for field in fields(self) if field.name not in ("ignored", "chosen"))
+        return {name: getattr(self, name) for name in names}
 
 
 _ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
@@ -221,7 +235,7 @@ def _build_cell_condition(text: str) -> Q:
 
 def _build_list_condition(trial_filter: TrialFilter) -> Q:
     """Return the condition of the fields that hold lists."""
-    found = build_exclusion(trial_filter.without)
+    found = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
     if trial_filter.runs:
         found &= Q(run_id__in=trial_filter.runs.split(","))
     return found & _build_cell_condition(trial_filter.cells) if trial_filter.cells else found

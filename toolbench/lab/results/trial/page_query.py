@@ -1,10 +1,9 @@
 """The query of the trial page: the filter of the list, the open step and the trial compared with."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-from toolbench.lab.query_params import clean_text
+from toolbench.lab.query_params import QueryParams, clean_text
 from toolbench.lab.results.trial.filter import MAX_VALUE_CHARS, TrialFilter
 
 FIELD_NAMES = ("step", "beside", "level")
@@ -26,7 +25,7 @@ class TrialPageQuery:
     level: str = ""
 
     @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> "TrialPageQuery":
+    def from_query(cls, query: QueryParams) -> "TrialPageQuery":
         """Return the query of these URL parameters."""
         named = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARS) for name in FIELD_NAMES}
         return cls(TrialFilter.from_query(query), **named)

@@ -13,6 +13,7 @@ from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.scope_chips import get_scope_chips
 from toolbench.web.charts import allow_inline_styles, build_decide_chart
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_owner, record
@@ -30,6 +31,7 @@ def show(request: HttpRequest) -> HttpResponse:
         "query": shown.query,
         "chart": build_decide_chart(shown),
         "offer": get_missing_trials_plan(shown),
+        "scope": get_scope_chips(shown.query.chosen, kind=shown.query.scope, runs=shown.query.runs),
     }
     return render_page(request, "decide/show.html", context)
 

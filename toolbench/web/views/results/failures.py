@@ -5,14 +5,17 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.failures.page import get_causes_by_group, get_failures, get_taxonomy_version
 from toolbench.lab.results.failures.query import SCOPES, FailuresQuery
+from toolbench.lab.results.scope_chips import get_scope_chips
 from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Show the failures of ?scope= or ?run= (GET /failures/)."""
-    found = get_failures(FailuresQuery.from_query(request.GET))
-    return render_page(request, "failures/show.html", {"page": found, "scopes": SCOPES, "legend": (1, 5, 20, 50, 100)})
+    query = FailuresQuery.from_query(request.GET)
+    scope = get_scope_chips(query.chosen, kind=query.scope, runs=(query.run,) if query.run else ())
+    context = {"page": get_failures(query), "scopes": SCOPES, "legend": (1, 5, 20, 50, 100), "scope": scope}
+    return render_page(request, "failures/show.html", context)
 
 
 @require_safe

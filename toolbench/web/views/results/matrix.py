@@ -11,6 +11,7 @@ from toolbench.lab.results.matrix.grid import get_grid
 from toolbench.lab.results.matrix.query import SCOPES, TARGET_PERCENTS, VIEWS, MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 from toolbench.lab.results.published import get_published_matrix
+from toolbench.lab.results.scope_chips import get_scope_chips
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
 
@@ -27,7 +28,8 @@ def show(request: HttpRequest) -> HttpResponse:
         context = {**CHOICES, "query": query, "published": published, "rows": rows}
         return render_page(request, "matrix/published.html", context)
     matrix = get_matrix(query)
-    shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix}
+    scope = get_scope_chips(query.chosen, kind=query.scope, runs=query.runs)
+    shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix, "scope": scope}
     if query.view == "bars":
         return render_page(request, "matrix/show.html", {**shown, "panel": get_row_details(matrix)})
     grid = get_grid(matrix, parse_whole_number(request.GET.get("page", "")) or 1)

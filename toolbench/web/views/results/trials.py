@@ -7,6 +7,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.diff_page import get_diff_page
 from toolbench.lab.results.trial.filter import SORTS, TrialFilter, list_sort_queries
@@ -17,8 +18,9 @@ from toolbench.lab.results.trial.query_text import FIELDS
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
 from toolbench.web.rendering import is_part_request, render_page
 from toolbench.web.requests import Action, choose_local_path, record
+from toolbench.web.result_scope import ResultScope
 
-FORM_FIELDS = {"search", "sort"}
+FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}
 
 
 @require_safe
@@ -28,9 +30,15 @@ def list_trials(request: HttpRequest) -> HttpResponse:
     found = get_trials(trial_filter, parse_whole_number(request.GET.get("page", "")) or 1)
     kept = trial_filter.hidden_fields(FORM_FIELDS)
     context: dict[str, object] = {"page": found, "query": trial_filter.query(), "kept": kept, "fields": FIELDS}
+    context |= {"scope": _get_chips(request)}
     context |= {"removals": {name: trial_filter.query(**{name: ""}) for name in kept}}
     context |= {"sort_words": SORTS[trial_filter.sort], "sort_queries": list_sort_queries(trial_filter)}
     return render_page(request, "trials/list.html", context)
+
+
+def _get_chips(request: HttpRequest) -> ScopeChips:
+    scope = ResultScope.from_query(request.GET)
+    return get_scope_chips(scope.chosen, kind=scope.kind, runs=scope.runs)
 
 
 @require_safe
