@@ -115,6 +115,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "toolbench.web.context_processors.frame",
+                "toolbench.web.context_processors.saved",
             ],
         },
     }

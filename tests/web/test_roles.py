@@ -24,6 +24,8 @@ EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "audit": (Role.OPERATOR, Role.OPERATOR),
     "formats": (Role.VIEWER, Role.VIEWER),
     "what-if-again": (Role.VIEWER, Role.VIEWER),
+    "view-save": (Role.VIEWER, Role.VIEWER),
+    "view-delete": (Role.VIEWER, Role.VIEWER),
     "theme": (Role.VIEWER, Role.VIEWER),
     "sign-out": (Role.VIEWER, Role.VIEWER),
 }

@@ -1,12 +1,17 @@
 """Context of the frame of every page: theme, role, places and tabs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from toolbench.lab.accounts.roles import Role, get_role
+from toolbench.lab.models import SavedView
+from toolbench.lab.results.saved_views import PATHS, find_newest_run_id, list_views
 from toolbench.web.result_scope import ResultScope
 
+_FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/decide/")
 THEMES = ("system", "light", "dark")
 
 
@@ -125,6 +130,36 @@ def frame(request: HttpRequest) -> dict[str, Frame]:
     )
     label = current.label if current else ""
     return {"frame": Frame(theme, next_theme, nav, label, tabs, get_role(request.user))}
+
+
+@dataclass(frozen=True, slots=True)
+class SavedViews:
+    """The menu of saved views and the addresses to share of a page of results.
+
+    Attributes:
+        address: path and query string of the page.
+        frozen_address: the full address that shows only runs up to `newest_run`; "" for pages that show named runs.
+    """
+
+    views: Sequence[SavedView]
+    user_id: int
+    address: str
+    live_address: str
+    frozen_address: str
+    newest_run: int
+
+
+def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
+    """Add `saved` to the pages of results with a scope; None elsewhere."""
+    user = getattr(request, "user", None)
+    if request.path not in PATHS or not isinstance(user, User):
+        return {"saved": None}
+    newest, frozen = find_newest_run_id(), request.GET.copy()
+    frozen.setdefault("upto", str(newest))
+    path = f"{request.path}?{frozen.urlencode()}"
+    fixed = request.build_absolute_uri(path) if request.path in _FREEZABLE_PATHS else ""
+    live = request.build_absolute_uri()
+    return {"saved": SavedViews(list_views(user), user.pk, request.get_full_path(), live, fixed, newest)}
 
 
 def _find_place(path: str) -> Place | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from toolbench.lab.query_params import QueryParams, clean_text
+from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 
 MAX_CHOICES = 200  # values of one field
 # Column of a configuration, or "scenario", by the name of the parameter in a query string.
@@ -24,6 +24,7 @@ class ResultFilter:
         models: full names.
         after: runs that were created on this day or later, in UTC.
         before: runs that were created on this day or earlier, in UTC.
+        upto: primary key of the newest run; a frozen address names it.
     """
 
     models: tuple[str, ...] = ()
@@ -32,6 +33,7 @@ class ResultFilter:
     scenarios: tuple[str, ...] = ()
     after: date | None = None
     before: date | None = None
+    upto: int | None = None
 
     @classmethod
     def from_query(cls, query: QueryParams) -> tuple["ResultFilter", tuple[str, ...]]:
@@ -45,6 +47,7 @@ class ResultFilter:
             scenarios=_read_values(query, "scenario"),
             after=days["after"],
             before=days["before"],
+            upto=parse_whole_number(clean_text(query.get("upto", ""))),
         )
         return found, tuple(name for name, text in texts.items() if text and days[name] is None)
 
@@ -61,15 +64,15 @@ class ResultFilter:
 
     @property
     def has_time(self) -> bool:
-        """Whether runs are chosen by their time, which sums over runs cannot tell."""
-        return self.after is not None or self.before is not None
+        """Whether runs are chosen by their time or number, which sums over runs cannot tell."""
+        return self.run_condition != Q()
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The parameters of a query string that give the same filter."""
         choices = [(name, value) for name, values in self.choices.items() for value in values]
         days = [(name, day.isoformat()) for name in DATE_NAMES if (day := getattr(self, name)) is not None]
-        return (*choices, *days)
+        return (*choices, *days, *([("upto", str(self.upto))] if self.upto is not None else []))
 
     @property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
@@ -85,6 +88,8 @@ class ResultFilter:
             found &= Q(run__created_at__gte=_begin_day(self.after))
         if self.before:
             found &= Q(run__created_at__lt=_begin_day(self.before) + timedelta(days=1))
+        if self.upto is not None:
+            found &= Q(run__lte=self.upto)
         return found
 
     @property

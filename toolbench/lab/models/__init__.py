@@ -12,6 +12,7 @@ from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.refused_parameters import RefusedParameter
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
+from toolbench.lab.models.saved_views import SavedView
 from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "RunChange",
     "RunConfig",
     "SamplingProfile",
+    "SavedView",
     "ServiceAddress",
     "SignInLink",
     "Step",

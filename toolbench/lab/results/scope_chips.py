@@ -40,11 +40,13 @@ class ScopeChips:
     Attributes:
         after: first day in ISO form; "" for none.
         before: last day in ISO form; "" for none.
+        upto: primary key of the newest run of a frozen address; None for none.
     """
 
     chips: tuple[ScopeChip, ...]
     after: str
     before: str
+    upto: int | None = None
 
 
 def get_scope_chips(chosen: ResultFilter, *, kind: str, runs: tuple[int, ...] = ()) -> ScopeChips:
@@ -58,7 +60,7 @@ def get_scope_chips(chosen: ResultFilter, *, kind: str, runs: tuple[int, ...] = 
     tried = list_choices(simulated=kind == "demo", imported=kind == "imported", runs=runs)
     chips = tuple(_build_chip(name, tried, values) for name, values in chosen.choices.items())
     after, before = (day.isoformat() if day else "" for day in (chosen.after, chosen.before))
-    return ScopeChips(tuple(chip for chip in chips if chip.is_useful), after, before)
+    return ScopeChips(tuple(chip for chip in chips if chip.is_useful), after, before, chosen.upto)
 
 
 def _build_chip(name: str, tried: Mapping[str, tuple[str, ...]], chosen: tuple[str, ...]) -> ScopeChip:

@@ -6,7 +6,7 @@ from django.utils.safestring import SafeString, mark_safe
 from toolbench.evals.statistics.quantile_texts import render_quantile_bounds
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.metrics.values import MetricValue
-from toolbench.lab.results.matrix.grid import GridCell
+from toolbench.lab.results.matrix.grid_types import GridCell
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.web.templatetags.figures import figure, seconds
 

@@ -6,7 +6,8 @@ from django.http import QueryDict
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.models import Run, RunConfig
-from toolbench.lab.results.matrix.grid import Grid, build_grid
+from toolbench.lab.results.matrix.grid import build_grid
+from toolbench.lab.results.matrix.grid_types import Grid
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.trial.filter import TrialFilter, filter_trials

@@ -1,0 +1,110 @@
+"""The grid as its page shows it: cells, columns, rows and pages."""
+
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.tally import Tally
+from toolbench.lab.metrics.values import Figure, MetricValue
+
+MAX_PAGE_ROWS = 60
+STATES_WITHOUT_VALUE = ("na", "waiting", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """One cell of the grid.
+
+    Attributes:
+        state: "clears", "clean" (no miss, but too few answers to clear), "open", "below", "few" (fewer than MIN_ANSWERS
+            answers), "control", "plain" (the metric has no target), "unknown" (no value), "na" or "waiting".
+        depth: percent of the tint; the further below the target, the larger.
+        trials_query: the query string that selects the trials of the cell; "" if none does.
+    """
+
+    state: str
+    value: MetricValue
+    tally: Tally
+    trials_query: str
+    depth: int = 0
+
+    @property
+    def rate(self) -> Rate | None:
+        """The value as a rate; None if the metric is no rate."""
+        return self.value.rate
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the cell shows a number."""
+        return self.state not in STATES_WITHOUT_VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class GridColumn:
+    """A column of the grid.
+
+    Attributes:
+        group: the head above it, "" for none.
+        total: the value of all rows together; None if the metric has none.
+    """
+
+    key: str
+    label: str
+    group: str
+    is_control: bool
+    total: MetricValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """A row of the grid.
+
+    Attributes:
+        key: name of the row of the bars that it opens; "" where rows are no configurations.
+        note: settings that differ between rows, and what is special about this one.
+        is_repeated: whether the row above has the same label.
+        overall: the value over all tool scenarios of the row.
+        cells: in the order of the columns; None where nothing was planned.
+    """
+
+    key: str
+    label: str
+    title: str
+    note: str
+    is_repeated: bool
+    overall: GridCell
+    cells: tuple[GridCell | None, ...]
+    tally: Tally
+    tokens: Figure | None
+    cost: Figure | None
+    p50: Quantile | None = None
+    p95: Quantile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The grid as its page shows it."""
+
+    corner: str  # head of the rows' labels
+    columns: tuple[GridColumn, ...]
+    rows: tuple[GridRow, ...]
+    overall: MetricValue | None
+    page: int = 1
+
+    @property
+    def shown_rows(self) -> tuple[GridRow, ...]:
+        """The rows of the page."""
+        shown = self.rows[(self.page - 1) * MAX_PAGE_ROWS : self.page * MAX_PAGE_ROWS]
+        return (replace(shown[0], is_repeated=False), *shown[1:]) if shown else ()
+
+    @property
+    def pages(self) -> int:
+        """The number of pages."""
+        return max(1, -(-len(self.rows) // MAX_PAGE_ROWS))
+
+    @property
+    def groups(self) -> tuple[tuple[str, int], ...]:
+        """The heads above the columns with the number of columns below each."""
+        found = groupby(self.columns, key=lambda column: column.group)
+        return tuple((group, len(tuple(columns))) for group, columns in found)
