@@ -9,7 +9,7 @@ from toolbench.lab.query_params import QueryParams, parse_run_ids
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 KINDS = (SIMULATED, IMPORTED, PUBLISHED)
-_SINGLE_RUN_PAGES = ("/failures/", "/latency/", "/compare/")
+_SINGLE_RUN_PAGES = ("/latency/", "/compare/")
 _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
         "/matrix/": "scope=demo",

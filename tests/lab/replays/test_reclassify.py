@@ -75,13 +75,13 @@ def test_reclassify_trial_of_an_older_table_gets_its_new_cause() -> None:
     before = told(trial)
     old = {"cause": "arguments_too_large", "cause_signature": "arguments_too_large · long_arguments_guard · $ · turn 1"}
     run.trials.update(taxonomy=1, **old)
-    page = get_failures(FailuresQuery(run=run.pk))
+    page = get_failures(FailuresQuery(runs=(run.pk,)))
     assert (page.version, page.newest, page.rows[0].cause.code) == (1, 2, "arguments_too_large")
     assert reclassify() == (1, 1)
     assert told(run.trials.get()) == before
     assert (before["cause"], before["cause_signature"]) == ("no_call", "no_call · long_arguments_guard · $ · turn 2")
     assert [(cause["code"], cause["mended"]) for cause in trial.causes] == [("arguments_too_large", False)]
-    assert get_failures(FailuresQuery(run=run.pk)).version == 2
+    assert get_failures(FailuresQuery(runs=(run.pk,))).version == 2
 
 
 def test_a_cell_counts_errors_recoveries_and_calls_that_were_due() -> None:

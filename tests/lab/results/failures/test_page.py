@@ -78,7 +78,7 @@ def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> Non
     trial = runs[1].trials.filter(cause="schema_type").get()
     again = {**trial.causes[0], "path": "$.ops[2].path", "mended": True, "count": 3}
     make_trial(trial.cell, "pass", causes=[again], taxonomy=read_taxonomy_version())
-    page = get_failures(FailuresQuery(run=runs[1].pk))
+    page = get_failures(FailuresQuery(runs=(runs[1].pk,)))
     sight = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
     assert (sight.path, sight.trials, sight.times, sight.mended) == ("$.ops[].path", 2, 4, 1)
     assert behind(sight.query) == 2
@@ -98,7 +98,7 @@ def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
 def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owner_client: Client) -> None:
     for _ in range(3):
         failed(runs[0], "a", "schema_type", path="$.ops[].path", version=1)
-    page = get_failures(FailuresQuery(run=runs[0].pk))
+    page = get_failures(FailuresQuery(runs=(runs[0].pk,)))
     assert (page.version, page.newest, page.other_versions, page.can_reclassify) == (2, 2, 3, True)
     row = next(row for row in page.rows if row.cause.code == "schema_type")
     assert row.count == behind(row.query) == 1
@@ -117,7 +117,7 @@ def test_failures_only_an_old_version_is_shown_as_such(owner_client: Client) -> 
     run = make_run(imported=True)
     trial = failed(run, "a", "no_call", version=1)
     recompute_stale_cells()
-    page = get_failures(FailuresQuery(run=run.pk))
+    page = get_failures(FailuresQuery(runs=(run.pk,)))
     assert (page.version, page.other_versions, page.can_reclassify, page.rows[0].count) == (1, 0, False, 1)
     shown = read_html(owner_client.get(f"/failures/?run={run.pk}"))
     assert "The table of causes now has version 2. Only failures classified by version 1 are counted here." in shown
@@ -138,7 +138,7 @@ def test_the_number_of_queries_does_not_grow(
     runs: tuple[Run, Run], django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_max_num_queries(9):
-        get_failures(FailuresQuery(run=runs[0].pk))
+        get_failures(FailuresQuery(runs=(runs[0].pk,)))
 
 
 @pytest.mark.parametrize("query", ["scope=all", "run=x", "run=" + "9" * 500])

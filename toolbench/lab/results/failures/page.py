@@ -140,7 +140,7 @@ class FailuresPage:
     @property
     def simulated(self) -> bool:
         """Return whether everything shown is simulated, so that no figure describes a real model."""
-        chosen = [run.simulated for run in self.runs if run.pk == self.query.run]
+        chosen = [run.simulated for run in self.runs if run.pk in self.query.runs]
         return all(chosen) if chosen else self.query.scope == "demo"
 
 
@@ -149,10 +149,10 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
     looks = _ShownVersion.from_query(query)
     counts = _count_causes(query, looks)
     columns, left_out = _build_columns(query, counts, looks)
-    kept = Run.objects.filter(Q(simulated=query.scope == "demo") | Q(pk=query.run), deleted_at=None)
+    kept = Run.objects.filter(Q(simulated=query.scope == "demo") | Q(pk__in=query.runs), deleted_at=None)
     return FailuresPage(
         query=query,
-        runs=list_run_choices(kept, [query.run] if query.run else []),
+        runs=list_run_choices(kept, query.runs),
         columns=columns,
         left_out=left_out,
         rows=_build_rows(query, columns, counts, looks),
@@ -211,12 +211,12 @@ class _ShownVersion:
 
 def _filter_cells(query: FailuresQuery) -> QuerySet[Cell]:
     cells = Cell.objects.filter(query.chosen.condition, run__deleted_at=None).order_by()
-    return cells.filter(run_id=query.run) if query.run else cells.filter(**_build_scope_filter(query))
+    return cells.filter(run_id__in=query.runs) if query.runs else cells.filter(**_build_scope_filter(query))
 
 
 def _filter_trials(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
     trials = trials.filter(query.chosen.condition, run__deleted_at=None).order_by()
-    return trials.filter(run_id=query.run) if query.run else trials.filter(**_build_scope_filter(query))
+    return trials.filter(run_id__in=query.runs) if query.runs else trials.filter(**_build_scope_filter(query))
 
 
 def _build_scope_filter(query: FailuresQuery) -> dict[str, bool]:
@@ -315,9 +315,14 @@ def _build_cell(column: HeatColumn, count: int, behind: Callable[..., str]) -> H
 
 def _build_trials_query(query: FailuresQuery, **fields: Any) -> str:
     """Return the query string that lists the counted trials."""
-    demo = "1" if query.scope == "demo" and not query.run else ""
-    narrowed = TrialFilter(run=query.run, demo=demo, chosen=query.chosen, **fields)
+    demo = "1" if query.scope == "demo" and not query.runs else ""
+    narrowed = TrialFilter(run=query.run, runs=_name_runs(query.runs), demo=demo, chosen=query.chosen, **fields)
     return narrowed.query()
+
+
+def _name_runs(runs: Sequence[int]) -> str:
+    """Return several runs as a list of the trial filter has them; "" for one run or none."""
+    return ",".join(map(str, runs)) if len(runs) > 1 else ""
 
 
 def _list_failure_groups(query: FailuresQuery, looks: _ShownVersion) -> tuple[FailureGroup, ...]:

@@ -13,7 +13,7 @@ from toolbench.web.rendering import render_page
 def show(request: HttpRequest) -> HttpResponse:
     """Show the failures of ?scope= or ?run= (GET /failures/)."""
     query = FailuresQuery.from_query(request.GET)
-    scope = get_scope_chips(query.chosen, kind=query.scope, runs=(query.run,) if query.run else ())
+    scope = get_scope_chips(query.chosen, kind=query.scope, runs=query.runs)
     context = {"page": get_failures(query), "scopes": SCOPES, "legend": (1, 5, 20, 50, 100), "scope": scope}
     return render_page(request, "failures/show.html", context)
 

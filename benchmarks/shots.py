@@ -1,0 +1,96 @@
+"""Screenshots of every page at two widths in both themes: `python -m benchmarks.shots LINK`.
+
+LINK is a sign-in link of a running Toolbench (`make link`). Writes one PNG for each page, width and theme, and prints
+the pages that are wider than their window. Addresses may be named; without them, every page of the navigation is taken,
+and the newest run, its first failed trial and one page of each list.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browsers import find_browser, list_chromium_flags
+
+WIDTHS = {1440: 900, 390: 844}
+THEMES = ("light", "dark")
+START_PAGES = (
+    "/", "/matrix/", "/matrix/?view=profile", "/matrix/?view=strategy", "/matrix/?view=bars",
+    "/matrix/?scope=published",
+    "/trials/", "/trials/?outcome=fail", "/failures/", "/failures/codes/", "/latency/", "/compare/", "/decide/",
+    "/decide/records/", "/runs/", "/runs/new/", "/demo/", "/imported/", "/imported/new/", "/scenarios/", "/cases/",
+    "/cases/new/", "/models/", "/profiles/", "/presets/", "/policy/", "/formats/", "/compatibility/", "/metrics/",
+    "/providers/", "/providers/new/", "/what-if/", "/search/?q=a", "/health/", "/settings/people/", "/settings/audit/",
+)  # fmt: skip
+# Pages that exist once something was made: where a link to one is, and what the link looks like.
+LINKED_PAGES = {
+    "/runs/": r"^/runs/\d+/$",
+    "/demo/": r"^/runs/\d+/$",
+    "/trials/?outcome=fail&scope=all": r"^/trials/\d+/",
+    "/scenarios/": r"^/scenarios/[\w-]+/$",
+    "/models/": r"^/models/\d+/$",
+    "/providers/": r"^/providers/\d+/$",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.shots", description="Takes a screenshot of every page.")
+    parser.add_argument("link", help="a sign-in link")
+    parser.add_argument("addresses", nargs="*", help="only these paths, such as /matrix/")
+    parser.add_argument("--folder", type=Path, default=Path("shots"))
+    options = parser.parse_args(arguments)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=list_chromium_flags())
+        take_shots(browser, options.link, options.addresses, options.folder)
+        browser.close()
+
+
+def take_shots(browser: Browser, link: str, addresses: Sequence[str], folder: Path) -> None:
+    """Write the screenshots and print each page that is wider than its window or answers with an error."""
+    first = browser.new_context()
+    page = first.new_page()
+    page.goto(link)
+    base = re.sub(r"(https?://[^/]+).*", r"\1", link)
+    paths = list(addresses) or [*START_PAGES, *_find_linked_pages(page, base)]
+    state = first.storage_state()
+    for theme in THEMES:
+        for width, height in WIDTHS.items():
+            context = browser.new_context(
+                storage_state=state,
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if theme == "dark" else "light",
+            )
+            page = context.new_page()
+            for path in paths:
+                _take_shot(page, f"{base}{path}", folder / f"{_name_file(path)}-{width}-{theme}.png")
+            context.close()
+
+
+def _take_shot(page: Page, url: str, file: Path) -> None:
+    response = page.goto(url)
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=file)
+    excess = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    status = response.status if response else 0
+    if status >= 400 or excess > 0:
+        print(f"{file.stem}: status {status}, {excess} px too wide")
+
+
+def _find_linked_pages(page: Page, base: str) -> Iterator[str]:
+    for start, pattern in LINKED_PAGES.items():
+        page.goto(f"{base}{start}")
+        links = page.eval_on_selector_all("main a[href]", "all => all.map(link => link.getAttribute('href'))")
+        found = next((link for link in links if re.search(pattern, link)), None)
+        if found:
+            yield found
+
+
+def _name_file(path: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")[:80] or "start"
+
+
+if __name__ == "__main__":
+    main()
