@@ -11,9 +11,13 @@ from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.refused_parameters import RefusedParameter
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
+from toolbench.lab.models.schedules import Alert, AlertDelivery, AlertRule, Schedule
 from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
 __all__ = [
+    "Alert",
+    "AlertDelivery",
+    "AlertRule",
     "AuditEntry",
     "Case",
     "CaseSet",
@@ -39,6 +43,7 @@ __all__ = [
     "Run",
     "RunConfig",
     "SamplingProfile",
+    "Schedule",
     "ServiceAddress",
     "SignInLink",
     "Step",
