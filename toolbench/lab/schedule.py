@@ -12,6 +12,8 @@ from toolbench.lab.interchange.queue import remove_orphaned_files
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import retry_set_aside
 from toolbench.lab.runs.local_demo import launch_next_demo_run
+from toolbench.lab.schedules.alerting import check_ended_runs
+from toolbench.lab.schedules.delivery import deliver_due_alerts
 from toolbench.lab.schedules.launching import launch_due_schedules
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 from toolbench.lab.worker.health import record_heartbeat
@@ -22,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 DEMO_RUN_SECONDS = 2.0
 SCHEDULE_SECONDS = 10.0
+ALERT_SECONDS = 3.0
 HOURLY_SECONDS = 3600.0  # and at every start, so that an update tries again what it mended
 
 
@@ -70,5 +73,7 @@ def build_schedule() -> JobSchedule:
             ScheduledJob("sweeping", sweep, settings.SWEEP_SECONDS),
             ScheduledJob("preparing the first page's run", launch_next_demo_run, DEMO_RUN_SECONDS),
             ScheduledJob("launching scheduled runs", launch_due_schedules, SCHEDULE_SECONDS),
+            ScheduledJob("checking alert rules", check_ended_runs, ALERT_SECONDS),
+            ScheduledJob("delivering alerts", deliver_due_alerts, ALERT_SECONDS),
         )
     )

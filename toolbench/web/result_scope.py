@@ -9,6 +9,7 @@ from toolbench.lab.query_params import QueryParams, parse_run_ids
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 KINDS = (SIMULATED, IMPORTED, PUBLISHED)
 _SINGLE_RUN_PAGES = ("/failures/", "/latency/", "/compare/")
+_UNSCOPED_PAGES = ("/trend/",)  # chosen by schedule
 _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
         "/matrix/": "scope=demo",
@@ -50,6 +51,8 @@ class ResultScope:
 
         A page that shows one run at a time gets no scope of several runs.
         """
+        if url in _UNSCOPED_PAGES:
+            return ""
         if self.runs:
             if url in _SINGLE_RUN_PAGES and len(self.runs) > 1:
                 return ""

@@ -3,20 +3,11 @@ from typing import Any
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
-from tests.lab.schedules.scheduled import make_schedule
+from tests.lab.schedules.scheduled import add_run, make_schedule
 from toolbench.lab.models import Run, Schedule
 from toolbench.lab.schedules.series import load_series
 
 pytestmark = pytest.mark.django_db
-
-
-def add_run(schedule: Schedule, *counts: tuple[int, int], cell: dict[str, Any] | None = None, **fields: Any) -> Run:
-    """A finished run with one configuration for each (passed, failed)."""
-    run = make_run(schedule=schedule, **fields)
-    for number, (passed, failed) in enumerate(counts):
-        config = make_config(run, make_model(f"vendor/model-{number}"))
-        make_trials(make_cell(config, **(cell or {})), **{"pass": passed, "fail": failed})
-    return run
 
 
 def pin(schedule: Schedule, *runs: Run) -> None:

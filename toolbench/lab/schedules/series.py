@@ -26,6 +26,7 @@ class SeriesPoint:
     """
 
     run: Run
+    config_id: int
     tally: Tally
     times: Times
     sample: RunSample
@@ -122,7 +123,7 @@ def _build_point(run: Run, config: RunConfig, cells: Sequence[Cell], times: Time
             (f"{cell.scenario} v{cell.scenario_version} {cell.instance_kind}", count_answers(cell)) for cell in cells
         )
     )
-    return SeriesPoint(run, tally, times, RunSample(tally.passed, answered), config.policy_hash)
+    return SeriesPoint(run, config.pk, tally, times, RunSample(tally.passed, answered), config.policy_hash)
 
 
 def count_answers(cell: Cell) -> int:
