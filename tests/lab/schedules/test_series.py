@@ -67,3 +67,14 @@ def test_series_without_independent_trials_is_not_tested(fields: dict[str, Any],
     (series,) = load_series(schedule)
     assert reason in series.untested
     assert series.drift is None
+
+
+def test_test_ends_after_its_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolbench.lab.schedules.series.MAX_TESTED_RUNS", 2)
+    schedule = make_schedule()
+    pin(schedule, add_run(schedule, (20, 0)))
+    for counts in ((20, 0), (20, 0), (0, 20)):
+        add_run(schedule, counts)
+    (series,) = load_series(schedule)
+    assert (len(series.since), series.drift) == (2, None)
+    assert series.untested == "more than 2 runs since the baseline; pin a newer one"

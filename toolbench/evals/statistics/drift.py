@@ -103,31 +103,45 @@ def _find_drop(baseline: Sequence[RunSample], since: Sequence[RunSample], error:
         return None
     bound = compute_lower_bound(sum(run.passed for run in baseline), pinned, error / 2)
     limits = np.clip([bound - compute_imbalance(baseline, run) for run in since], 0.0, 1.0)
-    terms = _list_change_terms(since, limits)
-    evidence = logsumexp(terms, axis=(0, 2))
+    ratios = _list_log_ratios(since, limits)
+    evidence = _accumulate_evidence(ratios)
     reached = np.flatnonzero(evidence >= -math.log(error / 2))
     if not reached.size:
         return None
     detected = int(reached[0])
-    return detected, int(np.argmax(logsumexp(terms[:, detected], axis=1)))
+    return detected, _find_likely_start(ratios[: detected + 1])
 
 
-def _list_change_terms(since: Sequence[RunSample], limits: Floats) -> Floats:
-    """Return the weighted log likelihood ratios by the run of the change, the last run looked at, and the drop.
-
-    The weights of the changes, 1/(1·2), 1/(2·3), 1/(3·4), …, add up to at most 1 for any number of runs.
-    """
+def _list_log_ratios(since: Sequence[RunSample], limits: Floats) -> Floats:
+    """Return the log likelihood ratio of each run by the size of the drop."""
     passed = np.array([run.passed for run in since], float)[:, None]
     failed = np.array([run.total - run.passed for run in since], float)[:, None]
-    rates = limits[:, None] * _DROPS
-    ratios = xlogy(passed, _DROPS) + xlogy(failed, (1 - rates) / (1 - limits[:, None]))
-    until = np.cumsum(ratios, axis=0)
-    before = np.vstack([np.zeros((1, len(_DROPS))), until[:-1]])
-    places = np.arange(len(since))
-    weights = -np.log((places + 1.0) * (places + 2.0)) - math.log(len(_DROPS))
-    terms: Floats = until[None, :, :] - before[:, None, :] + weights[:, None, None]
-    terms[places[:, None] > places[None, :]] = -np.inf
-    return terms
+    found: Floats = xlogy(passed, _DROPS) + xlogy(failed, (1 - limits[:, None] * _DROPS) / (1 - limits[:, None]))
+    return found
+
+
+def _weigh_starts(count: int) -> Floats:
+    """Return the log weight of each run as the start of a change: 1/(1·2), 1/(2·3), …, at most 1 in all."""
+    places = np.arange(count)
+    weights: Floats = -np.log((places + 1.0) * (places + 2.0)) - math.log(len(_DROPS))
+    return weights
+
+
+def _accumulate_evidence(ratios: Floats) -> Floats:
+    """Return the logarithm of the evidence after each run, over all starts and sizes of a drop."""
+    weights = _weigh_starts(len(ratios))
+    found = np.empty(len(ratios))
+    by_drop = np.full(len(_DROPS), -np.inf)
+    for place, ratio in enumerate(ratios):
+        by_drop = np.logaddexp(by_drop, weights[place]) + ratio
+        found[place] = logsumexp(by_drop)
+    return found
+
+
+def _find_likely_start(ratios: Floats) -> int:
+    """Return the run at which a change, as seen after the last run, most likely began."""
+    after = np.cumsum(ratios[::-1], axis=0)[::-1]
+    return int(np.argmax(logsumexp(after, axis=1) + _weigh_starts(len(ratios))))
 
 
 def _compute_share(runs: Sequence[RunSample]) -> float:

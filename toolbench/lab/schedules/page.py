@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
@@ -160,8 +160,9 @@ def list_open_alerts() -> tuple[AlertRow, ...]:
 
 
 def list_alerts(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
-    """Return the newest of these alerts, without those of deleted runs."""
-    newest = alerts.filter(run__deleted_at=None).select_related("rule__schedule", "run").prefetch_related("deliveries")
+    """Return the open ones of these alerts, then the newest others, without those of deleted runs."""
+    newest = alerts.filter(run__deleted_at=None).order_by(F("resolved_at").desc(nulls_first=True), "-pk")
+    newest = newest.select_related("rule__schedule", "run").prefetch_related("deliveries")
     return tuple(
         AlertRow(alert, build_alert_path(alert), tuple(alert.deliveries.all())) for alert in newest[:MAX_ALERTS_LISTED]
     )

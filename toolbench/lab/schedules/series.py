@@ -12,7 +12,8 @@ from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Run, RunConfig, Schedule
 
 DRIFT_ERROR = 0.05  # probability that any series of a schedule is ever marked although nothing changed
-MAX_SERIES_RUNS = 400  # newest runs that are read
+MAX_TESTED_RUNS = 500  # since the baseline; the test ends there, so that its error stays the stated one
+MAX_RUNS_SHOWN = 60  # newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,9 @@ class RunSeries:
     Attributes:
         key: stays the same from run to run.
         baseline: points of the pinned runs.
-        since: points of the runs after the newest pinned one.
+        since: points of the first MAX_TESTED_RUNS runs after the newest pinned one.
         drift: what the test found; None if it found nothing or was not made.
-        untested: why the test was not made; "" if it was.
+        untested: why the test was not made, or ended; "" otherwise.
     """
 
     key: str
@@ -75,8 +76,10 @@ def load_series(schedule: Schedule) -> tuple[RunSeries, ...]:
     Cancelled runs are left out: their trials are not those of the plan.
     """
     pinned = set(schedule.baseline_runs.filter(deleted_at=None).values_list("pk", flat=True))
-    ended = schedule.runs.filter(deleted_at=None, state=Run.State.FINISHED).order_by("-pk")[:MAX_SERIES_RUNS]
-    runs = {run.pk: run for run in (*ended, *Run.objects.filter(pk__in=pinned))}
+    ended = schedule.runs.filter(deleted_at=None, state=Run.State.FINISHED)
+    newest = ended.order_by("-pk")[:MAX_RUNS_SHOWN]
+    tested = list(ended.filter(pk__gt=max(pinned)).order_by("pk")[: MAX_TESTED_RUNS + 1]) if pinned else []
+    runs = {run.pk: run for run in (*newest, *tested, *Run.objects.filter(pk__in=pinned))}
     points = _load_points(runs)
     return tuple(
         _build_series(key, config, found, pinned, error=DRIFT_ERROR / len(points))
@@ -106,12 +109,15 @@ def _load_points(runs: dict[int, Run]) -> dict[str, tuple[RunConfig, list[Series
     by_config: dict[RunConfig, list[Cell]] = defaultdict(list)
     for cell in cells:
         by_config[cell.config].append(cell)
-    times = load_cell_times(cell for found in by_config.values() for cell in found)
+    shown = sorted(runs)[-MAX_RUNS_SHOWN:]
+    times = load_cell_times(cell for found in by_config.values() for cell in found if cell.run_id in shown)
     series: dict[str, tuple[RunConfig, list[SeriesPoint]]] = {}
     for config, found in by_config.items():
         counted = [cell for cell in found if not cell.control] or found
         earlier = series.get(key := build_series_key(config), (config, []))[1]
-        point = _build_point(runs[config.run_id], config, counted, merge_times(times[cell.pk] for cell in counted))
+        point = _build_point(
+            runs[config.run_id], config, counted, merge_times(times.get(cell.pk, Times()) for cell in counted)
+        )
         series[key] = (config, [*earlier, point])
     return series
 
@@ -139,10 +145,13 @@ def _build_series(
     last = max((point.run.pk for point in baseline), default=None)
     since = tuple(point for point in points if last is not None and point.run.pk > last)
     untested = _find_obstacle(points, baseline)
+    is_over, since = len(since) > MAX_TESTED_RUNS, since[:MAX_TESTED_RUNS]
     drift = None
     if not untested:
         samples = [tuple(point.sample for point in found) for found in (baseline, since)]
         drift = find_drift(samples[0], samples[1], error)
+    if is_over and drift is None and not untested:
+        untested = f"more than {MAX_TESTED_RUNS} runs since the baseline; pin a newer one"
     return RunSeries(key, config, tuple(points), baseline, since, drift, untested)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.evals.statistics.rounding import format_rounded
 from toolbench.lab.metrics.tally import add_tallies
-from toolbench.lab.models import Run, Schedule
-from toolbench.lab.schedules.series import DRIFT_ERROR, RunSeries, SeriesPoint, load_series
+from toolbench.lab.models import Alert, Run, Schedule
+from toolbench.lab.schedules.page import AlertRow, list_alerts
+from toolbench.lab.schedules.series import DRIFT_ERROR, MAX_RUNS_SHOWN, RunSeries, SeriesPoint, load_series
 
-MAX_RUNS_SHOWN = 60
 TARGET_PERCENT = 90
 MEASURES: Mapping[str, str] = {
     "success": "Success, %",
@@ -81,7 +81,7 @@ class TrendPage:
     Attributes:
         schedule: None while there is no schedule.
         lines: changed ones first.
-        runs: number of runs, the pinned ones included.
+        alerts: those of the schedule that are open.
     """
 
     schedules: tuple[Schedule, ...]
@@ -89,7 +89,7 @@ class TrendPage:
     measure: str
     lines: tuple[TrendLine, ...] = ()
     pinned: tuple[Run, ...] = ()
-    runs: int = 0
+    alerts: tuple[AlertRow, ...] = ()
 
     @property
     def measure_title(self) -> str:
@@ -131,9 +131,9 @@ def get_trend_page(schedule_id: int | None, measure: str) -> TrendPage:
         return TrendPage(schedules, None, measure)
     lines = [_build_line(series, measure) for series in load_series(schedule)]
     lines.sort(key=lambda line: _ORDER[line.state])
-    runs = {point.point.run.pk for line in lines for point in line.points}
     pinned = tuple(schedule.baseline_runs.filter(deleted_at=None).order_by("pk"))
-    return TrendPage(schedules, schedule, measure, tuple(lines), pinned, len(runs))
+    alerts = list_alerts(Alert.objects.filter(rule__schedule=schedule, resolved_at=None))
+    return TrendPage(schedules, schedule, measure, tuple(lines), pinned, alerts)
 
 
 def _build_line(series: RunSeries, measure: str) -> TrendLine:
