@@ -160,6 +160,7 @@ LOGGING = {
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "level": "WARNING"}},
     "root": {"handlers": ["stderr"]},
+    "loggers": {"httpx": {"level": "WARNING"}},  # below it, it writes the address of a webhook, which may be a secret
 }
 # Browsers send a host's cookies to every port of it: with the port in the name, two instances keep their own.
 SESSION_COOKIE_NAME = f"toolbench_session_{PUBLIC_PORT}"

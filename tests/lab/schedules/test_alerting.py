@@ -143,3 +143,15 @@ def test_two_schedulers_open_an_alert_once(elsewhere: RunInThread) -> None:
     results = [elsewhere(check_ended_runs) for _ in range(4)]
     assert sum(result.result() for result in results) == 3
     assert (Alert.objects.count(), AlertDelivery.objects.count()) == (3, 3)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_runs_that_are_checked_at_once_open_one_alert(elsewhere: RunInThread) -> None:
+    make_rule(Kind.INFRASTRUCTURE, None, 5)
+    for _ in range(6):
+        run = make_run(finished_at=timezone.now())
+        make_trials(make_cell(make_config(run)), infra=4)
+    results = [elsewhere(check_ended_runs) for _ in range(4)]
+    assert sum(result.result() for result in results) == 1
+    assert Alert.objects.get().sentence == "4 of 4 trials ended with an infrastructure error."
+    assert not Run.objects.filter(alerts_checked_at=None).exists()

@@ -35,7 +35,7 @@ def _check_run(run_id: int) -> int:
 
 
 def _iter_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
-    """Return the rules for the run; those that were made after its end do not apply."""
+    """Return the rules for the run, locked, so that an alert is opened once; later ones do not apply to it."""
     if run.imported or run.deleted_at or run.purpose in (WEATHER_PURPOSE, INTENT_PURPOSE):
         return []
     ended_at = run.finished_at or timezone.now()
@@ -43,7 +43,7 @@ def _iter_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
     rules = (
         rules.filter(Q(schedule=None) | Q(schedule=run.schedule_id)) if run.schedule_id else rules.filter(schedule=None)
     )
-    found = list(rules)
+    found = list(rules.select_for_update(of=("self",), no_key=True).order_by("pk"))
     if not found:
         return []
     ended = EndedRun(run, load_series(run.schedule) if run.schedule else ())
