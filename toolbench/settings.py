@@ -161,6 +161,7 @@ LOGGING = {
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "level": "WARNING"}},
     "root": {"handlers": ["stderr"]},
+    "loggers": {"httpx": {"level": "WARNING"}},  # below it, it writes the address of a webhook, which may be a secret
 }
 # Browsers send a host's cookies to every port of it: with the port in the name, two instances keep their own.
 SESSION_COOKIE_NAME = f"toolbench_session_{PUBLIC_PORT}"
@@ -191,5 +192,13 @@ CONNECT_SECONDS = _read_number("TOOLBENCH_CONNECT_SECONDS", 10)
 READ_SECONDS = _read_number("TOOLBENCH_READ_SECONDS", 120)
 DEADLINE_SECONDS = _read_number("TOOLBENCH_DEADLINE_SECONDS", 600)
 SIGN_IN_HOURS = 24
+# Alerts by e-mail; without a host none is sent.
+EMAIL_HOST = os.environ.get("EMAIL_HOST", "")
+EMAIL_PORT = int(_read_number("EMAIL_PORT", 587))
+EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS = os.environ.get("EMAIL_USE_TLS", "1") != "0"
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "toolbench@localhost")
 LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether the built-in local model runs beside the pages
 CONFIRM_ABOVE_REQUESTS = 200

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
+from tests.lab.schedules.scheduled import make_alert_delivery
 from tests.page_html import read_html
 from tests.recorded_connections import record_connections
 from tests.web.html_forms import find_leaks, read_forms
@@ -23,6 +24,7 @@ from toolbench.lab.results.decide.records import save_record
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
+from toolbench.web.forms.schedules import RuleForm, ScheduleForm
 from toolbench.web.urls import urlpatterns
 
 pytestmark = pytest.mark.django_db
@@ -70,6 +72,7 @@ COMPARING += ("metric", "group", "kind", "how", "points", "demo")
 DECIDING = ("scope", "run", "want", "success", "within", "q", "group")
 PLANNING = tuple(LaunchForm.base_fields)
 CONNECTING = tuple(ProviderForm.base_fields)
+SCHEDULING = tuple(ScheduleForm.base_fields)
 READ = {
     "first": ("look",),  # once looked for local servers
     "matrix": ("scope", "run", "metric", "target", "q", "group", "prompt", "cell"),
@@ -94,6 +97,8 @@ READ = {
     "probe": ("exchange",),
     "policy": ("config", "model", "profile", "strategy", "method", "scenario"),
     "scenario": ("seed",),
+    "trend": ("schedule", "measure"),
+    "schedule-new": ("run",),
 }
 # Read by code that another page or the other side asks one by one.
 READ_TOGETHER = {
@@ -116,6 +121,10 @@ SENT = {
     "records": (*DECIDING, "title", "note"),
     "record-act": ("action", "trials"),
     "case-set": ("public",),
+    "schedule": SCHEDULING,
+    "schedule-act": ("action", "baseline"),
+    "rule-new": tuple(RuleForm.base_fields),
+    "rule-act": ("action",),
 }
 ACTIONS = ("cancel", "pause", "resume", "retry", "repeat", "raise", "add", "label", "explode")
 NOBODY = "http://127.0.0.1:9"  # nothing listens there
@@ -154,6 +163,9 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
     found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}
     found |= {"user_id": get_first_owner().pk}
+    delivery = make_alert_delivery(trial.run)
+    found |= {"delivery_id": delivery.pk, "rule_id": delivery.alert.rule_id}
+    found |= {"schedule_id": delivery.alert.rule.schedule_id}
     own = {"case-export": {"kind": "jsonl"}}
     wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}
     return {

@@ -6,13 +6,13 @@ from django.db import OperationalError
 
 from tests.factories import make_cell, make_config, make_run
 from toolbench.lab.models import JobFailure, Process
-from toolbench.lab.schedule import Schedule, ScheduledJob, build_schedule
+from toolbench.lab.schedule import JobSchedule, ScheduledJob, build_schedule
 
 
 def test_a_job_is_done_at_once_and_then_in_its_turn() -> None:
     now = [0.0]
     done: list[str] = []
-    schedule = Schedule(
+    schedule = JobSchedule(
         (ScheduledJob("a", lambda: done.append("often"), 2), ScheduledJob("b", lambda: done.append("seldom"), 5)),
         clock=lambda: now[0],
     )
@@ -34,18 +34,18 @@ def test_a_job_that_fails_is_logged_and_the_others_go_on(
         raise error
 
     with caplog.at_level(logging.WARNING):
-        Schedule((ScheduledJob("a", fail, 1), ScheduledJob("b", lambda: done.append(1), 1))).tick()
+        JobSchedule((ScheduledJob("a", fail, 1), ScheduledJob("b", lambda: done.append(1), 1))).tick()
     assert done == [1]
     assert str(error) in caplog.text
     assert JobFailure.objects.get().job == "a"
 
 
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("place", range(9))
 @pytest.mark.django_db(transaction=True)
 def test_each_job_of_the_schedule_may_fail_alone(place: int) -> None:
     schedule = build_schedule()
     done: set[str] = set()
-    assert len(schedule.jobs) == 6
+    assert len(schedule.jobs) == 9
     for number, job in enumerate(schedule.jobs):
         job.action = partial(_fail_or_do, number == place, done, job.name)
     schedule.tick()

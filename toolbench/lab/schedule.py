@@ -12,6 +12,9 @@ from toolbench.lab.interchange.queue import remove_orphaned_files
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import retry_set_aside
 from toolbench.lab.runs.local_demo import launch_next_demo_run
+from toolbench.lab.schedules.alerting import check_ended_runs
+from toolbench.lab.schedules.delivery import deliver_due_alerts
+from toolbench.lab.schedules.launching import launch_due_schedules
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import record_failures
@@ -20,6 +23,8 @@ from toolbench.lab.worker.queue import request_heartbeat
 logger = logging.getLogger(__name__)
 
 DEMO_RUN_SECONDS = 2.0
+SCHEDULE_SECONDS = 10.0
+ALERT_SECONDS = 3.0
 HOURLY_SECONDS = 3600.0  # and at every start, so that an update tries again what it mended
 
 
@@ -33,7 +38,7 @@ class ScheduledJob:
     due_at: float = 0.0
 
 
-class Schedule:
+class JobSchedule:
     """Runs jobs when they are due. A job that fails is logged, counted and run again at its next time."""
 
     def __init__(self, jobs: tuple[ScheduledJob, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,9 +62,9 @@ class Schedule:
             logger.warning("The database is away: %s", error)
 
 
-def build_schedule() -> Schedule:
+def build_schedule() -> JobSchedule:
     """Build the schedule of the scheduler process."""
-    return Schedule(
+    return JobSchedule(
         (
             ScheduledJob("heartbeat", lambda: record_heartbeat("scheduler"), settings.HEARTBEAT_SECONDS),
             ScheduledJob("asking workers for a heartbeat", request_heartbeat, settings.HEARTBEAT_SECONDS),
@@ -67,5 +72,8 @@ def build_schedule() -> Schedule:
             ScheduledJob("removing files of ended imports", remove_orphaned_files, HOURLY_SECONDS),
             ScheduledJob("sweeping", sweep, settings.SWEEP_SECONDS),
             ScheduledJob("preparing the first page's run", launch_next_demo_run, DEMO_RUN_SECONDS),
+            ScheduledJob("launching scheduled runs", launch_due_schedules, SCHEDULE_SECONDS),
+            ScheduledJob("checking alert rules", check_ended_runs, ALERT_SECONDS),
+            ScheduledJob("delivering alerts", deliver_due_alerts, ALERT_SECONDS),
         )
     )

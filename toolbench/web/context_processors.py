@@ -45,11 +45,13 @@ RESULT_TABS = (
     Tab("Latency", "/latency/"),
     Tab("Compare", "/compare/"),
     Tab("Decide", "/decide/"),
+    Tab("Trend", "/trend/"),
 )
 RUN_TABS = (
     Tab("Own runs", "/runs/"),
     Tab("Simulated", "/demo/"),
     Tab("Imported", "/imported/"),
+    Tab("Schedules", "/schedules/"),
 )
 LIBRARY_TABS = (
     Tab("Scenarios", "/scenarios/"),

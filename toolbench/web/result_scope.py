@@ -10,6 +10,7 @@ from toolbench.lab.query_params import QueryParams, parse_run_ids
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 KINDS = (SIMULATED, IMPORTED, PUBLISHED)
 _SINGLE_RUN_PAGES = ("/latency/", "/compare/")
+_UNSCOPED_PAGES = ("/trend/",)  # chosen by schedule
 _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
         "/matrix/": "scope=demo",
@@ -54,6 +55,8 @@ class ResultScope:
 
         A page that shows one run at a time gets no scope of several runs. Compare names its own sides.
         """
+        if url in _UNSCOPED_PAGES:
+            return ""
         pairs = [*self._list_run_pairs(url), *(() if url == "/compare/" else self.chosen.pairs)]
         return f"?{urlencode(pairs, safe=',')}" if pairs else ""
 

@@ -9,7 +9,7 @@ from toolbench.web.url_converters import (
     SheetFormatConverter,
     TableFormatConverter,
 )
-from toolbench.web.views import accounts, health, home, imports, reports, runs, search, sign_in
+from toolbench.web.views import accounts, health, home, imports, reports, runs, schedules, search, sign_in
 from toolbench.web.views.endpoints import models, probes, providers
 from toolbench.web.views.library import cases, formats, presets, scenarios
 from toolbench.web.views.results import (
@@ -25,6 +25,7 @@ from toolbench.web.views.results import (
     saved_views,
     settings,
     step_bytes,
+    trend,
     trials,
     what_if,
 )
@@ -72,6 +73,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("views/", saved_views.save, name="view-save"),
     path("views/<int:view_id>/delete/", saved_views.delete, name="view-delete"),
     path("latency/", latency.show, name="latency"),
+    path("trend/", trend.show, name="trend"),
+    path("schedules/", schedules.list_schedules, name="schedules"),
+    path("schedules/new/", schedules.create, name="schedule-new"),
+    path("schedules/<int:schedule_id>/", schedules.show, name="schedule"),
+    path("schedules/<int:schedule_id>/act/", schedules.act, name="schedule-act"),
+    path("schedules/rules/new/", schedules.add_rule, name="rule-new"),
+    path("schedules/rules/<int:rule_id>/act/", schedules.act_rule, name="rule-act"),
+    path("schedules/messages/<int:delivery_id>/retry/", schedules.retry, name="delivery-retry"),
     path("decide/", decide.show, name="decide"),
     path("decide/recommendations/", recommendations.show, name="recommendations"),
     path("decide/settings/<int:config_id>/", settings.show, name="settings"),

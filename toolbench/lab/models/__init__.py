@@ -13,9 +13,13 @@ from toolbench.lab.models.published import PublishedCell, PublishedRecommendatio
 from toolbench.lab.models.refused_parameters import RefusedParameter
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
 from toolbench.lab.models.saved_views import SavedView
+from toolbench.lab.models.schedules import Alert, AlertDelivery, AlertRule, Schedule
 from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
 __all__ = [
+    "Alert",
+    "AlertDelivery",
+    "AlertRule",
     "AuditEntry",
     "Case",
     "CaseSet",
@@ -45,6 +49,7 @@ __all__ = [
     "RunConfig",
     "SamplingProfile",
     "SavedView",
+    "Schedule",
     "ServiceAddress",
     "SignInLink",
     "Step",

@@ -54,6 +54,8 @@ class Run(models.Model):
     read_seconds = models.FloatField(null=True, blank=True)
     jobs = models.PositiveIntegerField(null=True, blank=True)  # its trials at once at one provider; null: no own limit
     repeat_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeats")
+    schedule = models.ForeignKey("Schedule", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
+    alerts_checked_at = models.DateTimeField(null=True, blank=True)  # alert rules looked at it after its end
     request = models.JSONField(default=dict)  # as asked for (lab/planning/run_request.py)
     skipped = models.JSONField(default=list)  # [{"what", "why"}]: what was left out and why
     engine_version = models.CharField(max_length=20, blank=True)
@@ -64,7 +66,15 @@ class Run(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["state"]), models.Index(fields=["simulated", "-id"])]
+        indexes = [
+            models.Index(fields=["state"]),
+            models.Index(fields=["simulated", "-id"]),
+            models.Index(
+                fields=["id"],
+                name="runs_to_check",
+                condition=models.Q(state__in=["finished", "cancelled"], alerts_checked_at=None),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title or f"Run {self.pk}"

@@ -20,6 +20,7 @@ from toolbench.lab.runs.launch import MAX_SEED
 from toolbench.lab.worker.completion import finish_runs
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
+RESEND_PURPOSE = "resend"  # the purpose of a run of one stored trial
 NOISE_PURPOSE = "aa"  # the purpose of a run that repeats another for its noise floor
 
 
@@ -47,7 +48,7 @@ def resend_trial(trial_id: int) -> Run:
     if trial.outcome == Trial.Outcome.NOT_APPLICABLE and not trial.execution:
         raise LaunchError({"trial": [f"Trial {trial_id} was never sent. {trial.sentence}"]})
     source, trial.index, trial.block, trial.position = trial.run, 1, 1, 0
-    return _copy_trials(source, [trial], CopySettings(f"Trial {trial_id} again", "resend", source.owner_id, 1))
+    return _copy_trials(source, [trial], CopySettings(f"Trial {trial_id} again", RESEND_PURPOSE, source.owner_id, 1))
 
 
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_http_methods
 from toolbench.lab.endpoints.local_servers import scan_local_servers
 from toolbench.lab.results.home import get_home_page
 from toolbench.lab.runs.local_demo import get_local_demo
+from toolbench.lab.schedules.page import list_open_alerts
 from toolbench.web.rendering import is_part_request, render_page
 
 
@@ -19,5 +20,5 @@ def show(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('first')}#connect")
     context: dict[str, object] = {"local": get_local_demo()}
     if not is_part_request(request):
-        context["page"] = get_home_page()
+        context |= {"page": get_home_page(), "alerts": list_open_alerts()}
     return render_page(request, "home/show.html", context, part="local")

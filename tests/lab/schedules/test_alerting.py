@@ -1,0 +1,157 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from tests.lab.conftest import RunInThread
+from tests.lab.schedules.scheduled import add_run, make_rule, make_schedule
+from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
+from toolbench.lab.schedules.alerting import check_ended_runs
+
+pytestmark = pytest.mark.django_db
+Kind = AlertRule.Kind
+
+
+def end_run(schedule: Schedule | None, *counts: tuple[int, int], **fields: Any) -> Run:
+    run = add_run(schedule, *counts, finished_at=timezone.now(), **fields)
+    check_ended_runs()
+    return run
+
+
+@pytest.fixture
+def schedule() -> Schedule:
+    """A schedule with a baseline of three runs without a failure."""
+    schedule = make_schedule()
+    schedule.baseline_runs.set([end_run(schedule, (20, 0), (20, 0)) for _ in range(3)])
+    return schedule
+
+
+def test_drop_opens_one_alert_while_it_lasts(schedule: Schedule) -> None:
+    make_rule(Kind.DRIFT, schedule, email="a@example.test")
+    end_run(schedule, (20, 0), (20, 0))
+    assert not Alert.objects.exists()
+    bad = end_run(schedule, (0, 20), (20, 0))
+    for _ in range(3):
+        end_run(schedule, (0, 20), (20, 0))
+    alert = Alert.objects.get()
+    assert alert.run == bad
+    assert "success dropped by 100 points, since run" in alert.sentence
+    assert "vendor/model-0" in alert.sentence
+    assert alert.deliveries.get().channel == "email"
+
+
+def test_new_baseline_resolves_the_alert(schedule: Schedule) -> None:
+    make_rule(Kind.DRIFT, schedule)
+    bad = end_run(schedule, (0, 20), (20, 0))
+    schedule.baseline_runs.set([bad])
+    end_run(schedule, (0, 20), (20, 0))
+    assert Alert.objects.get().resolved_at is not None
+
+
+def test_condition_that_returns_opens_a_second_alert(schedule: Schedule) -> None:
+    make_rule(Kind.BELOW_TARGET, schedule, 90)
+    for passed in (0, 0, 20, 0):
+        end_run(schedule, (passed, 20 - passed), (20, 0))
+    first, second = Alert.objects.order_by("pk")
+    assert first.resolved_at is not None
+    assert second.resolved_at is None
+    assert "success is below 90 %: 0/20" in second.sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "threshold", "words"),
+    [
+        (Kind.SLOW, 0.5, "p95 is above 0.5 s"),
+        (Kind.INFRASTRUCTURE, 5, "4 of 24 trials ended with an infrastructure error"),
+        (Kind.SPEND, 2, "It cost $3.00, more than $2.00"),
+        (Kind.RUN_ENDED, None, "The run is finished: 20 of 24 trials passed, 4 infrastructure errors."),
+    ],
+)
+def test_each_kind_says_what_it_found(kind: Kind, threshold: float | None, words: str, schedule: Schedule) -> None:
+    make_rule(kind, schedule, threshold)
+    run = make_run(schedule=schedule, finished_at=timezone.now())
+    cell = make_cell(make_config(run, make_model("vendor/model-0")))
+    make_trials(cell, **{"pass": 20, "infra": 4})
+    run.cells.update(cost=3.0)
+    check_ended_runs()
+    assert words in Alert.objects.get().sentence
+
+
+def test_thresholds_that_are_not_crossed_say_nothing(schedule: Schedule) -> None:
+    for kind, threshold in ((Kind.SLOW, 60), (Kind.INFRASTRUCTURE, 5), (Kind.SPEND, 5), (Kind.BELOW_TARGET, 90)):
+        make_rule(kind, schedule, threshold)
+    end_run(schedule, (19, 1), (20, 0))
+    assert not Alert.objects.exists()
+
+
+def test_answers_that_are_unknown_to_the_baseline_are_reported() -> None:
+    schedule = make_schedule()
+    pinned = [add_run(schedule, (10, 0), finished_at=timezone.now()) for _ in range(2)]
+    for run in pinned:
+        run.trials.update(answer_hash="same")
+    schedule.baseline_runs.set(pinned)
+    make_rule(Kind.ANSWERS_CHANGED, schedule, 50)
+    same = add_run(schedule, (10, 0), finished_at=timezone.now())
+    same.trials.update(answer_hash="same")
+    check_ended_runs()
+    assert not Alert.objects.exists()
+    end_run(schedule, (10, 0))  # every answer is another
+    assert "0 % of the answers are known from the baseline" in Alert.objects.get().sentence
+
+
+def test_notice_of_any_run_is_given_once_for_each() -> None:
+    make_rule(Kind.RUN_ENDED, None)
+    for state in ("finished", "cancelled"):
+        end_run(None, (1, 0), state=state)
+    check_ended_runs()
+    assert [alert.sentence.partition(":")[0] for alert in Alert.objects.order_by("pk")] == [
+        "The run is finished",
+        "The run is cancelled",
+    ]
+    assert not Alert.objects.filter(resolved_at=None).exists()
+
+
+@pytest.mark.parametrize("fields", [{"imported": True}, {"deleted_at": timezone.now()}, {"purpose": "first_page"}])
+def test_imported_deleted_and_demo_runs_say_nothing(fields: dict[str, Any]) -> None:
+    make_rule(Kind.RUN_ENDED, None)
+    run = end_run(None, (1, 0), **fields)
+    run.refresh_from_db()
+    assert run.alerts_checked_at is not None
+    assert not Alert.objects.exists()
+
+
+def test_rule_says_nothing_about_runs_that_ended_before_it() -> None:
+    rule = make_rule(Kind.RUN_ENDED, None)
+    AlertRule.objects.filter(pk=rule.pk).update(created_at=timezone.now() + timedelta(minutes=1))
+    end_run(None, (1, 0))
+    assert not Alert.objects.exists()
+
+
+def test_rule_that_is_off_says_nothing() -> None:
+    make_rule(Kind.RUN_ENDED, None, active=False)
+    end_run(None, (1, 0))
+    assert not Alert.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_schedulers_open_an_alert_once(elsewhere: RunInThread) -> None:
+    make_rule(Kind.RUN_ENDED, None, email="a@example.test")
+    for _ in range(3):
+        add_run(None, (1, 0), finished_at=timezone.now())
+    results = [elsewhere(check_ended_runs) for _ in range(4)]
+    assert sum(result.result() for result in results) == 3
+    assert (Alert.objects.count(), AlertDelivery.objects.count()) == (3, 3)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_runs_that_are_checked_at_once_open_one_alert(elsewhere: RunInThread) -> None:
+    make_rule(Kind.INFRASTRUCTURE, None, 5)
+    for _ in range(6):
+        run = make_run(finished_at=timezone.now())
+        make_trials(make_cell(make_config(run)), infra=4)
+    results = [elsewhere(check_ended_runs) for _ in range(4)]
+    assert sum(result.result() for result in results) == 1
+    assert Alert.objects.get().sentence == "4 of 4 trials ended with an infrastructure error."
+    assert not Run.objects.filter(alerts_checked_at=None).exists()

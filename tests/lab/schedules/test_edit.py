@@ -1,0 +1,93 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.factories import make_model, make_run
+from tests.lab.schedules.scheduled import make_schedule
+from tests.lab.scripted_runs import launch_run
+from toolbench.lab.models import Run, Schedule
+from toolbench.lab.schedules.edit import (
+    ScheduleError,
+    ScheduleSettings,
+    compute_next_due,
+    create_schedule,
+    edit_schedule,
+    pin_baseline,
+    set_active,
+)
+
+pytestmark = pytest.mark.django_db
+NIGHTLY = ScheduleSettings("Nightly", None, 2, 100, 3000)
+
+
+def test_schedule_keeps_the_plan_without_its_seed_and_pins_the_run() -> None:
+    run = launch_run(make_model(), seed=7)
+    Run.objects.update(state=Run.State.FINISHED)
+    run.refresh_from_db()
+    schedule = create_schedule(run, NIGHTLY, owner=None)
+    assert (schedule.request["seed"], schedule.request["models"]) == (None, run.request["models"])
+    assert list(schedule.baseline_runs.all()) == [run]
+    assert schedule.rhythm == "nightly at 02:00 UTC"
+
+
+def test_run_that_goes_on_is_no_baseline() -> None:
+    assert not create_schedule(launch_run(make_model()), NIGHTLY, owner=None).baseline_runs.exists()
+
+
+@pytest.mark.parametrize(
+    "fields", [{"imported": True}, {"purpose": "resend", "request": {"trials": 1}}, {}, {"request": {"models": [1]}}]
+)
+def test_run_without_a_plan_that_can_be_launched_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ScheduleError):
+        create_schedule(make_run(**fields), NIGHTLY, owner=None)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ScheduleSettings("", None, 2, 100, 3000),
+        ScheduleSettings("x", 3, 2, 100, 3000),
+        ScheduleSettings("x", None, None, 100, 3000),
+        ScheduleSettings("x", 0, None, 100, 3000),
+        ScheduleSettings("x", None, 24, 100, 3000),
+        ScheduleSettings("x", None, 2, 0, 3000),
+        ScheduleSettings("x", None, 2, 100, 99),
+        ScheduleSettings("x", None, 2, 100, 2**31),
+    ],
+)
+def test_wrong_settings_are_refused(chosen: ScheduleSettings) -> None:
+    with pytest.raises(ScheduleError):
+        edit_schedule(make_schedule(), chosen)
+
+
+def test_new_rhythm_moves_the_due_time() -> None:
+    schedule = make_schedule()
+    edit_schedule(schedule, NIGHTLY)
+    assert (Schedule.objects.get().next_due_at.hour, Schedule.objects.get().next_due_at.minute) == (2, 0)
+
+
+def test_resumed_schedule_is_due_after_now() -> None:
+    schedule = make_schedule(active=False)
+    set_active(schedule, True)
+    schedule.refresh_from_db()
+    assert schedule.active
+    assert schedule.next_due_at > datetime.now(UTC)
+
+
+def test_missed_due_times_are_not_made_up_for() -> None:
+    now = datetime(2026, 11, 23, 12, 30, tzinfo=UTC)
+    hourly = Schedule(every_hours=5, next_due_at=now - timedelta(hours=11))
+    assert compute_next_due(hourly, now) == now + timedelta(hours=4)
+    assert compute_next_due(Schedule(every_hours=5, next_due_at=now), now) == now + timedelta(hours=5)
+    nightly = Schedule(hour_utc=12, next_due_at=now - timedelta(days=5))
+    assert compute_next_due(nightly, now) == datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
+
+
+def test_only_finished_runs_of_the_schedule_are_pinned() -> None:
+    schedule = make_schedule()
+    first, second = make_run(schedule=schedule), make_run(schedule=schedule)
+    assert pin_baseline(schedule, [first.pk, second.pk]) == 2
+    for other in (make_run(), make_run(schedule=schedule, state="running")):
+        with pytest.raises(ScheduleError):
+            pin_baseline(schedule, [other.pk])
+    assert schedule.baseline_runs.count() == 2

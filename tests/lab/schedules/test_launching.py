@@ -1,0 +1,100 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_model, make_run
+from tests.lab.conftest import RunInThread
+from tests.lab.schedules.scheduled import make_schedule
+from toolbench.lab.models import Run, Schedule
+from toolbench.lab.schedules.launching import SkippedError, launch_due_schedules, launch_now
+from toolbench.lab.worker.completion import cancel_queued_trials, finish_runs
+
+pytestmark = pytest.mark.django_db
+
+
+def make_due(schedule: Schedule) -> Schedule:
+    Schedule.objects.filter(pk=schedule.pk).update(next_due_at=timezone.now() - timedelta(seconds=1))
+    return Schedule.objects.get(pk=schedule.pk)
+
+
+def test_due_schedule_is_launched_once_and_due_again_later() -> None:
+    schedule = make_schedule(make_model(), requests_per_run=50)
+    (run_id,) = launch_due_schedules()
+    assert launch_due_schedules() == ()
+    run = Run.objects.get(pk=run_id)
+    assert (run.schedule_id, run.title, run.request_cap) == (schedule.pk, "Core", 50)
+    schedule.refresh_from_db()
+    assert timezone.now() + timedelta(hours=23) < schedule.next_due_at < timezone.now() + timedelta(hours=25)
+
+
+@pytest.mark.parametrize("fields", [{"active": False}, {"next_due_at": timezone.now() + timedelta(days=9)}])
+def test_schedule_that_is_paused_or_not_due_is_left_alone(fields: dict[str, Any]) -> None:
+    make_schedule(make_model(), **fields)
+    assert launch_due_schedules() == ()
+
+
+def test_schedule_is_skipped_with_a_sentence_while_its_last_run_goes_on() -> None:
+    schedule = make_schedule(make_model())
+    (first,) = launch_due_schedules()
+    make_due(schedule)
+    assert launch_due_schedules() == ()
+    schedule.refresh_from_db()
+    assert schedule.skip_reason == f"Run {first} has not ended: it is running."
+    assert schedule.skipped_at is not None
+    assert schedule.next_due_at > timezone.now()
+    Run.objects.update(state=Run.State.CANCELLING)
+    cancel_queued_trials()
+    finish_runs()
+    make_due(schedule)
+    assert len(launch_due_schedules()) == 1
+    schedule.refresh_from_db()
+    assert schedule.skip_reason == ""
+
+
+def test_schedule_is_skipped_when_a_run_could_exceed_the_month() -> None:
+    schedule = make_schedule(make_model(), requests_per_run=100, requests_per_month=150)
+    make_run(schedule=schedule, requests_reserved=51)
+    assert launch_due_schedules() == ()
+    schedule.refresh_from_db()
+    assert "51 of 150 requests are spent" in schedule.skip_reason
+
+
+def test_requests_of_an_earlier_month_do_not_count() -> None:
+    schedule = make_schedule(make_model(), requests_per_run=100, requests_per_month=150)
+    run = make_run(schedule=schedule, requests_reserved=51)
+    Run.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(days=32))
+    assert len(launch_due_schedules()) == 1
+
+
+def test_schedule_whose_model_was_deleted_is_skipped_with_the_reason() -> None:
+    model = make_model()
+    schedule = make_schedule(model)
+    model.delete()
+    assert launch_due_schedules() == ()
+    schedule.refresh_from_db()
+    assert schedule.skip_reason.startswith("The plan cannot be launched: ")
+
+
+def test_run_now_is_refused_while_a_run_goes_on() -> None:
+    schedule = make_schedule(make_model(), active=False)
+    run = launch_now(schedule.pk)
+    with pytest.raises(SkippedError, match=f"Run {run.pk} has not ended"):
+        launch_now(schedule.pk)
+
+
+def test_budget_of_a_run_confirms_its_paid_requests() -> None:
+    schedule = make_schedule(make_model(), plan={"trials": 300}, requests_per_run=400)
+    (run_id,) = launch_due_schedules()
+    assert Run.objects.get(pk=run_id).request_cap == 400
+    assert schedule.runs.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_schedulers_launch_a_due_run_once(elsewhere: RunInThread) -> None:
+    for name in ("a", "b", "c"):
+        make_schedule(make_model(), name=name)
+    results = [elsewhere(launch_due_schedules) for _ in range(4)]
+    assert sum(len(result.result()) for result in results) == 3
+    assert Run.objects.count() == 3

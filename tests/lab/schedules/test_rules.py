@@ -1,0 +1,45 @@
+import pytest
+
+from tests.lab.schedules.scheduled import make_schedule
+from toolbench.lab.credentials.keys import decrypt
+from toolbench.lab.schedules.rules import RuleError, RuleSettings, create_rule
+
+pytestmark = pytest.mark.django_db
+URL = "https://hooks.example.test:8443/services/T0/s3cr3t?x=1"
+
+
+def test_webhook_is_encrypted_and_only_its_host_is_kept() -> None:
+    rule = create_rule(make_schedule(), RuleSettings("below_target", 80, URL, ""))
+    assert (rule.webhook_host, rule.threshold) == ("hooks.example.test:8443", 80)
+    assert decrypt(rule.webhook_encrypted or b"") == URL
+    assert b"s3cr3t" not in bytes(rule.webhook_encrypted or b"")
+
+
+def test_threshold_of_a_kind_without_one_is_ignored() -> None:
+    assert create_rule(make_schedule(), RuleSettings("drift", 80, "", "")).threshold is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "field"),
+    [
+        (RuleSettings("unknown", 1, "", ""), "kind"),
+        (RuleSettings("slow", None, "", ""), "threshold"),
+        (RuleSettings("slow", 0, "", ""), "threshold"),
+        (RuleSettings("slow", float("nan"), "", ""), "threshold"),
+        (RuleSettings("below_target", 101, "", ""), "threshold"),
+        (RuleSettings("drift", None, "ftp://example.test", ""), "webhook"),
+        (RuleSettings("drift", None, "https://", ""), "webhook"),
+        (RuleSettings("drift", None, "https://a:99999999/", ""), "webhook"),
+        (RuleSettings("drift", None, "https://a b/", ""), "webhook"),
+    ],
+)
+def test_wrong_rule_is_refused(chosen: RuleSettings, field: str) -> None:
+    with pytest.raises(RuleError) as refused:
+        create_rule(make_schedule(), chosen)
+    assert list(refused.value.errors) == [field]
+
+
+def test_rule_for_all_runs_compares_nothing() -> None:
+    with pytest.raises(RuleError):
+        create_rule(None, RuleSettings("drift", None, "", ""))
+    assert create_rule(None, RuleSettings("run_ended", None, "", "")).schedule is None

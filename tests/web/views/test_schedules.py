@@ -1,0 +1,185 @@
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from tests.factories import make_model, make_run
+from tests.lab.schedules.scheduled import add_run, make_alert_delivery, make_rule, make_schedule
+from tests.lab.scripted_runs import launch_run
+from tests.page_html import read_html
+from toolbench.lab.accounts.roles import Role, set_role
+from toolbench.lab.models import AlertDelivery, AlertRule, AuditEntry, Run, Schedule
+
+pytestmark = pytest.mark.django_db
+FORM = {
+    "name": "Core",
+    "rhythm": "nightly",
+    "hour_utc": "2",
+    "every_hours": "",
+    "requests_per_run": "100",
+    "requests_per_month": "3000",
+}
+
+
+@pytest.fixture
+def run() -> Run:
+    run = launch_run(make_model())
+    Run.objects.update(state=Run.State.FINISHED, finished_at=timezone.now())
+    run.refresh_from_db()
+    return run
+
+
+def test_run_page_offers_to_save_its_plan(owner_client: Client, run: Run) -> None:
+    page = read_html(owner_client.get(f"/runs/{run.pk}/"))
+    assert f'href="/schedules/new/?run={run.pk}"' in page
+    form = read_html(owner_client.get(f"/schedules/new/?run={run.pk}"))
+    assert "1 configuration, 1 cell, 3 trials" in form
+    assert 'name="requests_per_run" value="' in form
+
+
+def test_schedule_is_saved_and_recorded(owner_client: Client, run: Run) -> None:
+    response = owner_client.post(f"/schedules/new/?run={run.pk}", FORM)
+    schedule = Schedule.objects.get()
+    assert response.headers["Location"] == f"/schedules/{schedule.pk}/"
+    page = read_html(owner_client.get(f"/schedules/{schedule.pk}/"))
+    assert "Nightly at 02:00 UTC, next" in page
+    assert "its plan was saved" in page
+    assert AuditEntry.objects.get().subject == "schedule Core"
+    assert "Core" in read_html(owner_client.get("/schedules/"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"name": ""}, "This field is required."),
+        ({"hour_utc": ""}, "Choose one: every so many hours, or nightly."),
+        ({"rhythm": "hours", "every_hours": "999999"}, "less than or equal to 744"),
+        ({"requests_per_month": "9"}, "Enter at least the requests of one run"),
+    ],
+)
+def test_wrong_values_are_shown_and_nothing_is_saved(
+    changed: dict[str, str], words: str, owner_client: Client, run: Run
+) -> None:
+    response = owner_client.post(f"/schedules/new/?run={run.pk}", FORM | changed)
+    assert response.status_code == 422
+    assert words in read_html(response)
+    assert not Schedule.objects.exists()
+
+
+def test_run_without_a_plan_says_why(owner_client: Client) -> None:
+    imported = make_run(imported=True)
+    assert "The run was imported" in read_html(owner_client.get(f"/schedules/new/?run={imported.pk}"))
+    for query in ("", "?run=x", "?run=999999"):
+        assert owner_client.get(f"/schedules/new/{query}").status_code == 404
+
+
+def test_schedule_is_changed(owner_client: Client) -> None:
+    schedule = make_schedule(make_model())
+    sent = FORM | {"rhythm": "hours", "every_hours": "6", "hour_utc": "", "name": "Six"}
+    owner_client.post(f"/schedules/{schedule.pk}/", sent)
+    schedule.refresh_from_db()
+    assert (str(schedule), schedule.rhythm) == ("Six", "every 6 hours")
+    assert owner_client.post(f"/schedules/{schedule.pk}/", sent | {"requests_per_month": "1"}).status_code == 422
+
+
+def test_buttons_launch_pause_resume_and_delete(owner_client: Client) -> None:
+    schedule = make_schedule(make_model())
+
+    def press(action: str, **values: Any) -> str:
+        sent = {"action": action} | values
+        return read_html(owner_client.post(f"/schedules/{schedule.pk}/act/", sent, follow=True))
+
+    assert "is launched." in press("run")
+    assert "has not ended: it is running. Nothing was changed." in press("run")
+    assert "Paused, every 24 hours" in press("pause")
+    assert "Every 24 hours, next" in press("resume")
+    assert "A baseline consists of finished runs" in press("baseline", baseline=[schedule.runs.get().pk])
+    schedule.runs.update(state=Run.State.FINISHED)
+    assert "Baseline: 1 run." in press("baseline", baseline=[schedule.runs.get().pk])
+    assert "That button is not known" in press("explode")
+    assert "is deleted. Its runs are kept." in press("delete")
+    assert Run.objects.filter(schedule=None).count() == 1
+
+
+def test_skip_reason_stands_on_both_pages(owner_client: Client) -> None:
+    schedule = make_schedule(make_model(), skip_reason="Run 3 has not ended: it is running.", skipped_at=timezone.now())
+    for path in ("/schedules/", f"/schedules/{schedule.pk}/"):
+        assert "Run 3 has not ended" in read_html(owner_client.get(path))
+
+
+def test_rule_is_added_tested_switched_and_deleted(owner_client: Client) -> None:
+    schedule = make_schedule(make_model())
+    sent = {"schedule": schedule.pk, "kind": "below_target", "threshold": "80", "email": "a@example.test"}
+    page = read_html(owner_client.post("/schedules/rules/new/", sent, follow=True))
+    assert "the whole interval of a run is below 80 %" in page
+    rule = AlertRule.objects.get()
+    for action, words in (
+        ("test", "E-mail: the test was sent."),
+        ("off", "is off."),
+        ("on", "is on."),
+        ("explode", "That button is not known"),
+        ("delete", "are deleted."),
+    ):
+        answer = owner_client.post(f"/schedules/rules/{rule.pk}/act/", {"action": action}, follow=True)
+        assert words in read_html(answer), action
+    assert not AlertRule.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ({"kind": "below_target"}, "Enter a number above 0, at most 100."),
+        ({"kind": "explode"}, "Select a valid choice"),
+        ({"kind": "drift", "email": "nobody"}, "Enter a valid email address."),
+        ({"kind": "drift", "webhook": "gopher://x"}, "Webhook: Enter an address that begins with"),
+    ],
+)
+def test_wrong_rule_is_not_saved(sent: dict[str, str], words: str, owner_client: Client) -> None:
+    schedule = make_schedule(make_model())
+    page = read_html(owner_client.post("/schedules/rules/new/", sent | {"schedule": str(schedule.pk)}, follow=True))
+    assert "The rule was not saved." in page
+    assert words in page
+    assert not AlertRule.objects.exists()
+
+
+def test_rule_of_an_unknown_schedule_is_not_made_for_all_runs(owner_client: Client) -> None:
+    sent = {"kind": "run_ended", "schedule": "999999"}
+    assert owner_client.post("/schedules/rules/new/", sent).status_code == 404
+    assert not AlertRule.objects.exists()
+
+
+def test_path_of_a_webhook_is_never_shown(owner_client: Client) -> None:
+    sent = {"kind": "run_ended", "webhook": "https://hooks.example.test/T0/s3cr3t"}
+    page = read_html(owner_client.post("/schedules/rules/new/", sent, follow=True))
+    assert "webhook at hooks.example.test" in page
+    assert "s3cr3t" not in page
+    assert "s3cr3t" not in read_html(owner_client.get("/settings/audit/"))
+
+
+def test_failed_message_is_shown_and_sent_again_by_a_button(owner_client: Client) -> None:
+    delivery = make_alert_delivery(make_run())
+    AlertDelivery.objects.update(state="failed", attempts=8, last_error="The webhook answered with status 500.")
+    schedule_id = delivery.alert.rule.schedule_id
+    for path in ("/", f"/schedules/{schedule_id}/"):
+        page = read_html(owner_client.get(path))
+        assert "Success dropped." in page
+        assert "failed, 8 attempts. The webhook answered with status 500." in page
+    path = f"/schedules/messages/{delivery.pk}/retry/"
+    assert "The message is queued again." in read_html(owner_client.post(path, follow=True))
+    assert "nothing was changed" in read_html(owner_client.post(path, follow=True))
+
+
+def test_viewer_reads_without_buttons(client: Client) -> None:
+    viewer = User(username="viewer")
+    set_role(viewer, Role.VIEWER)
+    viewer.save()
+    client.force_login(viewer)
+    schedule = make_schedule(make_model())
+    add_run(schedule, (5, 0))
+    make_rule("drift", schedule, email="a@example.test")
+    page = read_html(client.get(f"/schedules/{schedule.pk}/"))
+    assert "the drift test finds a drop" in page
+    for words in ("Run now", "Send test", "Add rule", "Save changes", "Pin as baseline"):
+        assert words not in page

@@ -1,0 +1,134 @@
+"""Deliver alerts: each message once per channel, with retries after failures."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from toolbench.engine.types import JsonObject
+from toolbench.lab.models import Alert, AlertDelivery, AlertRule
+from toolbench.lab.schedules.conditions import describe_rule
+from toolbench.lab.schedules.sending import SendError, send_message
+
+MAX_ATTEMPTS = 8  # the last one about an hour after the first
+MAX_DELIVERIES_PER_PASS = 3  # each takes up to 5 seconds, and the scheduler has other jobs
+_FIRST_PAUSE = timedelta(seconds=30)
+_CLAIM = timedelta(minutes=2)
+_State = AlertDelivery.State
+
+
+def deliver_due_alerts() -> int:
+    """Send the messages that are due; return how many were sent.
+
+    A message whose process ended while it was sent is marked unclear and never sent again by itself.
+    """
+    lost = AlertDelivery.objects.filter(state=_State.SENDING, next_attempt_at__lte=timezone.now())
+    lost.update(
+        state=_State.UNCLEAR, next_attempt_at=None, last_error="The process ended while the message was being sent."
+    )
+    sent = 0
+    for _ in range(MAX_DELIVERIES_PER_PASS):
+        delivery = _claim_delivery()
+        if delivery is None:
+            break
+        sent += _send_delivery(delivery)
+    return sent
+
+
+def retry_delivery(delivery_id: int) -> bool:
+    """Queue a failed or unclear delivery again; return whether it was one."""
+    given_up = AlertDelivery.objects.filter(pk=delivery_id, state__in=[_State.FAILED, _State.UNCLEAR])
+    return given_up.update(state=_State.PENDING, attempts=0, next_attempt_at=timezone.now()) == 1
+
+
+def send_test(rule: AlertRule) -> list[str]:
+    """Send a test message on every channel of the rule; return what came of each, in sentences."""
+    message = {
+        "id": f"test-{rule.pk}-{timezone.now().timestamp():.0f}",
+        "kind": rule.kind,
+        "title": f"Test of “{rule}”",
+        "text": f"This is a test. The rule fires when {describe_rule(rule)}.",
+        "url": build_rule_url(rule),
+        "test": True,
+    }
+    found = []
+    for channel in list_channels(rule):
+        name = AlertDelivery.Channel(channel).label.capitalize()
+        try:
+            send_message(rule, channel, message)
+            found.append(f"{name}: the test was sent.")
+        except SendError as error:
+            found.append(f"{name}: {error}")
+    return found
+
+
+def list_channels(rule: AlertRule) -> list[str]:
+    """Return the channels that the rule has an address for."""
+    webhook = [AlertDelivery.Channel.WEBHOOK.value] if rule.webhook_encrypted is not None else []
+    return webhook + ([AlertDelivery.Channel.EMAIL.value] if rule.email else [])
+
+
+def build_rule_url(rule: AlertRule) -> str:
+    """Return the address of the page that shows the rule."""
+    path = reverse("schedule", args=[rule.schedule_id]) if rule.schedule_id else reverse("schedules")
+    return f"{settings.BASE_URL}{path}#rules"
+
+
+def build_message(alert: Alert, delivery_id: int) -> JsonObject:
+    """Return what a webhook receives: plain texts, without a secret."""
+    schedule = alert.rule.schedule
+    subject = schedule.name if schedule else str(alert.run)
+    return {
+        "id": f"alert-{alert.pk}-{delivery_id}",
+        "kind": alert.rule.kind,
+        "title": f"{subject}: {alert.rule}",
+        "text": f"{subject}, run {alert.run_id}: {alert.sentence}",
+        "url": f"{settings.BASE_URL}{build_alert_path(alert)}",
+        "run": alert.run_id,
+        "at": alert.created_at.isoformat(),
+        "test": False,
+    }
+
+
+def build_alert_path(alert: Alert) -> str:
+    """Return the path of the page that explains the alert: the trend of its series, or the run."""
+    if alert.series and alert.rule.schedule_id:
+        return f"{reverse('trend')}?schedule={alert.rule.schedule_id}#s-{alert.series}"
+    return reverse("run", args=[alert.run_id])
+
+
+def _claim_delivery() -> AlertDelivery | None:
+    with transaction.atomic():
+        now = timezone.now()
+        due = AlertDelivery.objects.select_for_update(skip_locked=True, of=("self",))
+        due = due.filter(state=_State.PENDING, next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
+        delivery = due.select_related("alert__run", "alert__rule__schedule").first()
+        if delivery is not None:
+            delivery.state, delivery.attempts = _State.SENDING, delivery.attempts + 1
+            delivery.next_attempt_at = now + _CLAIM
+            delivery.save(update_fields=["state", "attempts", "next_attempt_at"])
+    return delivery
+
+
+def _send_delivery(delivery: AlertDelivery) -> bool:
+    try:
+        send_message(delivery.alert.rule, delivery.channel, build_message(delivery.alert, delivery.pk))
+    except SendError as error:
+        gave_up = delivery.attempts >= MAX_ATTEMPTS
+        pause = _FIRST_PAUSE * 2 ** (delivery.attempts - 1)
+        _finish_delivery(
+            delivery,
+            state=_State.FAILED if gave_up else _State.PENDING,
+            next_attempt_at=None if gave_up else timezone.now() + pause,
+            last_error=str(error)[:300],
+        )
+        return False
+    _finish_delivery(delivery, state=_State.SENT, next_attempt_at=None, sent_at=timezone.now(), last_error="")
+    return True
+
+
+def _finish_delivery(delivery: AlertDelivery, **columns: Any) -> None:
+    AlertDelivery.objects.filter(pk=delivery.pk, state=_State.SENDING).update(**columns)

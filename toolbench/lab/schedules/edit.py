@@ -1,0 +1,141 @@
+"""Create, change, pause and delete schedules."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.utils import timezone
+
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import Run, Schedule
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import MAX_CAP, LaunchError, RunRequest
+from toolbench.lab.runs.repeat import RESEND_PURPOSE
+
+MAX_EVERY_HOURS = 24 * 31
+MAX_BASELINE_RUNS = 50
+
+
+class ScheduleError(InvalidFieldsError):
+    """A schedule that cannot be saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSettings:
+    """What a person sets of a schedule; exactly one of `every_hours` and `hour_utc` is given."""
+
+    name: str
+    every_hours: int | None
+    hour_utc: int | None
+    requests_per_run: int
+    requests_per_month: int
+
+
+def create_schedule(run: Run, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None) -> Schedule:
+    """Save the plan of a run as a schedule; the run is its first baseline if it finished.
+
+    Raises:
+        ScheduleError: the run has no plan that can be launched again, or a value is wrong.
+    """
+    _check_settings(chosen)
+    request = read_plan(run)
+    with transaction.atomic():
+        schedule = Schedule(request=request.to_json(), owner_id=owner.pk if owner else None)
+        _apply_settings(schedule, chosen)
+        schedule.save()
+        if run.state == Run.State.FINISHED:
+            schedule.baseline_runs.add(run)
+    return schedule
+
+
+def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> None:
+    """Save other settings; the next run is due by the new rhythm.
+
+    Raises:
+        ScheduleError: a value is wrong.
+    """
+    _check_settings(chosen)
+    _apply_settings(schedule, chosen)
+    schedule.save()
+
+
+def set_active(schedule: Schedule, active: bool) -> None:
+    """Pause a schedule, or let it run again from its next due time."""
+    due = compute_next_due(schedule, timezone.now())
+    Schedule.objects.filter(pk=schedule.pk).update(active=active, next_due_at=due, skip_reason="")
+
+
+def pin_baseline(schedule: Schedule, run_ids: list[int]) -> int:
+    """Compare later runs with these runs from now on; return their number.
+
+    Raises:
+        ScheduleError: a run is not one of the schedule's finished runs or of its present baseline.
+    """
+    known = Run.objects.filter(deleted_at=None, state=Run.State.FINISHED, pk__in=run_ids)
+    allowed = known.filter(schedule=schedule) | known.filter(pk__in=schedule.baseline_runs.values("pk"))
+    found = list(allowed.distinct())
+    if len(found) != len(set(run_ids)):
+        raise ScheduleError({"baseline": ["A baseline consists of finished runs of this schedule."]})
+    if len(found) > MAX_BASELINE_RUNS:
+        raise ScheduleError({"baseline": [f"A baseline has at most {MAX_BASELINE_RUNS} runs."]})
+    schedule.baseline_runs.set(found)
+    return len(found)
+
+
+def compute_next_due(schedule: Schedule, now: datetime) -> datetime:
+    """Return the first due time after `now`. Due times that were missed are not made up for."""
+    if schedule.hour_utc is not None:
+        due = now.astimezone(UTC).replace(hour=schedule.hour_utc, minute=0, second=0, microsecond=0)
+        return due if due > now else due + timedelta(days=1)
+    interval = timedelta(hours=schedule.every_hours or 1)
+    last = schedule.next_due_at or now
+    missed = max(0, (now - last) // interval)
+    return max(last + (missed + 1) * interval, now + timedelta(seconds=1)) if last <= now else last
+
+
+def _apply_settings(schedule: Schedule, chosen: ScheduleSettings) -> None:
+    rhythm_changed = (schedule.every_hours, schedule.hour_utc) != (chosen.every_hours, chosen.hour_utc)
+    schedule.name, schedule.every_hours, schedule.hour_utc = chosen.name, chosen.every_hours, chosen.hour_utc
+    schedule.requests_per_run, schedule.requests_per_month = chosen.requests_per_run, chosen.requests_per_month
+    if rhythm_changed:
+        schedule.next_due_at = timezone.now()
+        schedule.next_due_at = compute_next_due(schedule, schedule.next_due_at)
+
+
+def _check_settings(chosen: ScheduleSettings) -> None:
+    errors: dict[str, list[str]] = {}
+    if not chosen.name:
+        errors["name"] = ["Name the schedule."]
+    if chosen.every_hours is not None and not 1 <= chosen.every_hours <= MAX_EVERY_HOURS:
+        errors["every_hours"] = [f"Enter 1 to {MAX_EVERY_HOURS} hours."]
+    if chosen.hour_utc is not None and not 0 <= chosen.hour_utc <= 23:
+        errors["hour_utc"] = ["Enter an hour from 0 to 23."]
+    if (chosen.every_hours is None) == (chosen.hour_utc is None):
+        errors["every_hours"] = ["Choose one: every so many hours, or nightly."]
+    if not 1 <= chosen.requests_per_run <= MAX_CAP:
+        errors["requests_per_run"] = [f"Enter 1 to {MAX_CAP:,} requests."]
+    if not chosen.requests_per_run <= chosen.requests_per_month <= MAX_CAP:
+        errors["requests_per_month"] = [f"Enter at least the requests of one run, and at most {MAX_CAP:,}."]
+    if errors:
+        raise ScheduleError(errors)
+
+
+def read_plan(run: Run) -> RunRequest:
+    """Return the plan of a run as schedules launch it: without a seed, so that every run draws its own instances.
+
+    Raises:
+        ScheduleError: the run has no plan, or it cannot be launched now.
+    """
+    if run.imported:
+        raise ScheduleError(
+            {"": ["The run was imported, so its provider is not known here. Launch a run of your own."]}
+        )
+    if run.purpose == RESEND_PURPOSE or not run.request:
+        raise ScheduleError({"": ["The run repeats a single trial and has no plan of its own. Open the original run."]})
+    try:
+        request = replace(RunRequest.from_json(run.request), seed=None, purpose="", title="")
+        build_plan(request)
+    except LaunchError as error:
+        raise ScheduleError({"": [f"Its plan cannot be launched now. {error}"]}) from error
+    return request

@@ -1,0 +1,109 @@
+"""Launch the runs of schedules: each due time exactly once, however many schedulers there are."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.models import Run, Schedule
+from toolbench.lab.planning.run_request import LaunchError, RunRequest
+from toolbench.lab.runs.launch import launch
+from toolbench.lab.schedules.edit import compute_next_due
+
+MAX_REASON_CHARACTERS = 300
+
+
+class SkippedError(Exception):
+    """A run of a schedule that is not launched; the text says why."""
+
+
+def launch_due_schedules() -> tuple[int, ...]:
+    """Launch every schedule that is due, or store why it is skipped; return the ids of the new runs."""
+    launched = []
+    for schedule_id in _list_due(timezone.now()):
+        run = _launch_if_due(schedule_id)
+        if run is not None:
+            launched.append(run.pk)
+    return tuple(launched)
+
+
+def launch_now(schedule_id: int) -> Run:
+    """Launch a run of the schedule between its due times, paused or not.
+
+    Raises:
+        SkippedError: the last run has not ended, the month's budget is used up, or the plan cannot be launched.
+        Schedule.DoesNotExist: there is no such schedule.
+    """
+    with transaction.atomic():
+        return _launch_run(Schedule.objects.select_for_update().get(pk=schedule_id))
+
+
+def count_requests_of_month(schedule: Schedule, now: datetime) -> int:
+    """Return how many requests the runs of this calendar month have reserved, deleted runs included."""
+    month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    spent = Run.objects.filter(schedule=schedule, created_at__gte=month).aggregate(spent=Sum("requests_reserved"))
+    return int(spent["spent"] or 0)
+
+
+def _list_due(now: datetime) -> list[int]:
+    return list(Schedule.objects.filter(active=True, next_due_at__lte=now).order_by("pk").values_list("pk", flat=True))
+
+
+def _launch_if_due(schedule_id: int) -> Run | None:
+    """Launch the run and move the due time in one transaction; a schedule that another process holds is left to it."""
+    with transaction.atomic():
+        now = timezone.now()
+        due = Schedule.objects.select_for_update(skip_locked=True).filter(active=True, next_due_at__lte=now)
+        schedule = due.filter(pk=schedule_id).first()
+        if schedule is None:
+            return None
+        schedule.next_due_at = compute_next_due(schedule, now)
+        schedule.skip_reason, schedule.skipped_at = "", None
+        run = None
+        try:
+            with transaction.atomic():
+                run = _launch_run(schedule)
+        except SkippedError as skipped:
+            schedule.skip_reason, schedule.skipped_at = str(skipped)[:MAX_REASON_CHARACTERS], now
+        schedule.save(update_fields=["next_due_at", "skip_reason", "skipped_at"])
+        return run
+
+
+def _launch_run(schedule: Schedule) -> Run:
+    """Launch a run of a schedule whose row is locked.
+
+    Raises:
+        SkippedError: it cannot be launched now.
+    """
+    _check_last_run(schedule)
+    _check_month(schedule)
+    try:
+        request = RunRequest.from_json(schedule.request)
+        cap = min(request.request_cap or schedule.requests_per_run, schedule.requests_per_run)
+        request = replace(request, title=schedule.name, request_cap=cap)
+        run = launch(request, owner=schedule.owner, agreed=schedule.requests_per_run)
+    except LaunchError as error:
+        raise SkippedError(f"The plan cannot be launched: {error}") from error
+    except ConfirmationNeededError as error:
+        raise SkippedError(f"The budget of a run is too small: {error}") from error
+    Run.objects.filter(pk=run.pk).update(schedule=schedule)
+    return run
+
+
+def _check_last_run(schedule: Schedule) -> None:
+    open_runs = schedule.runs.filter(deleted_at=None).exclude(state__in=Run.ENDED)
+    if (last := open_runs.order_by("-pk").first()) is not None:
+        advice = " Resume or cancel it." if last.state == Run.State.PAUSED else ""
+        raise SkippedError(f"Run {last.pk} has not ended: it is {last.get_state_display()}.{advice}")
+
+
+def _check_month(schedule: Schedule) -> None:
+    spent = count_requests_of_month(schedule, timezone.now())
+    if spent + schedule.requests_per_run > schedule.requests_per_month:
+        raise SkippedError(
+            f"The month's budget is used up: {spent:,} of {schedule.requests_per_month:,} requests are spent, "
+            f"and a run may send {schedule.requests_per_run:,}."
+        )

@@ -1,0 +1,200 @@
+"""The list of schedules and the page of one: its runs, budget, baseline, alert rules and alerts."""
+
+from dataclasses import dataclass
+
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import MAX_CAP, LaunchError, RunRequest
+from toolbench.lab.schedules.conditions import CONDITIONS, ConditionKind, Kind, describe_rule
+from toolbench.lab.schedules.delivery import build_alert_path
+from toolbench.lab.schedules.edit import ScheduleError, read_plan
+from toolbench.lab.schedules.launching import count_requests_of_month
+
+MAX_RUNS_LISTED = 30
+MAX_ALERTS_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow:
+    """An alert with what came of its messages."""
+
+    alert: Alert
+    path: str
+    deliveries: tuple[AlertDelivery, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the condition still holds."""
+        return self.alert.resolved_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """An alert rule with its state.
+
+    Attributes:
+        open_alerts: number of alerts that are open.
+        last: the newest alert; None if it never fired.
+    """
+
+    rule: AlertRule
+    fires_when: str
+    open_alerts: int
+    last: Alert | None
+
+    @property
+    def has_address(self) -> bool:
+        """Whether anyone is told."""
+        return bool(self.rule.webhook_encrypted is not None or self.rule.email)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChoice:
+    """A kind of rule in the form."""
+
+    name: str
+    label: str
+    kind: ConditionKind
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRow:
+    """A schedule in the list."""
+
+    schedule: Schedule
+    last_run: Run | None
+    spent: int
+    open_alerts: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesPage:
+    """The list of schedules, with the rules for all runs."""
+
+    rows: tuple[ScheduleRow, ...]
+    rules: tuple[RuleRow, ...]
+    alerts: tuple[AlertRow, ...]
+    kinds: tuple[RuleChoice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePage:
+    """The page of one schedule.
+
+    Attributes:
+        runs: newest first, with those of the baseline.
+        pinned: ids of the runs of the baseline.
+        spent: requests of this month.
+        plan: what a run sends, in words.
+    """
+
+    schedule: Schedule
+    runs: tuple[Run, ...]
+    pinned: frozenset[int]
+    spent: int
+    plan: str
+    rules: tuple[RuleRow, ...]
+    alerts: tuple[AlertRow, ...]
+    kinds: tuple[RuleChoice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """What the form for a new schedule shows.
+
+    Attributes:
+        plan: what a run sends, in words.
+        obstacle: why the run's plan cannot be repeated; "" if it can.
+        defaults: first values of the form.
+    """
+
+    run: Run
+    plan: str
+    obstacle: str
+    defaults: dict[str, object]
+
+
+def get_new_schedule(run: Run) -> NewSchedule:
+    """Return the form for the plan of a run; its budget proposes the most requests that the plan can need."""
+    defaults: dict[str, object] = {"name": str(run), "rhythm": "nightly", "hour_utc": 2}
+    try:
+        request = read_plan(run)
+    except ScheduleError as error:
+        return NewSchedule(run, "", str(error), defaults)
+    most = build_plan(request).most_requests
+    budget = {"requests_per_run": most, "requests_per_month": min(MAX_CAP, 31 * most)}
+    return NewSchedule(run, describe_plan(request.to_json()), "", defaults | budget)
+
+
+def get_schedules_page() -> SchedulesPage:
+    """Return the list of schedules by name."""
+    rows = tuple(map(_build_row, Schedule.objects.all()))
+    rules = list_rules(None)
+    kinds = tuple(choice for choice in _list_choices() if not choice.kind.needs_schedule)
+    return SchedulesPage(rows, rules, list_alerts(Alert.objects.filter(rule__schedule=None)), kinds)
+
+
+def get_schedule_page(schedule: Schedule) -> SchedulePage:
+    """Return the page of a schedule."""
+    pinned = frozenset(schedule.baseline_runs.filter(deleted_at=None).values_list("pk", flat=True))
+    own_runs = schedule.runs.filter(deleted_at=None).order_by("-pk")[:MAX_RUNS_LISTED]
+    runs = {run.pk: run for run in (*own_runs, *Run.objects.filter(pk__in=pinned))}
+    return SchedulePage(
+        schedule,
+        tuple(runs[pk] for pk in sorted(runs, reverse=True)),
+        pinned,
+        count_requests_of_month(schedule, timezone.now()),
+        describe_plan(schedule.request),
+        list_rules(schedule),
+        list_alerts(Alert.objects.filter(rule__schedule=schedule)),
+        _list_choices(),
+    )
+
+
+def list_open_alerts() -> tuple[AlertRow, ...]:
+    """Return the newest open alerts of all rules, for the start page."""
+    return list_alerts(Alert.objects.filter(resolved_at=None))
+
+
+def list_alerts(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
+    """Return the open ones of these alerts, then the newest others, without those of deleted runs."""
+    newest = alerts.filter(run__deleted_at=None).order_by(F("resolved_at").desc(nulls_first=True), "-pk")
+    newest = newest.select_related("rule__schedule", "run").prefetch_related("deliveries")
+    return tuple(
+        AlertRow(alert, build_alert_path(alert), tuple(alert.deliveries.all())) for alert in newest[:MAX_ALERTS_LISTED]
+    )
+
+
+def list_rules(schedule: Schedule | None) -> tuple[RuleRow, ...]:
+    """Return the rules of a schedule, or those for all runs."""
+    rows = []
+    for rule in AlertRule.objects.filter(schedule=schedule):
+        open_alerts = rule.alerts.filter(resolved_at=None, run__deleted_at=None).count()
+        rows.append(RuleRow(rule, describe_rule(rule), open_alerts, rule.alerts.first()))
+    return tuple(rows)
+
+
+def _build_row(schedule: Schedule) -> ScheduleRow:
+    alerts = Alert.objects.filter(rule__schedule=schedule, resolved_at=None, run__deleted_at=None)
+    last_run = schedule.runs.filter(deleted_at=None).order_by("-pk").first()
+    return ScheduleRow(schedule, last_run, count_requests_of_month(schedule, timezone.now()), alerts.count())
+
+
+def describe_plan(request: dict[str, object]) -> str:
+    """Return what a run of the plan is, in words; or why it cannot be launched now."""
+    try:
+        plan = build_plan(RunRequest.from_json(request))
+    except LaunchError as error:
+        return f"The plan cannot be launched now: {error}"
+    configs, cells = len(plan.configs), len(plan.cells)
+    return (
+        f"{configs} configuration{'' if configs == 1 else 's'}, {cells} cell{'' if cells == 1 else 's'}, "
+        f"{plan.trials:,} trials, {plan.least_requests:,} to {plan.most_requests:,} requests"
+    )
+
+
+def _list_choices() -> tuple[RuleChoice, ...]:
+    return tuple(RuleChoice(kind.value, kind.label, CONDITIONS[kind]) for kind in Kind)

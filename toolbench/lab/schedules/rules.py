@@ -1,0 +1,77 @@
+"""Create, change and delete alert rules."""
+
+import math
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from toolbench.lab.credentials.keys import encrypt
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import AlertRule, Schedule
+from toolbench.lab.schedules.conditions import CONDITIONS, Kind
+
+MAX_URL_CHARACTERS = 2000
+
+
+class RuleError(InvalidFieldsError):
+    """An alert rule that cannot be saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """What a person sets of a rule; empty addresses are not told."""
+
+    kind: str
+    threshold: float | None
+    webhook: str
+    email: str
+
+
+def create_rule(schedule: Schedule | None, chosen: RuleSettings) -> AlertRule:
+    """Save a rule for a schedule, or for all runs. Without an address, alerts stand on the pages only.
+
+    Raises:
+        RuleError: a value is wrong.
+    """
+    _check_settings(schedule, chosen)
+    return AlertRule.objects.create(
+        schedule=schedule,
+        kind=chosen.kind,
+        threshold=chosen.threshold if CONDITIONS[Kind(chosen.kind)].unit else None,
+        webhook_encrypted=encrypt(chosen.webhook) if chosen.webhook else None,
+        webhook_host=_find_host(chosen.webhook) or "",
+        email=chosen.email,
+    )
+
+
+def _check_settings(schedule: Schedule | None, chosen: RuleSettings) -> None:
+    errors: dict[str, list[str]] = {}
+    kind = CONDITIONS.get(Kind(chosen.kind)) if chosen.kind in Kind.values else None
+    if kind is None:
+        errors["kind"] = ["Choose a rule from the list."]
+    elif schedule is None and kind.needs_schedule:
+        errors["kind"] = ["This rule compares runs of one schedule. Add it there."]
+    elif kind.unit and not _is_threshold(chosen.threshold, kind.most):
+        errors["threshold"] = [f"Enter a number above 0, at most {kind.most:,g}."]
+    if chosen.webhook and _find_host(chosen.webhook) is None:
+        errors["webhook"] = ["Enter an address that begins with https:// or http:// and names a host."]
+    if errors:
+        raise RuleError(errors)
+
+
+def _is_threshold(value: float | None, most: float) -> bool:
+    return value is not None and math.isfinite(value) and 0 < value <= most
+
+
+def _find_host(url: str) -> str | None:
+    """Return the host and port of a webhook's address, which pages may show; None if it is invalid.
+
+    Path and query often hold a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return None
+    valid = parts.scheme in ("http", "https") and parts.hostname and len(url) <= MAX_URL_CHARACTERS
+    readable = url.isprintable() and " " not in url
+    return f"{parts.hostname}{port}"[:260] if valid and readable else None

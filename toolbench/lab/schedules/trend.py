@@ -1,0 +1,224 @@
+"""The trend page of a schedule: one line per configuration with its runs, and what the drift test says."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.evals.statistics.rounding import format_rounded
+from toolbench.lab.metrics.tally import add_tallies
+from toolbench.lab.models import Alert, Run, Schedule
+from toolbench.lab.schedules.page import AlertRow, list_alerts
+from toolbench.lab.schedules.series import DRIFT_ERROR, MAX_RUNS_SHOWN, RunSeries, SeriesPoint, load_series
+
+TARGET_PERCENT = 90
+MEASURES: Mapping[str, str] = {
+    "success": "Success, %",
+    "p50": "p50, s",
+    "p95": "p95, s",
+    "p99": "p99, s",
+    "cost": "Cost, $",
+    "tokens": "Tokens, thousand",
+}
+_ORDER = {"worse": 0, "better": 1, "untested": 2, "steady": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredValue:
+    """A value with its interval; an end is None where it is open or there is none."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """One run of a line.
+
+    Attributes:
+        measured: None if the measure is unknown for the run.
+        notes: what is special about the run, in words.
+        drifted: whether the change had begun.
+    """
+
+    point: SeriesPoint
+    measured: MeasuredValue | None
+    notes: tuple[str, ...]
+    pinned: bool
+    drifted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrendLine:
+    """One configuration.
+
+    Attributes:
+        state: a key of _ORDER.
+        latest: value of the newest run in words; "" without one.
+        pooled: success of all runs since the change began, or since the baseline.
+    """
+
+    series: RunSeries
+    state: str
+    state_text: str
+    latest: str
+    pooled: str
+    points: tuple[TrendPoint, ...]
+
+    @property
+    def detail(self) -> str:
+        """The configuration without its model."""
+        config = self.series.config
+        streamed = "streamed" if config.stream else ""
+        parts = (config.provider_name, config.profile, config.strategy, config.method, config.examples, streamed)
+        return " · ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPage:
+    """Everything that the trend page shows.
+
+    Attributes:
+        schedule: None while there is no schedule.
+        lines: changed ones first.
+        alerts: those of the schedule that are open.
+    """
+
+    schedules: tuple[Schedule, ...]
+    schedule: Schedule | None
+    measure: str
+    lines: tuple[TrendLine, ...] = ()
+    pinned: tuple[Run, ...] = ()
+    alerts: tuple[AlertRow, ...] = ()
+
+    @property
+    def measure_title(self) -> str:
+        """Name of the measure with its unit."""
+        return MEASURES[self.measure]
+
+    @property
+    def error_percent(self) -> str:
+        """The probability of a false alarm over all series, in percent."""
+        return f"{100 * DRIFT_ERROR:g}"
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether a simulated model takes part."""
+        return any(point.point.run.simulated for line in self.lines for point in line.points)
+
+    def count_lines(self, state: str) -> int:
+        """Return the number of lines in a state."""
+        return sum(line.state == state for line in self.lines)
+
+    @property
+    def worse(self) -> int:
+        """Lines whose success dropped."""
+        return self.count_lines("worse")
+
+    @property
+    def better(self) -> int:
+        """Lines whose success rose."""
+        return self.count_lines("better")
+
+
+def get_trend_page(schedule_id: int | None, measure: str) -> TrendPage:
+    """Return the page of a schedule; of the newest one if it is not named or unknown."""
+    measure = measure if measure in MEASURES else "success"
+    schedules = tuple(Schedule.objects.all())
+    newest = max(schedules, key=lambda schedule: schedule.pk, default=None)
+    schedule = next((schedule for schedule in schedules if schedule.pk == schedule_id), newest)
+    if schedule is None:
+        return TrendPage(schedules, None, measure)
+    lines = [_build_line(series, measure) for series in load_series(schedule)]
+    lines.sort(key=lambda line: _ORDER[line.state])
+    pinned = tuple(schedule.baseline_runs.filter(deleted_at=None).order_by("pk"))
+    alerts = list_alerts(Alert.objects.filter(rule__schedule=schedule, resolved_at=None))
+    return TrendPage(schedules, schedule, measure, tuple(lines), pinned, alerts)
+
+
+def _build_line(series: RunSeries, measure: str) -> TrendLine:
+    state, text = _describe_state(series)
+    points = tuple(_build_points(series, measure))[-MAX_RUNS_SHOWN:]
+    latest = next((point.measured for point in reversed(points) if point.measured), None)
+    return TrendLine(series, state, text, _format_latest(latest, measure), _describe_pooled(series), points)
+
+
+def _describe_state(series: RunSeries) -> tuple[str, str]:
+    if series.untested:
+        return "untested", f"Not tested: {series.untested}"
+    if series.drift is None or series.drift_start is None:
+        return "steady", "No drift shown"
+    points, day = series.drift.points, f"{series.drift_start.created_at:%-d %b}"
+    state, word = ("worse", "Down") if points < 0 else ("better", "Up")
+    return state, f"{word} {format_rounded(abs(points))} points since {day}"
+
+
+def _describe_pooled(series: RunSeries) -> str:
+    since = series.since[series.drift.begins :] if series.drift else series.since
+    chosen = since or series.points
+    return add_tallies(point.tally for point in chosen).answered_success().text
+
+
+def _build_points(series: RunSeries, measure: str) -> list[TrendPoint]:
+    pinned = {point.run.pk for point in series.baseline}
+    start = series.drift_start.pk if series.drift_start else None
+    found: list[TrendPoint] = []
+    for number, point in enumerate(series.points):
+        notes = ["baseline"] if point.run.pk in pinned else []
+        if point.run.pk == start:
+            notes.append("change begins")
+        if number and point.policy_hash != series.points[number - 1].policy_hash:
+            notes.append("settings changed")
+        drifted = start is not None and point.run.pk >= start
+        found.append(TrendPoint(point, _MEASURERS[measure](point), tuple(notes), point.run.pk in pinned, drifted))
+    return found
+
+
+def _format_latest(latest: MeasuredValue | None, measure: str) -> str:
+    if latest is None:
+        return ""
+    if measure == "success":
+        return f"{format_rounded(latest.value)} %"
+    return f"${latest.value:,.4g}" if measure == "cost" else f"{latest.value:,.3g} {'s' if measure[0] == 'p' else 'k'}"
+
+
+def _measure_success(point: SeriesPoint) -> MeasuredValue | None:
+    rate = point.answered
+    if not rate.n:
+        return None
+    ends = (None, None) if rate.withheld else (100 * rate.low, 100 * rate.high)
+    return MeasuredValue(100 * rate.share, *ends)
+
+
+def _measure_cost(point: SeriesPoint) -> MeasuredValue | None:
+    return None if point.tally.cost is None else MeasuredValue(point.tally.cost)
+
+
+def _measure_tokens(point: SeriesPoint) -> MeasuredValue | None:
+    tokens = point.tally.input_tokens + point.tally.output_tokens
+    return MeasuredValue(tokens / 1000) if point.tally.tried and not point.tally.set_aside else None
+
+
+def _build_time_measurer(name: str) -> Callable[[SeriesPoint], MeasuredValue | None]:
+    def measure(point: SeriesPoint) -> MeasuredValue | None:
+        found: Quantile | None = getattr(point.times, name)
+        if found is None:
+            return None
+        low, high = (None if end is None else end / 1000 for end in (found.low, found.high))
+        return MeasuredValue(found.value / 1000, low, high)
+
+    return measure
+
+
+_MEASURERS: Mapping[str, Callable[[SeriesPoint], MeasuredValue | None]] = {
+    "success": _measure_success,
+    "cost": _measure_cost,
+    "tokens": _measure_tokens,
+    **{name: _build_time_measurer(name) for name in ("p50", "p95", "p99")},
+}
+
+
+def list_values(points: Sequence[TrendPoint]) -> list[float]:
+    """Return the values and closed ends of the points, for an axis."""
+    measured = [point.measured for point in points if point.measured]
+    return [end for found in measured for end in (found.value, found.high) if end is not None]

@@ -1,0 +1,87 @@
+"""Actions of the page of a schedule and of an alert rule, one per button."""
+
+from collections.abc import Callable, Mapping
+
+from django.http import QueryDict
+
+from toolbench.lab.models import AlertRule, Schedule
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.schedules.delivery import list_channels, send_test
+from toolbench.lab.schedules.edit import ScheduleError, pin_baseline, set_active
+from toolbench.lab.schedules.launching import SkippedError, launch_now
+
+
+class ScheduleActionError(Exception):
+    """An action that is not possible now; the text says why."""
+
+
+def act_on_schedule(schedule: Schedule, values: QueryDict) -> str:
+    """Execute the action of the sent form and return what happened.
+
+    Raises:
+        ScheduleActionError: it is not possible or not known.
+    """
+    action = SCHEDULE_ACTIONS.get(values.get("action", ""))
+    if action is None:
+        raise ScheduleActionError("That button is not known here; nothing was changed.")
+    try:
+        return action(schedule, values)
+    except (SkippedError, ScheduleError) as error:
+        raise ScheduleActionError(f"{error} Nothing was changed.") from error
+
+
+def act_on_rule(rule: AlertRule, name: str) -> str:
+    """Execute an action on a rule and return what happened.
+
+    Raises:
+        ScheduleActionError: it is not known.
+    """
+    if name == "test":
+        return (
+            " ".join(send_test(rule))
+            if list_channels(rule)
+            else "The rule has no address, so there is nothing to test."
+        )
+    if name in ("on", "off"):
+        AlertRule.objects.filter(pk=rule.pk).update(active=name == "on")
+        return f"The rule “{rule}” is {name}."
+    if name == "delete":
+        rule.delete()
+        return f"The rule “{rule}” and its alerts are deleted."
+    raise ScheduleActionError("That button is not known here; nothing was changed.")
+
+
+def _launch(schedule: Schedule, values: QueryDict) -> str:
+    return f"Run {launch_now(schedule.pk).pk} is launched."
+
+
+def _pause(schedule: Schedule, values: QueryDict) -> str:
+    set_active(schedule, False)
+    return "Paused: no run is launched until you resume it."
+
+
+def _resume(schedule: Schedule, values: QueryDict) -> str:
+    set_active(schedule, True)
+    return "Resumed."
+
+
+def _delete(schedule: Schedule, values: QueryDict) -> str:
+    schedule.delete()
+    return f"The schedule {schedule} is deleted. Its runs are kept."
+
+
+def _pin(schedule: Schedule, values: QueryDict) -> str:
+    run_ids = [parse_whole_number(text) for text in values.getlist("baseline")]
+    if None in run_ids:
+        raise ScheduleActionError("A chosen run is not known. Nothing was changed.")
+    count = pin_baseline(schedule, [run_id for run_id in run_ids if run_id is not None])
+    return f"Baseline: {count} run{'' if count == 1 else 's'}. Later runs are compared with it."
+
+
+SCHEDULE_ACTIONS: Mapping[str, Callable[[Schedule, QueryDict], str]] = {
+    "run": _launch,
+    "pause": _pause,
+    "resume": _resume,
+    "delete": _delete,
+    "baseline": _pin,
+}

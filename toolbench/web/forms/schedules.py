@@ -1,0 +1,73 @@
+"""Forms of schedules and alert rules, which read input into settings. The rules are checked in the lab."""
+
+from typing import Any
+
+from django import forms
+
+from toolbench.lab.models import AlertRule, Schedule
+from toolbench.lab.query_params import clean_text
+from toolbench.lab.schedules.edit import MAX_EVERY_HOURS, ScheduleSettings
+from toolbench.lab.schedules.rules import MAX_URL_CHARACTERS, RuleSettings
+
+
+class ScheduleForm(forms.Form):
+    """Form of a schedule."""
+
+    name = forms.CharField(max_length=120, label="Name")
+    rhythm = forms.ChoiceField(choices=[("nightly", "Nightly"), ("hours", "Every n hours")], label="Repeat")
+    hour_utc = forms.IntegerField(
+        required=False, min_value=0, max_value=23, label="Hour, UTC", help_text="For nightly runs: 0 to 23."
+    )
+    every_hours = forms.IntegerField(
+        required=False, min_value=1, max_value=MAX_EVERY_HOURS, label="Hours between runs", help_text="If not nightly."
+    )
+    requests_per_run = forms.IntegerField(
+        min_value=1, label="Requests per run", help_text="A run that reaches them pauses. Saving confirms them."
+    )
+    requests_per_month = forms.IntegerField(
+        min_value=1, label="Requests per month", help_text="A run that could exceed them is skipped."
+    )
+
+    @classmethod
+    def from_schedule(cls, schedule: Schedule) -> "ScheduleForm":
+        """Return the form with the values of a schedule."""
+        names = ("name", "hour_utc", "every_hours", "requests_per_run", "requests_per_month")
+        initial: dict[str, Any] = {name: getattr(schedule, name) for name in names}
+        return cls(initial=initial | {"rhythm": "nightly" if schedule.every_hours is None else "hours"})
+
+    def build_settings(self) -> ScheduleSettings:
+        """Return the settings of a valid form."""
+        found = self.cleaned_data
+        nightly = found["rhythm"] == "nightly"
+        return ScheduleSettings(
+            name=clean_text(found["name"], 120),
+            every_hours=None if nightly else found["every_hours"],
+            hour_utc=found["hour_utc"] if nightly else None,
+            requests_per_run=found["requests_per_run"],
+            requests_per_month=found["requests_per_month"],
+        )
+
+
+class RuleForm(forms.Form):
+    """Form of an alert rule."""
+
+    schedule = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+    kind = forms.ChoiceField(choices=AlertRule.Kind.choices)
+    threshold = forms.FloatField(required=False, label="Threshold")
+    webhook = forms.CharField(required=False, max_length=MAX_URL_CHARACTERS, label="Webhook")
+    email = forms.EmailField(required=False, label="E-mail")
+
+    def build_settings(self) -> RuleSettings:
+        """Return the settings of a valid form."""
+        found = self.cleaned_data
+        return RuleSettings(found["kind"], found["threshold"], found["webhook"], found["email"])
+
+    @property
+    def sentence(self) -> str:
+        """All errors, in one line."""
+        named = [
+            f"{self.fields[name].label}: {error}" if self.fields[name].label else str(error)
+            for name, found in self.errors.items()
+            for error in found
+        ]
+        return " ".join(named)

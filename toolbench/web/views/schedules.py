@@ -1,0 +1,126 @@
+"""Views of schedules: the list, one schedule with its form and actions, alert rules and their messages."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from toolbench.lab.models import AlertDelivery, AlertRule, Run, Schedule
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.schedules.delivery import retry_delivery
+from toolbench.lab.schedules.edit import ScheduleError, create_schedule, edit_schedule
+from toolbench.lab.schedules.page import get_new_schedule, get_schedule_page, get_schedules_page
+from toolbench.lab.schedules.rules import RuleError, create_rule
+from toolbench.web.forms.errors import add_form_errors
+from toolbench.web.forms.schedule_actions import ScheduleActionError, act_on_rule, act_on_schedule
+from toolbench.web.forms.schedules import RuleForm, ScheduleForm
+from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, find_owner, record
+
+
+@require_safe
+def list_schedules(request: HttpRequest) -> HttpResponse:
+    """Show the schedules and the alert rules for all runs."""
+    return render_page(request, "schedules/list.html", {"page": get_schedules_page()})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """Show the form for the plan of ?run=; on POST, save the schedule."""
+    run = get_object_or_404(Run, pk=parse_whole_number(request.GET.get("run", "")), deleted_at=None)
+    new = get_new_schedule(run)
+    form = ScheduleForm(request.POST) if request.method == "POST" else ScheduleForm(initial=new.defaults)
+    if request.method == "POST" and form.is_valid():
+        try:
+            schedule = create_schedule(run, form.build_settings(), owner=find_owner(request))
+            record(request, Action.ADDED, f"schedule {schedule}", reverse("schedule", args=[schedule.pk]))
+            return redirect("schedule", schedule.pk)
+        except ScheduleError as error:
+            add_form_errors(form, error)
+    context = {"form": form, "new": new}
+    return render_page(request, "schedules/new.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def show(request: HttpRequest, schedule_id: int) -> HttpResponse:
+    """Show a schedule with its form; on POST, save it."""
+    schedule = get_object_or_404(Schedule, pk=schedule_id)
+    form = ScheduleForm(request.POST) if request.method == "POST" else ScheduleForm.from_schedule(schedule)
+    if request.method == "POST" and form.is_valid():
+        try:
+            edit_schedule(schedule, form.build_settings())
+            _announce(request, Action.CHANGED, schedule, "Saved. It counts from the next run on.")
+            return redirect("schedule", schedule_id)
+        except ScheduleError as error:
+            add_form_errors(form, error)
+            schedule.refresh_from_db()
+    context = {"form": form, "page": get_schedule_page(schedule)}
+    return render_page(request, "schedules/show.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+def act(request: HttpRequest, schedule_id: int) -> HttpResponse:
+    """Launch a run, pause, resume, pin a baseline or delete the schedule."""
+    schedule = get_object_or_404(Schedule, pk=schedule_id)
+    try:
+        sentence = act_on_schedule(schedule, request.POST)
+    except ScheduleActionError as error:
+        messages.error(request, str(error))
+        return redirect("schedule", schedule_id)
+    is_deleted = request.POST.get("action") == "delete"
+    _announce(request, Action.DELETED if is_deleted else Action.CHANGED, schedule, sentence)
+    return redirect("schedules") if is_deleted else redirect("schedule", schedule_id)
+
+
+@require_POST
+def add_rule(request: HttpRequest) -> HttpResponse:
+    """Add an alert rule for a schedule, or for all runs."""
+    form = RuleForm(request.POST)
+    is_valid = form.is_valid()
+    schedule_id: int | None = form.cleaned_data.get("schedule")
+    schedule = get_object_or_404(Schedule, pk=schedule_id) if schedule_id else None
+    try:
+        rule = create_rule(schedule, form.build_settings()) if is_valid else None
+        if rule is not None:
+            _announce(request, Action.ADDED, schedule, "The rule is saved. It applies to runs that end from now on.")
+    except RuleError as error:
+        add_form_errors(form, error)
+    if form.errors:
+        messages.error(request, f"The rule was not saved. {form.sentence}")
+    return _redirect_to_rules(schedule)
+
+
+@require_POST
+def act_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
+    """Test, switch or delete an alert rule."""
+    rule = get_object_or_404(AlertRule.objects.select_related("schedule"), pk=rule_id)
+    schedule = rule.schedule
+    try:
+        _announce(request, Action.CHANGED, schedule, act_on_rule(rule, request.POST.get("action", "")))
+    except ScheduleActionError as error:
+        messages.error(request, str(error))
+    return _redirect_to_rules(schedule)
+
+
+@require_POST
+def retry(request: HttpRequest, delivery_id: int) -> HttpResponse:
+    """Send a message again that failed for good."""
+    delivery = get_object_or_404(AlertDelivery.objects.select_related("alert__rule__schedule"), pk=delivery_id)
+    if retry_delivery(delivery_id):
+        messages.success(request, "The message is queued again.")
+    else:
+        messages.error(request, "The message was sent or is on its way; nothing was changed.")
+    return _redirect_to_rules(delivery.alert.rule.schedule)
+
+
+def _announce(request: HttpRequest, action: Action, schedule: Schedule | None, sentence: str) -> None:
+    messages.success(request, sentence)
+    is_kept = schedule is not None and schedule.pk is not None
+    url = reverse("schedule", args=[schedule.pk]) if schedule and is_kept else reverse("schedules")
+    record(request, action, f"schedule {schedule}" if schedule else "alert rules for all runs", url)
+
+
+def _redirect_to_rules(schedule: Schedule | None) -> HttpResponse:
+    path = reverse("schedule", args=[schedule.pk]) if schedule else reverse("schedules")
+    return redirect(f"{path}#rules")
