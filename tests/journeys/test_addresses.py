@@ -94,6 +94,8 @@ READ = {
     "probe": ("exchange",),
     "policy": ("config", "model", "profile", "strategy", "method", "scenario"),
     "scenario": ("seed",),
+    "profile-new": ("copy",),
+    "profile": ("old", "new"),
 }
 # Read by code that another page or the other side asks one by one.
 READ_TOGETHER = {

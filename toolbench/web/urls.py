@@ -11,7 +11,7 @@ from toolbench.web.url_converters import (
 )
 from toolbench.web.views import accounts, health, home, imports, reports, runs, search, sign_in
 from toolbench.web.views.endpoints import models, probes, providers
-from toolbench.web.views.library import cases, formats, presets, scenarios
+from toolbench.web.views.library import cases, formats, presets, profiles, scenarios
 from toolbench.web.views.results import (
     compare,
     decide,
@@ -93,7 +93,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("probes/<int:probe_id>/adopt/", probes.adopt, name="probe-adopt"),
     path("compatibility/", models.show_compatibility, name="compatibility"),
     path("families/", RedirectView.as_view(url="/formats/#formats", permanent=True), name="families"),
-    path("profiles/", presets.show_profiles, name="profiles"),
+    path("profiles/", profiles.list_profiles, name="profiles"),
+    path("profiles/new/", profiles.create, name="profile-new"),
+    path("profiles/<slug:slug>/", profiles.show, name="profile"),
+    path("profiles/<slug:slug>/delete/", profiles.delete, name="profile-delete"),
     path("presets/", presets.show, name="presets"),
     path("policy/", presets.show_policy, name="policy"),
     path("scenarios/", scenarios.list_scenarios, name="scenarios"),

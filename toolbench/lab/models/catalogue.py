@@ -88,6 +88,7 @@ class Preset(models.Model):
     patch = models.JSONField(default=dict)
     description = models.TextField(blank=True)
     builtin = models.BooleanField(default=False)
+    archived_at = models.DateTimeField(null=True, blank=True)  # deleted after a run had used it
 
     class Meta:
         ordering = ["name"]
@@ -105,6 +106,7 @@ class SamplingProfile(models.Model):
     tags = models.JSONField(default=list, blank=True)
     builtin = models.BooleanField(default=False)
     order = models.PositiveSmallIntegerField(default=1000)
+    archived_at = models.DateTimeField(null=True, blank=True)  # deleted after a run had used it
 
     class Meta:
         ordering = ["order", "name"]

@@ -1,9 +1,9 @@
-"""Views of presets, sampling profiles and simulated models, and of the effective policy with the origin of each key."""
+"""Views of presets and simulated models, and of the effective policy with the origin of each key."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.endpoints.setup_pages import get_presets, get_profiles
+from toolbench.lab.endpoints.setup_pages import get_presets
 from toolbench.lab.endpoints.simulated import get_personas
 from toolbench.lab.planning.policy_page import PolicyQuery, get_policy_page
 from toolbench.web.rendering import render_page
@@ -26,9 +26,3 @@ def show_policy(request: HttpRequest) -> HttpResponse:
 def show_personas(request: HttpRequest) -> HttpResponse:
     """Show the simulated models (GET /demo/personas/)."""
     return render_page(request, "personas/show.html", {"personas": get_personas()})
-
-
-@require_safe
-def show_profiles(request: HttpRequest) -> HttpResponse:
-    """Show the sampling profiles (GET /profiles/)."""
-    return render_page(request, "profiles/show.html", {"profiles": get_profiles()})
