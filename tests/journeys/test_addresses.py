@@ -96,6 +96,8 @@ READ = {
     "scenario": ("seed",),
     "profile-new": ("copy",),
     "profile": ("old", "new"),
+    "preset-new": ("copy",),
+    "preset": ("old", "new", "model"),
 }
 # Read by code that another page or the other side asks one by one.
 READ_TOGETHER = {

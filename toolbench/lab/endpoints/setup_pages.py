@@ -81,6 +81,7 @@ class PresetRow:
     description: str
     patch: str
     builtin: bool
+    archived: bool
     used_by: tuple[str, ...]
 
 
@@ -171,9 +172,10 @@ def get_presets() -> tuple[PresetRow, ...]:
             description=preset.description or (get_preset_description(preset.name) if preset.builtin else ""),
             patch=json.dumps(preset.patch, indent=2, ensure_ascii=False),
             builtin=preset.builtin,
+            archived=preset.archived_at is not None,
             used_by=tuple(dict.fromkeys(users.get(preset.name, ()))),
         )
-        for preset in Preset.objects.all()
+        for preset in Preset.objects.order_by(_ARCHIVED_LAST, "name")
     )
 
 

@@ -12,7 +12,7 @@ from toolbench.lab.models import SamplingProfile
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.forms.profiles import ProfileForm
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, find_username, record
 
 
 @require_safe
@@ -28,7 +28,7 @@ def create(request: HttpRequest) -> HttpResponse:
         form = ProfileForm.for_new(request.POST if request.method == "POST" else None, request.GET.get("copy", ""))
     except SamplingProfile.DoesNotExist:
         raise Http404("There is no such profile to copy.") from None
-    profile = form.create(_get_username(request))
+    profile = form.create(find_username(request))
     if profile is None:
         return render_page(request, "profiles/new.html", {"form": form}, status=422 if form.is_bound else 200)
     record(request, Action.ADDED, f"sampling profile {profile.name}", reverse("profile", args=[profile.name]))
@@ -41,7 +41,7 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a profile, its versions and the difference between ?old= and ?new=; on POST, save a new version."""
     page = _find_page(request, slug)
     form = ProfileForm.for_version(request.POST if request.method == "POST" else None, page)
-    number = form.edit(page.profile, _get_username(request))
+    number = form.edit(page.profile, find_username(request))
     if number is None:
         return render_page(
             request, "profiles/one.html", {"page": page, "form": form}, status=422 if form.is_bound else 200
@@ -73,8 +73,3 @@ def _find_page(request: HttpRequest, slug: str) -> ProfilePage:
         return get_profile_page(slug, *numbers)
     except SamplingProfile.DoesNotExist:
         raise Http404(f"There is no sampling profile {slug}; it may have been deleted.") from None
-
-
-def _get_username(request: HttpRequest) -> str:
-    owner = find_owner(request)
-    return owner.username if owner else ""
