@@ -95,6 +95,7 @@ READ = {
     "policy": ("config", "model", "profile", "strategy", "method", "scenario"),
     "scenario": ("seed",),
     "profile-new": ("copy",),
+    "model-settings": ("old", "new"),
     "profile": ("old", "new"),
     "preset-new": ("copy",),
     "preset": ("old", "new", "model"),

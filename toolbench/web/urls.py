@@ -11,7 +11,7 @@ from toolbench.web.url_converters import (
 )
 from toolbench.web.views import accounts, health, home, imports, reports, runs, search, sign_in
 from toolbench.web.views.endpoints import models, probes, providers
-from toolbench.web.views.library import cases, formats, presets, profiles, scenarios
+from toolbench.web.views.library import cases, formats, model_settings, presets, profiles, scenarios
 from toolbench.web.views.results import (
     compare,
     decide,
@@ -86,6 +86,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("models/", models.show, name="models"),
     path("models/<int:model_id>/", models.show_model, name="model"),
     path("models/<int:model_id>/weights/", models.save_weights, name="model-weights"),
+    path("models/<int:model_id>/settings/", model_settings.edit, name="model-settings"),
     path("models/<int:model_id>/left-out/", models.adopt_omitted_parameters, name="model-left-out"),
     path("models/<int:model_id>/probe/", probes.start, name="model-probe"),
     path("providers/<int:provider_id>/probe/", probes.start_all, name="provider-probe"),

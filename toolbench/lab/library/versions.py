@@ -21,7 +21,7 @@ Entry = TypeVar("Entry", SamplingProfile, Preset, Model)
 CONTENT_COLUMNS: Mapping[type, tuple[str, ...]] = {
     SamplingProfile: ("options", "applies_to", "tags"),
     Preset: ("patch", "description"),
-    Model: ("workarounds", "capabilities"),
+    Model: ("workarounds", "capabilities", "price"),
 }
 _NOT_SET = "not set"
 

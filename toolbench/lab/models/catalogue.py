@@ -69,6 +69,7 @@ class Model(models.Model):
     mixed_upstreams = models.BooleanField(default=False)  # `:nitro` and the like
     true_rates = models.JSONField(default=dict, blank=True)  # simulated personas only
     capabilities = models.JSONField(default=dict, blank=True)
+    price = models.JSONField(default=dict, blank=True)  # {} or what evals/prices.py reads as a price of a person
     constraint = models.CharField(max_length=24, blank=True)  # "", response_format, grammar
     note = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
