@@ -99,6 +99,11 @@ READ = {
     "scenario": ("seed",),
     "trend": ("schedule", "measure"),
     "schedule-new": ("run",),
+    "profile-new": ("copy",),
+    "model-settings": ("old", "new"),
+    "profile": ("old", "new"),
+    "preset-new": ("copy",),
+    "preset": ("old", "new", "model"),
 }
 # Read by code that another page or the other side asks one by one.
 READ_TOGETHER = {

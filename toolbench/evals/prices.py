@@ -1,11 +1,14 @@
 """Prices of tokens from the providers' price lists: a dated table, for endpoints that report no cost."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from toolbench.evals.data_files import read_table
 
 _TOKENS_PER_PRICE = 1_000_000
+MAX_PRICE = 100_000  # dollars for a million tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,15 @@ class Price:
     def compute_cost(self, input_tokens: float, output_tokens: float) -> float:
         """Return the cost of so many tokens in US dollars."""
         return (self.input * input_tokens + self.output * output_tokens) / _TOKENS_PER_PRICE
+
+
+def read_price(stored: Mapping[str, Any], provider: str, model: str) -> Price | None:
+    """Return the price that a person entered for a model; None where `stored` holds none that can be used."""
+    figures = [stored.get(name) for name in ("input", "output")]
+    if not all(isinstance(figure, int | float) and 0 <= figure <= MAX_PRICE for figure in figures):
+        return None
+    texts = (str(stored.get(name, "")) for name in ("date", "source"))
+    return Price(provider, model, float(stored["input"]), float(stored["output"]), *texts)
 
 
 @cache

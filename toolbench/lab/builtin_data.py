@@ -13,6 +13,7 @@ from toolbench.engine.policy import presets
 from toolbench.evals import catalogue, published
 from toolbench.lab.endpoints.simulated import build_personas
 from toolbench.lab.models import (
+    LibraryVersion,
     Model,
     Preset,
     Provider,
@@ -164,9 +165,20 @@ def _load_simulated_models_of(wire: Provider.Wire, name: str) -> int:
         chosen = found if not provider.template else set(provider.models.values_list("name", flat=True))
         rows = [row for name, row in found.items() if name in chosen]
         if rows:
-            _upsert_rows(rows, ("provider", "name"), ("true_rates", "note", "workarounds"))
+            _upsert_simulated_models(provider, rows)
         loaded += len(rows) if not provider.template else 0
     return loaded
+
+
+def _upsert_simulated_models(provider: Provider, rows: Sequence[Model]) -> None:
+    """Update the models of a provider; those with settings of a person keep their workarounds."""
+    edited = set(LibraryVersion.objects.filter(model__provider=provider).values_list("model__name", flat=True))
+    for group, facts in (
+        ([row for row in rows if row.name not in edited], ("true_rates", "note", "workarounds")),
+        ([row for row in rows if row.name in edited], ("true_rates", "note")),
+    ):
+        if group:
+            _upsert_rows(group, ("provider", "name"), facts)
 
 
 def _upsert_rows(rows: Sequence[Row], named: Collection[str], facts: Collection[str]) -> None:

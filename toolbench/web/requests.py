@@ -6,12 +6,18 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from toolbench.lab.accounts.audit import Action, record_action
 
-__all__ = ["Action", "choose_local_path", "find_owner", "record"]
+__all__ = ["Action", "choose_local_path", "find_owner", "find_username", "record"]
 
 
 def find_owner(request: HttpRequest) -> User | None:
     """Return the signed-in user, or None."""
     return request.user if isinstance(request.user, User) else None
+
+
+def find_username(request: HttpRequest) -> str:
+    """Return the name of the signed-in user, "" without one."""
+    owner = find_owner(request)
+    return owner.username if owner else ""
 
 
 def record(request: HttpRequest, action: Action, subject: str, url: str = "") -> None:

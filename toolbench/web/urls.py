@@ -11,7 +11,7 @@ from toolbench.web.url_converters import (
 )
 from toolbench.web.views import accounts, health, home, imports, reports, runs, schedules, search, sign_in
 from toolbench.web.views.endpoints import models, probes, providers
-from toolbench.web.views.library import cases, formats, presets, scenarios
+from toolbench.web.views.library import cases, formats, model_settings, presets, profiles, scenarios
 from toolbench.web.views.results import (
     compare,
     decide,
@@ -98,6 +98,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("models/", models.show, name="models"),
     path("models/<int:model_id>/", models.show_model, name="model"),
     path("models/<int:model_id>/weights/", models.save_weights, name="model-weights"),
+    path("models/<int:model_id>/settings/", model_settings.edit, name="model-settings"),
     path("models/<int:model_id>/left-out/", models.adopt_omitted_parameters, name="model-left-out"),
     path("models/<int:model_id>/probe/", probes.start, name="model-probe"),
     path("providers/<int:provider_id>/probe/", probes.start_all, name="provider-probe"),
@@ -105,8 +106,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("probes/<int:probe_id>/adopt/", probes.adopt, name="probe-adopt"),
     path("compatibility/", models.show_compatibility, name="compatibility"),
     path("families/", RedirectView.as_view(url="/formats/#formats", permanent=True), name="families"),
-    path("profiles/", presets.show_profiles, name="profiles"),
+    path("profiles/", profiles.list_profiles, name="profiles"),
+    path("profiles/new/", profiles.create, name="profile-new"),
+    path("profiles/<slug:slug>/", profiles.show, name="profile"),
+    path("profiles/<slug:slug>/delete/", profiles.delete, name="profile-delete"),
     path("presets/", presets.show, name="presets"),
+    path("presets/new/", presets.create, name="preset-new"),
+    path("presets/<slug:slug>/", presets.show_preset, name="preset"),
+    path("presets/<slug:slug>/delete/", presets.delete, name="preset-delete"),
     path("policy/", presets.show_policy, name="policy"),
     path("scenarios/", scenarios.list_scenarios, name="scenarios"),
     path("scenarios/<slug:slug>/", scenarios.show, name="scenario"),

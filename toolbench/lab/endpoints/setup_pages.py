@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q
 
 from toolbench.engine.policy.presets import get_preset_description
 from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
@@ -14,6 +14,8 @@ from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
+
+_ARCHIVED_LAST = F("archived_at").asc(nulls_first=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class PresetRow:
     description: str
     patch: str
     builtin: bool
+    archived: bool
     used_by: tuple[str, ...]
 
 
@@ -96,6 +99,8 @@ class ProfileRow:
     options: tuple[tuple[str, str], ...]
     tags: tuple[str, ...]
     models: int
+    builtin: bool
+    archived: bool
 
 
 def get_providers() -> tuple[ProviderRow, ...]:
@@ -167,16 +172,20 @@ def get_presets() -> tuple[PresetRow, ...]:
             description=preset.description or (get_preset_description(preset.name) if preset.builtin else ""),
             patch=json.dumps(preset.patch, indent=2, ensure_ascii=False),
             builtin=preset.builtin,
+            archived=preset.archived_at is not None,
             used_by=tuple(dict.fromkeys(users.get(preset.name, ()))),
         )
-        for preset in Preset.objects.all()
+        for preset in Preset.objects.order_by(_ARCHIVED_LAST, "name")
     )
 
 
 def get_profiles() -> tuple[ProfileRow, ...]:
     """Return all sampling profiles with two queries."""
     names = list(Model.objects.values_list("name", flat=True))
-    return tuple(_build_profile_row(profile, names) for profile in SamplingProfile.objects.all())
+    return tuple(
+        _build_profile_row(profile, names)
+        for profile in SamplingProfile.objects.order_by(_ARCHIVED_LAST, "order", "name")
+    )
 
 
 def _build_profile_row(profile: SamplingProfile, names: list[str]) -> ProfileRow:
@@ -186,4 +195,6 @@ def _build_profile_row(profile: SamplingProfile, names: list[str]) -> ProfileRow
         options=tuple((key, json.dumps(value)) for key, value in profile.options.items()),
         tags=tuple(profile.tags),
         models=sum(fnmatchcase(name, profile.applies_to) for name in names),
+        builtin=profile.builtin,
+        archived=profile.archived_at is not None,
     )

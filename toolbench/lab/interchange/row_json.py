@@ -18,7 +18,7 @@ from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody
 # Personal notes are private; ids, leases and workers mean nothing elsewhere; counts are computed again.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset({"trial_count", "purpose", "deleted_at", "imported", "origin", "pooled", "alerts_checked_at"}),
-    RunConfig: frozenset(),
+    RunConfig: frozenset({"price"}),
     Trial: frozenset(
         {"state", "lease", "lease_until", "worker", "backing_off", "queued_at", "label", "note", "text_stale"}
     ),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from django.db.models import QuerySet
 
 from toolbench.engine.bounds import MAX_COST
-from toolbench.evals.prices import Price, find_price
+from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.models import RunConfig
 from toolbench.lab.sql import statement
 
@@ -28,19 +28,23 @@ COST_SQL = statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQL, re
 
 
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
-    """Return the list price of each configuration that has one, by its id, with one query."""
+    """Return the price of each configuration that has one, by its id, with one query.
+
+    It is the price that a person had set for the model when the run started, else the list price.
+    """
     known = configs.filter(provider__isnull=False).order_by()
-    found = {pk: find_price(*key) for pk, *key in known.values_list("pk", "provider__template", "model_name")}
+    rows = known.values_list("pk", "price", "provider__template", "model_name")
+    found = {pk: read_price(price, *key) or find_price(*key) for pk, price, *key in rows}
     return {pk: price for pk, price in found.items() if price is not None}
 
 
 def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the names of the list prices of every provider and model that was tried, with one query."""
+    """Return the names of the prices of every provider and model that was tried, with one query."""
     configs = RunConfig.objects.filter(provider__isnull=False).order_by()
     found: dict[tuple[str, str], tuple[str, ...]] = {}
-    columns = ("provider_name", "model_name", "provider__template")
-    for provider, model, template in configs.values_list(*columns).distinct():
-        price = find_price(template, model)
+    columns = ("provider_name", "model_name", "provider__template", "price")
+    for provider, model, template, own_price in configs.values_list(*columns).distinct():
+        price = read_price(own_price, template, model) or find_price(template, model)
         if price is not None:
             found[provider, model] = tuple(sorted({*found.get((provider, model), ()), price.named}))
     return found

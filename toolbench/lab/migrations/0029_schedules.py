@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lab', '0026_seen_causes'),
+        ('lab', '0028_saved_views'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -69,6 +69,7 @@ class Model(models.Model):
     mixed_upstreams = models.BooleanField(default=False)  # `:nitro` and the like
     true_rates = models.JSONField(default=dict, blank=True)  # simulated personas only
     capabilities = models.JSONField(default=dict, blank=True)
+    price = models.JSONField(default=dict, blank=True)  # {} or what evals/prices.py reads as a price of a person
     constraint = models.CharField(max_length=24, blank=True)  # "", response_format, grammar
     note = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -88,6 +89,7 @@ class Preset(models.Model):
     patch = models.JSONField(default=dict)
     description = models.TextField(blank=True)
     builtin = models.BooleanField(default=False)
+    archived_at = models.DateTimeField(null=True, blank=True)  # deleted after a run had used it
 
     class Meta:
         ordering = ["name"]
@@ -105,6 +107,7 @@ class SamplingProfile(models.Model):
     tags = models.JSONField(default=list, blank=True)
     builtin = models.BooleanField(default=False)
     order = models.PositiveSmallIntegerField(default=1000)
+    archived_at = models.DateTimeField(null=True, blank=True)  # deleted after a run had used it
 
     class Meta:
         ordering = ["order", "name"]

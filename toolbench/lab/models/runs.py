@@ -109,6 +109,7 @@ class RunConfig(models.Model):
     awaits_probe = models.BooleanField(default=False)  # its trials are not claimed until the model's probe is done
     support = models.JSONField(default=dict)  # who said whether it calls tools (lab/planning/tool_support.py)
     true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
+    price = models.JSONField(default=dict)  # a person's price of the model, frozen; {} for the list price
     position = models.PositiveIntegerField(default=0)
 
     class Meta:

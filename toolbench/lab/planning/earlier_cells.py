@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from toolbench.evals.prices import Price
 from toolbench.lab.models import Cell
 
 MAX_CELLS_PER_KIND = 5  # cells that a forecast stands on, of each kind
@@ -29,6 +30,7 @@ class PlannedTrials:
         least, most: their number.
         max_concurrency: simultaneous trials at the provider.
         requests: the fewest and the most that one trial may send; None where it was not computed.
+        price: the price that a person set for the model; None for the list price.
     """
 
     model: int | None
@@ -43,6 +45,7 @@ class PlannedTrials:
     least: int
     most: int
     requests: tuple[int, int] | None = None
+    price: Price | None = None
 
     def keys(self) -> tuple[MatchKey, ...]:
         """Return the keys of similar cells, from the closest to the widest."""

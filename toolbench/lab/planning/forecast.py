@@ -166,7 +166,9 @@ def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[
         return
     if "cost" in ranges:
         totals.figures["cost"].add(*ranges["cost"])
-    elif (price := find_price(trials.template, trials.model_name)) and ranges.get("input_tokens", (0, 0))[1]:
+    elif (price := trials.price or find_price(trials.template, trials.model_name)) and ranges.get(
+        "input_tokens", (0, 0)
+    )[1]:
         totals.figures["cost"].add(*_compute_cost_range(price, ranges))
         totals.prices[price.named] = None
     else:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from toolbench.evals.prices import read_price
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Model, Run, RunConfig
 from toolbench.lab.planning.earlier_cells import PlannedTrials
@@ -61,6 +62,7 @@ def _build_planned_trials(
     model: Model, config: PlannedConfig | RunConfig, *, scenario: str, least: int, most: int
 ) -> PlannedTrials:
     provider = model.provider
+    price = config.price if isinstance(config, RunConfig) else model.price
     return PlannedTrials(
         model=model.pk,
         model_name=model.name,
@@ -73,6 +75,7 @@ def _build_planned_trials(
         scenario=scenario,
         least=least,
         most=most,
+        price=read_price(price, provider.template, model.name),
     )
 
 

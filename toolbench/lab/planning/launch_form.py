@@ -172,7 +172,9 @@ def _build_model_choice(model: Model) -> FormChoice:
 
 
 def _list_strategies() -> tuple[ChoiceList, ...]:
-    presets = tuple(FormChoice(preset.name, preset.name, preset.description) for preset in Preset.objects.all())
+    presets = tuple(
+        FormChoice(preset.name, preset.name, preset.description) for preset in Preset.objects.filter(archived_at=None)
+    )
     return _collapse_lists(
         tuple(FormChoice(name, name, hint) for name, hint in STRATEGY_CHOICES), (("preset", "presets"), presets)
     )
@@ -181,7 +183,7 @@ def _list_strategies() -> tuple[ChoiceList, ...]:
 def _list_profiles() -> tuple[ChoiceList, ...]:
     first: list[FormChoice] = []
     others: list[FormChoice] = []
-    for profile in SamplingProfile.objects.all():
+    for profile in SamplingProfile.objects.filter(archived_at=None):
         (first if profile.name == DEFAULT_PROFILE else others).append(_build_profile_choice(profile))
     return _collapse_lists(tuple(first), (("more profile", "more profiles"), tuple(others)))
 

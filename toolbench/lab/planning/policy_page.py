@@ -93,8 +93,8 @@ def get_policy_page(choice: PolicyQuery) -> PolicyPage:
         overridden=resolved.overridden if resolved else (),
         errors=errors,
         models=models,
-        profiles=tuple(SamplingProfile.objects.values_list("name", flat=True)),
-        strategies=(*STRATEGIES, *Preset.objects.values_list("name", flat=True)),
+        profiles=tuple(SamplingProfile.objects.filter(archived_at=None).values_list("name", flat=True)),
+        strategies=(*STRATEGIES, *Preset.objects.filter(archived_at=None).values_list("name", flat=True)),
         methods=METHODS,
         scenarios=_list_scenarios(choice.scenario),
     )

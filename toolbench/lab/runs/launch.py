@@ -128,6 +128,7 @@ def _copy_model_columns(model: Model) -> dict[str, Any]:
         "mixed_upstreams": model.mixed_upstreams,
         "service": "" if model.provider.base_url else model.provider.service,
         "true_rates": model.true_rates,
+        "price": model.price,
     }
 
 

@@ -65,7 +65,7 @@ def choose_profiles(words: str) -> tuple[str, ...]:
     Raises:
         EvalError: a word names no profile, or all words together select none.
     """
-    rows = tuple(SamplingProfile.objects.all())
+    rows = tuple(SamplingProfile.objects.filter(archived_at=None))
     _check_known(
         "sampling profile",
         list_unmatched_words(rows, words, names=_list_profile_names),
@@ -86,7 +86,7 @@ def choose_strategies(text: str) -> tuple[str, ...]:
     Raises:
         EvalError: a word names no strategy or preset, or all words together select none.
     """
-    presets = [*list_preset_names(), *Preset.objects.values_list("name", flat=True)]
+    presets = [*list_preset_names(), *Preset.objects.filter(archived_at=None).values_list("name", flat=True)]
     listed = [strategy.name for strategy in STRATEGIES]
     by_name = {name.lower(): name for name in (*presets, *_STRATEGIES) if name not in listed}
     given = [word.strip() for word in text.split(",") if word.strip()]

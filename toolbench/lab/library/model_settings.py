@@ -1,0 +1,99 @@
+"""Settings of a model that a person makes: workarounds, declared capabilities, and a price with date and source."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolbench.engine.capabilities.record import DOCS, CapabilitiesError, parse_capabilities
+from toolbench.engine.policy.presets import list_preset_names
+from toolbench.engine.types import JsonObject
+from toolbench.evals.prices import MAX_PRICE, Price, find_price, read_price
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.library.versions import (
+    EntryVersion,
+    VersionDifference,
+    compare_versions,
+    list_versions,
+    save_version,
+)
+from toolbench.lab.models import Model, Preset
+
+__all__ = [
+    "MAX_PRICE",
+    "ModelSettingsPage",
+    "get_model_settings",
+    "list_capability_docs",
+    "list_workaround_choices",
+    "save_model_settings",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettingsPage:
+    """Data of the page of a model's settings.
+
+    Attributes:
+        versions: newest first; the first is what the next run uses.
+        difference: between the chosen versions; None with one version.
+        price: the price that the next run freezes or, without one, the list price that ships; None without any.
+        own_price: whether a person set it.
+    """
+
+    model: Model
+    versions: tuple[EntryVersion, ...]
+    difference: VersionDifference | None
+    price: Price | None
+    own_price: bool
+
+
+def get_model_settings(model_id: int, old: int | None = None, new: int | None = None) -> ModelSettingsPage:
+    """Return the settings of a model with two queries.
+
+    Raises:
+        Model.DoesNotExist: there is no such model.
+    """
+    model = Model.objects.select_related("provider").get(pk=model_id)
+    versions = list_versions(model)
+    template = model.provider.template
+    own_price = read_price(model.price, template, model.name)
+    return ModelSettingsPage(
+        model=model,
+        versions=versions,
+        difference=compare_versions(versions, old, new),
+        price=own_price or find_price(template, model.name),
+        own_price=own_price is not None,
+    )
+
+
+def list_workaround_choices(chosen: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of presets that can be workarounds: the chosen ones in their order, then all others."""
+    known = Preset.objects.filter(archived_at=None).values_list("name", flat=True)
+    return tuple(dict.fromkeys((*chosen, *known)))
+
+
+def list_capability_docs() -> tuple[tuple[str, str], ...]:
+    """Return the name and description of every capability that can be declared."""
+    return tuple(DOCS.items())
+
+
+def save_model_settings(model: Model, content: JsonObject, *, read_number: int, username: str) -> int:
+    """Save a new version of a model's settings and return its number. Runs keep what they froze.
+
+    Raises:
+        InvalidFieldsError: a workaround or capability is unknown, or another version was saved meanwhile.
+    """
+    known = {*Preset.objects.values_list("name", flat=True), *list_preset_names(), *model.workarounds}
+    if unknown := [name for name in content["workarounds"] if name not in known]:
+        raise InvalidFieldsError({"workarounds": [f"There is no preset {name}." for name in unknown]})
+    errors = {name: sentence for name, value in content["capabilities"].items() if (sentence := _check(name, value))}
+    if errors:
+        raise InvalidFieldsError({name: [sentence] for name, sentence in errors.items()})
+    return save_version(model, content, read_number=read_number, username=username)
+
+
+def _check(name: str, value: object) -> str:
+    """Return why a capability cannot have this value, "" if it can."""
+    try:
+        parse_capabilities({name: value})
+    except CapabilitiesError as error:
+        return f"{str(error)[:200]}."
+    return ""

@@ -1,0 +1,33 @@
+"""Names of own sampling profiles and presets: which are free, and how a copy is named."""
+
+import re
+from collections.abc import Container
+from itertools import count
+
+MAX_NAME_CHARACTERS = 80
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_ADDRESSES = {"new"}  # words that stand in the place of a name in addresses
+
+
+def find_name_error(name: str, taken: Container[str], reserved: Container[str] = ()) -> str:
+    """Return why an entry cannot have this name, "" if it can.
+
+    Args:
+        name: the name as typed.
+        taken: names of other entries, also of archived ones.
+        reserved: words that mean something else, in lower case with underscores.
+    """
+    if len(name) > MAX_NAME_CHARACTERS or not _NAME.fullmatch(name):
+        return f"Use 1 to {MAX_NAME_CHARACTERS} letters without accents, digits, hyphens and underscores."
+    if name.lower().replace("-", "_") in reserved or name in _ADDRESSES:
+        return f"{name} is reserved: choose another name."
+    if name in taken:
+        return f"There is already an entry {name}; it may be archived. Choose another name."
+    return ""
+
+
+def build_copy_name(name: str, taken: Container[str]) -> str:
+    """Return a free name for a copy."""
+    stem = f"{name[: MAX_NAME_CHARACTERS - 10]}_copy"
+    numbered = (f"{stem}_{number}" for number in count(2))
+    return stem if stem not in taken else next(candidate for candidate in numbered if candidate not in taken)

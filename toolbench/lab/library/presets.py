@@ -1,0 +1,249 @@
+"""Own presets: what their page shows, created, copied, edited with versions, deleted."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from toolbench.engine.errors import EngineError, PolicyError
+from toolbench.engine.policy.keys import normalise_name
+from toolbench.engine.policy.presets import STRATEGIES, UnknownPresetError, get_preset
+from toolbench.engine.policy.settings import KeyDescription, describe_keys, resolve_policy
+from toolbench.engine.repairs.registry import check_repairs
+from toolbench.engine.transforms.apply import KINDS, check_names
+from toolbench.engine.types import JsonObject
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.library.names import build_copy_name, find_name_error
+from toolbench.lab.library.values import is_same, render_indented
+from toolbench.lab.library.versions import (
+    EntryVersion,
+    VersionDifference,
+    compare_versions,
+    list_versions,
+    save_first_version,
+    save_version,
+)
+from toolbench.lab.models import Model, Preset, RunConfig
+from toolbench.lab.planning.policy_page import PolicyKeyRow, PolicyQuery, get_policy_page
+from toolbench.lab.sql import statement
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveSettings:
+    """What a model with the preset really uses.
+
+    Attributes:
+        model: primary key of the model; None without a model.
+        title: the configuration in words.
+        keys: the settings that a layer sets.
+        unchanged: the number of settings with the engine's default.
+        errors: why the settings cannot be resolved.
+        models: the models to choose from.
+    """
+
+    model: int | None
+    title: str
+    keys: tuple[PolicyKeyRow, ...]
+    unchanged: int
+    errors: tuple[str, ...]
+    models: tuple[Model, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PresetPage:
+    """Data of the page of one preset.
+
+    Attributes:
+        versions: newest first; the first is what the next run uses.
+        difference: between the chosen versions; None with one version.
+        patch: the patch as JSON.
+        used_by: the models that have it as a workaround.
+        others: all presets that are not archived.
+    """
+
+    preset: Preset
+    versions: tuple[EntryVersion, ...]
+    difference: VersionDifference | None
+    patch: str
+    used_by: tuple[Model, ...]
+    effective: EffectiveSettings
+    others: tuple[Preset, ...]
+
+    @property
+    def editable(self) -> bool:
+        """Whether it can be changed: built-in and archived presets cannot."""
+        return not self.preset.builtin and self.preset.archived_at is None
+
+
+def list_settings() -> tuple[KeyDescription, ...]:
+    """Return the settings that a preset may change."""
+    return describe_keys()
+
+
+def get_preset_page(
+    name: str, *, old: int | None = None, new: int | None = None, model: int | None = None
+) -> PresetPage:
+    """Return the data of a preset's page.
+
+    Raises:
+        Preset.DoesNotExist: there is no such preset.
+    """
+    preset = Preset.objects.get(name=name)
+    versions = _count_runs(preset, list_versions(preset))
+    return PresetPage(
+        preset=preset,
+        versions=versions,
+        difference=compare_versions(versions, old, new),
+        patch=render_indented(preset.patch),
+        used_by=_list_users(name),
+        effective=_get_effective_settings(name, model),
+        others=tuple(Preset.objects.filter(archived_at=None)),
+    )
+
+
+def build_preset_copy(name: str) -> Mapping[str, Any]:
+    """Return name and content of a copy of a preset, not saved.
+
+    Raises:
+        Preset.DoesNotExist: there is no such preset.
+    """
+    preset = Preset.objects.get(name=name)
+    taken = set(Preset.objects.values_list("name", flat=True))
+    return {"name": build_copy_name(name, taken), "patch": preset.patch, "description": preset.description}
+
+
+def create_preset(name: str, content: JsonObject, username: str) -> Preset:
+    """Save a new preset with its first version.
+
+    Raises:
+        InvalidFieldsError: the name or a setting is not accepted.
+    """
+    taken = set(Preset.objects.values_list("name", flat=True))
+    reserved = {normalise_name(name), *STRATEGIES} if _is_builtin(name) else STRATEGIES
+    if name_error := find_name_error(name, taken, reserved):
+        raise InvalidFieldsError({"name": [name_error]})
+    check_patch(content["patch"])
+    try:
+        with transaction.atomic():
+            preset = Preset.objects.create(name=name, **content)
+            save_first_version(preset, username)
+    except IntegrityError as error:
+        raise InvalidFieldsError({"name": [f"Somebody has just saved a preset {name}. Choose another."]}) from error
+    return preset
+
+
+def edit_preset(preset: Preset, content: JsonObject, *, read_number: int, username: str) -> int:
+    """Save a new version of a preset and return its number. Runs keep the layers that they froze.
+
+    Raises:
+        InvalidFieldsError: the preset is built in or archived, a setting is not accepted, or another version was saved
+            meanwhile.
+    """
+    if preset.builtin or preset.archived_at:
+        raise InvalidFieldsError({"name": ["Built-in and archived presets stay as they are: copy it."]})
+    check_patch(content["patch"])
+    return save_version(preset, content, read_number=read_number, username=username)
+
+
+def delete_preset(preset: Preset) -> bool:
+    """Delete a preset, or archive it if a run used it; return whether it was archived.
+
+    Raises:
+        InvalidFieldsError: the preset is built in, or a workaround of a model.
+    """
+    if preset.builtin:
+        raise InvalidFieldsError({"name": ["Built-in presets cannot be deleted."]})
+    if users := _list_users(preset.name):
+        names = ", ".join(str(model) for model in users[:5])
+        raise InvalidFieldsError({"name": [f"It is a workaround of {names}: remove it there first."]})
+    if not _is_used(preset.name):
+        preset.delete()
+        return False
+    Preset.objects.filter(pk=preset.pk).update(archived_at=timezone.now())
+    return True
+
+
+def check_patch(patch: JsonObject) -> None:
+    """Check the settings of a patch as the engine does, and that it knows every transform and repair.
+
+    Raises:
+        InvalidFieldsError: sentences by setting; an empty patch is refused too.
+    """
+    if not patch:
+        raise InvalidFieldsError({"patch": ["Set at least one setting."]})
+    errors: dict[str, list[str]] = {}
+    try:
+        resolve_policy((("preset", patch),))
+    except PolicyError as refused:
+        for problem in refused.problems:
+            errors.setdefault(problem.key, []).append(f"{problem.message[:1].upper()}{problem.message[1:]}.")
+    for key, value in patch.items():
+        if key not in errors and (unknown := _find_unknown_transform(key, value)):
+            errors[key] = [unknown]
+    if errors:
+        raise InvalidFieldsError(errors)
+
+
+def _find_unknown_transform(key: str, value: Any) -> str:
+    names = value.split(",") if isinstance(value, str) else value or ()
+    kind = key.removesuffix("_transforms")
+    try:
+        if key == "argument_repairs":
+            check_repairs(names, strict=True)
+        elif kind != key and kind in KINDS:
+            check_names(kind, names)
+    except EngineError as error:
+        return f"{str(error)[:1].upper()}{str(error)[1:]}."
+    return ""
+
+
+def _is_builtin(name: str) -> bool:
+    """Return whether the engine knows a preset by this name or alias; it would read its own instead."""
+    try:
+        get_preset(name)
+    except UnknownPresetError:
+        return False
+    return True
+
+
+def _list_users(name: str) -> tuple[Model, ...]:
+    return tuple(Model.objects.filter(workarounds__contains=[name]).order_by("name"))
+
+
+def _is_used(name: str) -> bool:
+    configs = RunConfig.objects
+    return any(configs.filter(layers__contains=[[layer]]).exists() for layer in _list_layers(name))
+
+
+def _list_layers(name: str) -> tuple[str, str]:
+    """Return the names of the layers in which a run freezes the preset."""
+    return f"preset {name}", f"workaround {name}"
+
+
+def _count_runs(preset: Preset, versions: tuple[EntryVersion, ...]) -> tuple[EntryVersion, ...]:
+    """Add to each version the number of runs that froze its patch."""
+    layers = list(_list_layers(preset.name))
+    with connection.cursor() as cursor:
+        cursor.execute(statement("library/count_frozen_patches"), [layers, layers])
+        found = [(json.loads(patch), runs) for patch, runs in cursor.fetchall()]
+    return tuple(
+        replace(version, runs=sum(runs for patch, runs in found if is_same(patch, version.content.get("patch", {}))))
+        for version in versions
+    )
+
+
+def _get_effective_settings(name: str, model_id: int | None) -> EffectiveSettings:
+    page = get_policy_page(PolicyQuery(model=model_id, strategy=name))
+    known = {model.pk for model in page.models}
+    first = page.models[0].pk if page.models else None
+    return EffectiveSettings(
+        model=model_id if model_id in known else first,
+        title=page.title,
+        keys=tuple(key for key in page.keys if not key.usual),
+        unchanged=sum(key.usual for key in page.keys),
+        errors=page.errors,
+        models=page.models,
+    )

@@ -1,0 +1,49 @@
+"""JSON values that a person types, checked so that the database and every request accept them."""
+
+import json
+from typing import Any
+
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import read_json
+
+MAX_TEXT_CHARACTERS = 20_000
+
+
+def parse_value(text: str) -> Any:
+    """Parse a JSON value.
+
+    Raises:
+        ValueError: the text is not JSON, or it has a character that cannot be stored; the message is a sentence.
+    """
+    try:
+        value = read_json(text)
+    except InvalidJsonError as error:
+        raise ValueError(f"This is not JSON: {error}.") from error
+    check_characters(value)
+    return value
+
+
+def check_characters(value: Any) -> None:
+    """Check that every text in a value can be stored.
+
+    Raises:
+        ValueError: a text has a NUL or half a character; the message is a sentence.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    if r"\u0000" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("A text has a character that cannot be stored: NUL or half of a surrogate pair.")
+
+
+def render_value(value: Any) -> str:
+    """Return a value as JSON in one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def render_indented(value: Any) -> str:
+    """Return a value as indented JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """Return whether two values are the same JSON: unlike in Python, true is not 1. The order of keys is ignored."""
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)

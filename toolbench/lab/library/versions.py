@@ -1,0 +1,169 @@
+"""Versions of an entry of the library: listed, compared and saved.
+
+The row of the entry is what the next run uses; a version is a copy of its columns that never changes.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from django.db import transaction
+
+from toolbench.engine.policy.layered_key import iterate_leaves
+from toolbench.engine.types import JsonObject
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.library.values import is_same, render_indented, render_value
+from toolbench.lab.models import LibraryVersion, Model, Preset, SamplingProfile
+
+Entry = TypeVar("Entry", SamplingProfile, Preset, Model)
+CONTENT_COLUMNS: Mapping[type, tuple[str, ...]] = {
+    SamplingProfile: ("options", "applies_to", "tags"),
+    Preset: ("patch", "description"),
+    Model: ("workarounds", "capabilities", "price"),
+}
+_NOT_SET = "not set"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryVersion:
+    """What an entry held from one save to the next.
+
+    Attributes:
+        username: who saved it; "" for Toolbench.
+        created_at: when it was saved; None where nobody saved it in the library.
+        runs: runs that froze this content.
+    """
+
+    number: int
+    content: JsonObject
+    username: str = ""
+    created_at: datetime | None = None
+    runs: int = 0
+
+    @property
+    def text(self) -> str:
+        """The content as indented JSON."""
+        return render_indented(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSetting:
+    """A setting that differs between two versions, with both values as JSON."""
+
+    name: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDifference:
+    """The settings that differ between two versions."""
+
+    old: int
+    new: int
+    settings: tuple[ChangedSetting, ...]
+
+
+def read_content(entry: SamplingProfile | Preset | Model) -> JsonObject:
+    """Return the columns of an entry that its versions keep."""
+    return {name: getattr(entry, name) for name in CONTENT_COLUMNS[type(entry)]}
+
+
+def list_versions(entry: SamplingProfile | Preset | Model) -> tuple[EntryVersion, ...]:
+    """Return all versions, newest first; the first is what the entry holds now.
+
+    Contents that were not saved in the library, such as an adopted preset, count as a version too. One query.
+    """
+    stored = [
+        EntryVersion(row.number, row.content, row.username, row.created_at)
+        for row in LibraryVersion.objects.filter(**_find_owner(entry))
+    ]
+    content = read_content(entry)
+    if stored and is_same(stored[0].content, content):
+        return tuple(stored)
+    return (EntryVersion(stored[0].number + 1 if stored else 1, content), *stored)
+
+
+def save_version(entry: Entry, content: JsonObject, *, read_number: int, username: str) -> int:
+    """Save the content as a new version and return its number; equal content makes no version.
+
+    Args:
+        entry: the entry, saved.
+        content: the columns of CONTENT_COLUMNS with their new values.
+        read_number: the version that the person has read and changed.
+        username: who changed it.
+
+    Raises:
+        InvalidFieldsError: somebody saved another version meanwhile.
+    """
+    content = json.loads(json.dumps(content))
+    with transaction.atomic():
+        locked = type(entry)._default_manager.select_for_update().get(pk=entry.pk)
+        newest = list_versions(locked)[0]
+        if newest.number != read_number:
+            who = newest.username or "Toolbench"
+            message = f"{who} saved version {newest.number} meanwhile. Your input is kept: compare, then save again."
+            raise InvalidFieldsError({"read_number": [message]})
+        if is_same(newest.content, content):
+            return newest.number
+        if newest.created_at is None:
+            _store(locked, newest.number, newest.content, "")
+        _store(locked, newest.number + 1, content, username)
+        for name, value in content.items():
+            setattr(locked, name, value)
+        locked.save(update_fields=list(content))
+    return newest.number + 1
+
+
+def save_first_version(entry: SamplingProfile | Preset, username: str) -> None:
+    """Store what a new entry holds as its version 1."""
+    _store(entry, 1, read_content(entry), username)
+
+
+def compare_versions(versions: tuple[EntryVersion, ...], old: int | None, new: int | None) -> VersionDifference | None:
+    """Return the difference between two versions.
+
+    Args:
+        versions: all versions, newest first.
+        old: a number; None or an unknown one is the version before the newest.
+        new: a number; None or an unknown one is the newest version.
+
+    Returns:
+        None where there is one version only.
+    """
+    if len(versions) < 2:
+        return None
+    by_number = {version.number: version for version in versions}
+    before, after = by_number.get(old or 0, versions[1]), by_number.get(new or 0, versions[0])
+    old_values, new_values = dict(_iter_settings(before.content)), dict(_iter_settings(after.content))
+    settings = tuple(
+        ChangedSetting(name, _render(old_values, name), _render(new_values, name))
+        for name in sorted(old_values.keys() | new_values.keys())
+        if _render(old_values, name) != _render(new_values, name)
+    )
+    return VersionDifference(before.number, after.number, settings)
+
+
+def _iter_settings(content: JsonObject) -> Iterator[tuple[str, Any]]:
+    """Yield each setting under the name that a person knows it by: `temperature`, not `options.temperature`."""
+    for column, value in content.items():
+        if column in ("options", "patch", "capabilities", "price") and isinstance(value, dict):
+            prefix = "price." if column == "price" else ""
+            yield from iterate_leaves(value, prefix)
+        else:
+            yield column, value
+
+
+def _render(values: Mapping[str, Any], name: str) -> str:
+    return render_value(values[name]) if name in values else _NOT_SET
+
+
+def _find_owner(entry: SamplingProfile | Preset | Model) -> dict[str, Any]:
+    column = {SamplingProfile: "profile", Preset: "preset", Model: "model"}[type(entry)]
+    return {column: entry}
+
+
+def _store(entry: SamplingProfile | Preset | Model, number: int, content: JsonObject, username: str) -> None:
+    LibraryVersion.objects.create(**_find_owner(entry), number=number, content=content, username=username)

@@ -1,0 +1,171 @@
+"""Form of a preset: a field for each setting of the policy."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.library.presets import (
+    PresetPage,
+    build_preset_copy,
+    create_preset,
+    edit_preset,
+    list_settings,
+)
+from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, check_characters, parse_value, render_value
+from toolbench.lab.models import Preset
+from toolbench.web.forms.errors import add_form_errors
+
+NOT_SET, CLEARED = "not set", "cleared"
+_NULL = "null"
+_WORDS = {"true": True, "false": False, _NULL: None}
+_SETTINGS = {setting.name: setting for setting in list_settings()}
+_PLAIN_KINDS = ("text", "pattern", "text or object")  # typed without quotation marks
+_LIST_KINDS = ("list", "transforms", "order", "names")
+
+
+def _build_field(name: str) -> forms.Field:
+    """Return the field of a setting; empty is not set, null clears what lower layers set."""
+    setting = _SETTINGS[name]
+    words = ("true", "false") if setting.kind == "flag" else setting.choices if setting.kind == "choice" else ()
+    if words:
+        choices = [("", NOT_SET), *((word, word) for word in words), (_NULL, CLEARED)]
+        return forms.ChoiceField(choices=choices, required=False, label=name, help_text=setting.doc)
+    accepts = f"{setting.accepts[:1].upper()}{setting.accepts[1:]}."
+    widget = (
+        forms.Textarea({"rows": 2, "spellcheck": "false", "placeholder": NOT_SET})
+        if setting.kind in ("object", "aliases", *_LIST_KINDS)
+        else forms.TextInput({"spellcheck": "false", "placeholder": NOT_SET})
+    )
+    return forms.CharField(
+        required=False,
+        label=name,
+        help_text=f"{setting.doc} {accepts}",
+        max_length=MAX_TEXT_CHARACTERS,
+        widget=widget,
+        strip=False,
+    )
+
+
+class PresetForm(forms.Form):
+    """Form of a preset. A setting that is left empty keeps the value of the layers below."""
+
+    name = forms.CharField(label="Name", max_length=80, help_text="Letters, digits, hyphens and underscores.")
+    description = forms.CharField(
+        label="What it is for", required=False, max_length=2000, widget=forms.Textarea({"rows": 2})
+    )
+    read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
+
+    def __init__(self, data: QueryDict | None = None, *, initial: Mapping[str, Any] | None = None) -> None:
+        """Build the form with a field for each setting."""
+        super().__init__(data, initial=dict(initial or {}))
+        self.fields.update({_name_field(name): _build_field(name) for name in _SETTINGS})
+
+    @property
+    def set_fields(self) -> list[forms.BoundField]:
+        """The fields of settings with a value or an error."""
+        return [field for field in self._list_fields() if field.value() or field.errors]
+
+    @property
+    def other_fields(self) -> list[forms.BoundField]:
+        """The fields of all other settings."""
+        return [field for field in self._list_fields() if not (field.value() or field.errors)]
+
+    def _list_fields(self) -> list[forms.BoundField]:
+        return [self[_name_field(name)] for name in _SETTINGS]
+
+    @classmethod
+    def for_new(cls, data: QueryDict | None, copied: str = "") -> "PresetForm":
+        """Return the form of a new preset: as typed, or a copy of another preset, or empty.
+
+        Raises:
+            Preset.DoesNotExist: there is no preset to copy.
+        """
+        return cls(data, initial=_to_initial(build_preset_copy(copied)) if copied else None)
+
+    @classmethod
+    def for_version(cls, data: QueryDict | None, page: PresetPage) -> "PresetForm":
+        """Return the form of a new version of a preset."""
+        content = {"patch": page.preset.patch, "description": page.preset.description}
+        form = cls(data, initial=_to_initial(content) | {"read_number": page.versions[0].number})
+        del form.fields["name"]
+        return form
+
+    def create(self, username: str) -> Preset | None:
+        """Save the preset as new; return None if the form is empty or has errors."""
+        content = self._build_content()
+        if content is None:
+            return None
+        try:
+            return create_preset(self.cleaned_data["name"], content, username)
+        except InvalidFieldsError as error:
+            self._add_errors(error)
+            return None
+
+    def edit(self, preset: Preset, username: str) -> int | None:
+        """Save a new version and return its number; return None if the form is empty or has errors."""
+        content = self._build_content()
+        if content is None:
+            return None
+        read_number = self.cleaned_data["read_number"] or 0
+        try:
+            return edit_preset(preset, content, read_number=read_number, username=username)
+        except InvalidFieldsError as error:
+            self._add_errors(error)
+            return None
+
+    def _build_content(self) -> dict[str, Any] | None:
+        """Return the content as typed; None, with an error for each setting that cannot be read, if there is one."""
+        if not self.is_bound:
+            return None
+        self.is_valid()
+        patch = {}
+        for name in _SETTINGS:
+            text = self.cleaned_data.get(_name_field(name), "").strip()
+            try:
+                if text:
+                    patch[name] = _parse_setting(name, text)
+            except ValueError as error:
+                self.add_error(_name_field(name), str(error))
+        return None if self.errors else {"patch": patch, "description": self.cleaned_data["description"]}
+
+    def _add_errors(self, error: InvalidFieldsError) -> None:
+        named = {_name_field(name) if name in _SETTINGS else name: found for name, found in error.errors.items()}
+        add_form_errors(self, InvalidFieldsError(named))
+
+
+def _name_field(name: str) -> str:
+    """Return the name of a setting's field, which no other field of the form has."""
+    return f"set_{name}"
+
+
+def _parse_setting(name: str, text: str) -> Any:
+    """Return the value of a setting: JSON, or for texts and lists of names also words without quotation marks.
+
+    Raises:
+        ValueError: it is not JSON; the message is a sentence.
+    """
+    kind = _SETTINGS[name].kind
+    if text in _WORDS and (kind == "flag" or text == _NULL):
+        return _WORDS[text]
+    starts_json = text[0] == '"' or (kind != "text" and text[0] in "[{")
+    if kind == "choice" or (kind in (*_PLAIN_KINDS, *_LIST_KINDS) and not starts_json) or kind == "pattern":
+        check_characters(text)
+        return [part.strip() for part in text.split(",") if part.strip()] if kind in _LIST_KINDS else text
+    return parse_value(text)
+
+
+def _to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {_name_field(name): _render_setting(name, value) for name, value in content["patch"].items()}
+    return {**content, **settings}
+
+
+def _render_setting(name: str, value: Any) -> str:
+    kind = _SETTINGS[name].kind if name in _SETTINGS else ""
+    if isinstance(value, str) and kind in ("choice", *_PLAIN_KINDS, *_LIST_KINDS) and value not in ("", _NULL):
+        return value
+    if kind in _LIST_KINDS and isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return render_value(value)

@@ -1,0 +1,175 @@
+"""Form of a sampling profile."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.library.profiles import (
+    MAX_PATTERN_CHARACTERS,
+    OPTION_NAMES,
+    SAMPLING_OPTIONS,
+    ProfilePage,
+    SamplingOption,
+    build_copy,
+    create_profile,
+    edit_profile,
+)
+from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, parse_value, render_indented
+from toolbench.lab.models import SamplingProfile
+from toolbench.web.forms.errors import add_form_errors
+
+NOT_SENT = "not sent"
+_FLAGS = {"true": True, "false": False}
+
+
+class NumberField(forms.FloatField):
+    """Form field for a number that keeps whole numbers as they are typed: 1 is not sent as 1.0."""
+
+    def to_python(self, value: Any) -> Any:
+        """Return the number, None if the field is empty."""
+        number = super().to_python(value)
+        return int(number) if number is not None and re.fullmatch(r"-?\d{1,9}", str(value).strip()) else number
+
+
+def _build_field(option: SamplingOption) -> forms.Field:
+    if option.kind == "flag":
+        return forms.ChoiceField(
+            choices=[("", NOT_SENT), ("true", "on"), ("false", "off")], required=False, label=option.name
+        )
+    if option.kind == "choice":
+        choices = [("", NOT_SENT), *((choice, choice) for choice in option.choices)]
+        return forms.ChoiceField(choices=choices, required=False, label=option.name)
+    attributes = {"placeholder": NOT_SENT}
+    if option.kind == "whole":
+        return forms.IntegerField(
+            min_value=int(option.least),
+            max_value=int(option.most),
+            required=False,
+            label=option.name,
+            widget=forms.NumberInput(attributes),
+        )
+    return NumberField(
+        min_value=option.least,
+        max_value=option.most,
+        required=False,
+        label=option.name,
+        widget=forms.NumberInput(attributes | {"step": "any"}),
+    )
+
+
+class ProfileForm(forms.Form):
+    """Form of a sampling profile: a field for each usual option, others as JSON. An empty field is not sent."""
+
+    name = forms.CharField(label="Name", max_length=80, help_text="Letters, digits, hyphens and underscores.")
+    more = forms.CharField(
+        label="Other options",
+        required=False,
+        max_length=MAX_TEXT_CHARACTERS,
+        widget=forms.Textarea({"rows": 3, "spellcheck": "false", "placeholder": '{"stop": ["END"]}'}),
+        help_text="A JSON object. Its members are sent as they are.",
+    )
+    applies_to = forms.CharField(
+        label="Applies to",
+        max_length=MAX_PATTERN_CHARACTERS,
+        initial="*",
+        help_text="A pattern for names of models: * for all, z-ai/glm-* for some.",
+    )
+    tags = forms.CharField(label="Tags", required=False, max_length=400, help_text="Separated by commas.")
+    read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
+
+    def __init__(self, data: QueryDict | None = None, *, initial: Mapping[str, Any] | None = None) -> None:
+        """Build the form with the fields of the usual options."""
+        super().__init__(data, initial=dict(initial or {}))
+        self.fields.update({option.name: _build_field(option) for option in SAMPLING_OPTIONS})
+
+    @property
+    def options(self) -> list[forms.BoundField]:
+        """The fields of the usual options."""
+        return [self[name] for name in OPTION_NAMES]
+
+    @classmethod
+    def for_new(cls, data: QueryDict | None, copied: str = "") -> "ProfileForm":
+        """Return the form of a new profile: as typed, or a copy of another profile, or empty.
+
+        Raises:
+            SamplingProfile.DoesNotExist: there is no profile to copy.
+        """
+        return cls(data, initial=_to_initial(build_copy(copied)) if copied else None)
+
+    @classmethod
+    def for_version(cls, data: QueryDict | None, page: ProfilePage) -> "ProfileForm":
+        """Return the form of a new version of a profile."""
+        profile = page.profile
+        content = {"options": profile.options, "applies_to": profile.applies_to, "tags": profile.tags}
+        form = cls(data, initial=_to_initial(content) | {"read_number": page.versions[0].number})
+        del form.fields["name"]
+        return form
+
+    def clean_more(self) -> dict[str, Any]:
+        """Return the other options.
+
+        Raises:
+            ValidationError: the text is not a JSON object, or names an option that has its own field.
+        """
+        text = self.cleaned_data["more"].strip()
+        try:
+            options = parse_value(text) if text else {}
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+        if not isinstance(options, dict):
+            raise forms.ValidationError("This must be a JSON object, in braces.")
+        if doubled := sorted(set(OPTION_NAMES) & options.keys()):
+            raise forms.ValidationError(f"Use the field of {', '.join(doubled)}.")
+        return options
+
+    def create(self, username: str) -> SamplingProfile | None:
+        """Save the profile as new; return None if the form is empty or has errors."""
+        if not self.is_valid():
+            return None
+        try:
+            return create_profile(self.cleaned_data["name"], self._build_content(), username)
+        except InvalidFieldsError as error:
+            add_form_errors(self, error)
+            return None
+
+    def edit(self, profile: SamplingProfile, username: str) -> int | None:
+        """Save a new version and return its number; return None if the form is empty or has errors."""
+        if not self.is_valid():
+            return None
+        read_number = self.cleaned_data["read_number"] or 0
+        try:
+            return edit_profile(profile, self._build_content(), read_number=read_number, username=username)
+        except InvalidFieldsError as error:
+            add_form_errors(self, error)
+            return None
+
+    def _build_content(self) -> dict[str, Any]:
+        data = self.cleaned_data
+        usual = {name: _FLAGS.get(data[name], data[name]) for name in OPTION_NAMES if data[name] not in (None, "")}
+        tags = [tag.strip() for tag in data["tags"].split(",") if tag.strip()]
+        return {"options": usual | data["more"], "applies_to": data["applies_to"], "tags": list(dict.fromkeys(tags))}
+
+
+def _to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the initial values of the form; what does not fit a field stands among the other options."""
+    options = dict(content["options"])
+    fitting = {
+        option.name: options.pop(option.name)
+        for option in SAMPLING_OPTIONS
+        if option.name in options and _fits(option, options[option.name])
+    }
+    initial = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in fitting.items()}
+    more = render_indented(options) if options else ""
+    return {**content, **initial, "more": more, "tags": ", ".join(content["tags"])}
+
+
+def _fits(option: SamplingOption, value: Any) -> bool:
+    if option.kind in ("flag", "choice"):
+        return isinstance(value, bool) if option.kind == "flag" else value in option.choices
+    number = int if option.kind == "whole" else (int, float)
+    return isinstance(value, number) and not isinstance(value, bool)
