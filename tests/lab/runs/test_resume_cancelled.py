@@ -21,7 +21,7 @@ def make_cancelled_cell(**fields: Any) -> Cell:
 
 
 def read_trials(cell: Cell) -> list[dict[str, Any]]:
-    return list(cell.trials.order_by("pk").values())
+    return [dict(row) for row in cell.trials.order_by("pk").values()]
 
 
 def test_resuming_queues_exactly_the_cancelled_planned_trials() -> None:
