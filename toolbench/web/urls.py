@@ -49,6 +49,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in/<str:token>/", sign_in.follow, name="sign-in-link"),
     path("sign-out/", sign_in.leave, name="sign-out"),
     path("runs/", runs.list_runs, name="runs"),
+    path("runs/act/", runs.act_on_several, name="runs-act"),
     path("runs/new/", runs.create, name="run-new"),
     path("runs/<int:run_id>/", runs.show, name="run"),
     path("runs/<int:run_id>/metrics/", metrics.show_run, name="run-metrics"),

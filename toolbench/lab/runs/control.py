@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -15,7 +16,7 @@ from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.confirmation import FREE_KINDS
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately
 from toolbench.lab.models import Cell, Run, Trial
-from toolbench.lab.planning.auto_method import list_models_to_probe
+from toolbench.lab.planning.auto_method import list_models_to_probe, queue_first_probes
 from toolbench.lab.planning.request_bounds import check_paid_requests, is_applicable, resolve_frozen_policy
 from toolbench.lab.planning.run_request import MAX_CAP
 from toolbench.lab.query_params import clean_text
@@ -109,6 +110,35 @@ def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
         _check_trials(run, Counter(cell for _, cell in chosen), agreed, used=run.requests_reserved)
         _requeue_trials([pk for pk, _ in chosen])
         recompute_immediately(cell for _, cell in chosen)
+        _reopen_run(run_id)
+    return len(chosen)
+
+
+def resume_cancelled_run(run_id: int, *, agreed: int = 0) -> int:
+    """Queue the planned trials again that were cancelled and whose provider exists; return their number.
+
+    Each gets a new execution. Requests, tokens and steps of an earlier execution stay counted; finished trials and
+    trials that were added manually are not changed.
+
+    Raises:
+        RunActionError: the run has not ended, or has no such trial.
+        ConfirmationNeededError: as `retry_errored_trials`.
+    """
+    with transaction.atomic():
+        run = _get_local_run(run_id)
+        if run.state not in Run.ENDED:
+            raise RunActionError(f"{_describe_run(run_id)} has not ended, so it has no cancelled trials to resume.")
+        cancelled = run.trials.filter(outcome=Trial.Outcome.CANCELLED, added_by_hand=False, provider__isnull=False)
+        chosen = list(
+            cancelled.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id")
+        )
+        if not chosen:
+            raise RunActionError(f"{_describe_run(run_id)} has no cancelled trial that could be resumed.")
+        trials_by_cell = Counter(cell for _, cell in chosen)
+        _check_trials(run, trials_by_cell, agreed, used=run.requests_reserved, probes=_count_paid_probes(run))
+        Trial.objects.filter(pk__in=[pk for pk, _ in chosen]).update(**_list_blank_columns())
+        recompute_immediately(trials_by_cell)
+        queue_first_probes(run)
         _reopen_run(run_id)
     return len(chosen)
 
@@ -271,12 +301,15 @@ def _requeue_trials(trial_ids: list[int]) -> None:
     Each is marked as retried: what the first execution delivered stays its delivered result. A trial that a wrong setup
     kept from any answer is not marked, since it says nothing about the endpoint.
     """
-    fresh = {
-        field.name: field.get_default() for field in Trial._meta.concrete_fields if field.name not in _PLANNED_COLUMNS
-    }
     own_fault = When(failure_class__in=SETUP_FAILURE_CLASSES, answered_turns=0, then=F("errors_retried"))
     retried = Case(own_fault, default=F("errors_retried") + 1)
-    Trial.objects.filter(pk__in=trial_ids).update(**fresh, errors_retried=retried)
+    Trial.objects.filter(pk__in=trial_ids).update(**_list_blank_columns(), errors_retried=retried)
+
+
+def _list_blank_columns() -> dict[str, Any]:
+    """Return the columns that a trial gets before its first execution, with their values then."""
+    fields = (field for field in Trial._meta.concrete_fields if field.name not in _PLANNED_COLUMNS)
+    return {field.name: field.get_default() for field in fields}
 
 
 def _reopen_run(run_id: int) -> None:

@@ -76,6 +76,11 @@ def _retry_errored(run_id: int, values: Mapping[str, str]) -> str:
     return f"{count} trials that the infrastructure stopped are queued again."
 
 
+def _resume_cancelled(run_id: int, values: Mapping[str, str]) -> str:
+    count = control.resume_cancelled_run(run_id, agreed=_parse_agreed(values))
+    return f"{count} cancelled trials are queued again. What they sent before stays counted."
+
+
 def _raise_caps(run_id: int, values: Mapping[str, str]) -> str:
     requests, tokens = _parse_count(values, "request_cap"), _parse_count(values, "token_cap")
     control.raise_caps_and_resume(run_id, request_cap=requests, token_cap=tokens)
@@ -127,6 +132,7 @@ PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {
     "pause": _pause,
     "resume": _resume,
     "retry": _retry_errored,
+    "resume-cancelled": _resume_cancelled,
     "raise": _raise_caps,
     "add": _add_trials,
     "label": _save_label,

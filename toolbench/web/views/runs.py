@@ -12,22 +12,46 @@ from toolbench.lab.models import Run
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.launch_form import get_launch_choices
 from toolbench.lab.planning.statistical_power import get_power_hint
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.replays.rejudge import get_judging_state
 from toolbench.lab.results.run.frozen_settings import get_frozen_settings
-from toolbench.lab.results.run.index import Kind, get_runs
+from toolbench.lab.results.run.index import Kind, get_run_list
+from toolbench.lab.results.run.live_grid import get_run_grid
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.run_actions import ActionResult, parse_action
+from toolbench.web.forms.run_list import RunListAction
 from toolbench.web.forms.start_run import plan_or_launch
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, choose_local_path, find_owner, record
+
+MAX_PAGE = 1_000_000
 
 
 @require_safe
 def list_runs(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
-    """Show the runs of one kind."""
-    return render_page(request, "runs/list.html", {"lines": get_runs(kind), "simulated": kind == "simulated"})
+    """Show the runs of one kind (GET /runs/); ?label= and ?page= choose which."""
+    page = parse_whole_number(request.GET.get("page", ""), least=1, most=MAX_PAGE) or 1
+    runs = get_run_list(kind, label=request.GET.get("label", ""), page=page)
+    return render_page(request, "runs/list.html", {"runs": runs, "simulated": kind == "simulated"})
+
+
+@require_POST
+def act_on_several(request: HttpRequest) -> HttpResponse:
+    """Label or delete the selected runs (POST /runs/act/); a deletion is shown and confirmed first."""
+    back = choose_local_path(request.POST.get("back", ""), reverse("runs"))
+    action = RunListAction.parse(request.POST)
+    try:
+        if action.needs_confirmation:
+            return render_page(request, "runs/delete.html", {"runs": action.list_runs(), "back": back})
+        sentence = action.execute()
+    except control.RunActionError as error:
+        messages.error(request, str(error))
+        return redirect(back)
+    messages.success(request, sentence)
+    record(request, Action.DELETED if action.name == "delete" else Action.CHANGED, action.subject)
+    return redirect(back)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -52,12 +76,13 @@ def create(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show a run (GET /runs/ID/), or only its live part for htmx while it is running.
 
-    ?config= and ?scenario= choose the settings that are shown.
+    ?config= and ?scenario= choose the settings that are shown, ?group= and ?sort= the rows of the grid.
     """
     try:
         context: dict[str, object] = {"page": get_run_page(run_id), "forecast": estimate_remaining(run_id)}
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
+    context["live_grid"] = get_run_grid(run_id, request.GET)
     if not is_part_request(request):
         context |= {"judging": get_judging_state(run_id), "private_cases": list_private_cases(run_id)}
         context["frozen"] = get_frozen_settings(

@@ -18,7 +18,7 @@ from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.times import QuantileRange
 from toolbench.lab.models import Provider, Run
-from toolbench.lab.results.run.index import get_runs
+from toolbench.lab.results.run.index import get_run_list, get_runs
 
 pytestmark = pytest.mark.django_db
 
@@ -82,3 +82,23 @@ def test_run_list_reads_no_times_to_the_first_token() -> None:
     read = [query["sql"] for query in queries]
     assert any("durations" in sql for sql in read)
     assert not any("first_tokens" in sql for sql in read)
+
+
+def test_run_list_reads_a_page_of_many_runs_with_few_queries() -> None:
+    for _ in range(60):
+        make_trials(make_cell(make_config(make_run(label="many"))), **{"pass": 1})
+    with CaptureQueriesContext(connection) as queries:
+        runs = get_run_list("own", label="many", page=2)
+    assert (runs.total, len(runs.rows), runs.newer, runs.older) == (60, 10, 1, None)
+    assert runs.labels == ("many",)
+    assert len(queries) <= 6
+
+
+def test_tokens_of_a_run_with_unknown_sums_are_unknown() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 2})
+    assert get_runs("own")[0].tokens == 920
+    cell.refresh_from_db()
+    cell.compute_error = "out of range"
+    cell.save()
+    assert get_runs("own")[0].tokens is None

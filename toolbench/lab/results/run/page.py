@@ -107,6 +107,7 @@ class RunPage:
     lines: tuple[ConfigRow, ...]
     groups: tuple[RunFailureGroup, ...]
     retryable: int
+    resumable: int  # cancelled planned trials of a run that has ended
     until: str  # the rule in words; "" for a fixed number of trials
     target: float  # percent, that rates are judged against: the run's own, else the usual one
     set_aside: tuple[Cell, ...]  # cells whose sums could not be computed
@@ -174,12 +175,21 @@ def get_run_page(run_id: int) -> RunPage:
         ),
         groups=_list_failure_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
+        resumable=_count_resumable(run, whole),
         until=str(until) if until else "",
         target=target,
         set_aside=tuple(_attach_config(cell, configs) for cell in cells if cell.compute_error),
         blocking_providers=_find_blocking_providers(run, configs, cells, whole),
         refused=_list_refused_parameters(run),
     )
+
+
+def _count_resumable(run: Run, whole: Tally) -> int:
+    """Return how many trials `resume_cancelled_run` would queue. One query if trials were cancelled, else none."""
+    if run.state not in Run.ENDED or run.imported or not whole.cancelled:
+        return 0
+    cancelled = run.trials.filter(outcome=Trial.Outcome.CANCELLED, added_by_hand=False, provider__isnull=False)
+    return cancelled.count()
 
 
 def _list_refused_parameters(run: Run) -> tuple[RefusedParameterRow, ...]:

@@ -33,7 +33,7 @@ def show(request: HttpRequest) -> HttpResponse:
     if query.view == "bars":
         return render_page(request, "matrix/show.html", {**shown, "panel": get_row_details(matrix)})
     grid = get_grid(matrix, parse_whole_number(request.GET.get("page", "")) or 1)
-    return render_page(request, "matrix/grid.html", {**shown, "grid": grid, "page": grid})
+    return render_page(request, "matrix/grid.html", {**shown, "base": "", "grid": grid})
 
 
 @require_safe
