@@ -13,7 +13,7 @@ from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, Step
 logger = logging.getLogger(__name__)
 
 GATHER_SECONDS = 0.1
-DATABASE_RETRY_SECONDS = 0.5  # between two tries while the database is away
+DATABASE_RETRY_SECONDS = 0.5  # between two attempts while the database is unavailable
 MAX_BATCH_ROWS = 400
 MAX_BATCH_BYTES = 16 * 1024 * 1024  # of bodies, and of outcomes; sending a statement takes more than linear time
 
@@ -46,9 +46,9 @@ class BatchWriter:
         self._outcomes.append(outcome)
         self._has_writes.set()
 
-    def put_requeue(self, returned: RequeueWrite) -> None:
+    def put_requeue(self, requeue: RequeueWrite) -> None:
         """Queue a trial that is to run again, once its steps are stored."""
-        self._requeues.append(returned)
+        self._requeues.append(requeue)
         self._has_writes.set()
 
     async def run(self) -> None:
@@ -105,8 +105,8 @@ class BatchWriter:
         outcomes, self._outcomes = self._outcomes[:count], self._outcomes[count:]
         if self._outcomes:
             return Batch(steps, outcomes)
-        returned, self._requeues = self._requeues, []
-        return Batch(steps, outcomes, returned)
+        requeues, self._requeues = self._requeues, []
+        return Batch(steps, outcomes, requeues)
 
 
 def _count_fitting(sizes: Iterable[int]) -> int:

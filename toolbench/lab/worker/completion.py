@@ -21,8 +21,8 @@ def finish_runs() -> tuple[int, ...]:
     """End every run without open trials and without cells to count or decide; return their ids."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_FINISHED)
-        locked = [row[0] for row in cursor.fetchall()]
-        cursor.execute(_FINISH_RUNS, [locked])
+        locked_run_ids = [row[0] for row in cursor.fetchall()]
+        cursor.execute(_FINISH_RUNS, [locked_run_ids])
         return tuple(row[0] for row in cursor.fetchall())
 
 
@@ -50,6 +50,6 @@ def end_orphaned_trials() -> int:
 def _end_trials(statement: str, *values: int) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, values)
-        cells = [row[0] for row in cursor.fetchall()]
-        recompute_immediately(cells)
-    return len(cells)
+        cell_ids = [row[0] for row in cursor.fetchall()]
+        recompute_immediately(cell_ids)
+    return len(cell_ids)

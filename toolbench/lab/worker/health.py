@@ -1,4 +1,4 @@
-"""Heartbeats of processes, and which of them are alive by these.
+"""Heartbeats of processes, and the processes that are alive according to them.
 
 Exit codes are not used, since a process can be alive and receive no messages.
 """
@@ -36,7 +36,7 @@ class ProcessStatus:
     kind: str
     host: str
     is_alive: bool
-    seconds: float  # since its last beat
+    seconds: float  # since its last heartbeat
     lag_ms: float
 
 
@@ -54,14 +54,14 @@ class Health:
     failures: tuple[JobFailure, ...]
     set_aside: tuple[Cell, ...]
     set_aside_count: int
-    waiting: bool  # some trial waits
+    waiting: bool  # at least one trial is queued
     fallback_turns: int  # asked by text JSON, which is deprecated; without simulated models
     fallback_runs: int
 
     @property
     def has_worker(self) -> bool:
         """Whether a worker is alive."""
-        return any(line.is_alive and line.kind == "worker" for line in self.processes)
+        return any(process.is_alive and process.kind == "worker" for process in self.processes)
 
     @property
     def is_healthy(self) -> bool:
@@ -106,7 +106,7 @@ def is_worker_alive() -> bool:
 
 
 def check_database() -> None:
-    """Return when the database answers.
+    """Send a query to the database and return once it is answered.
 
     Raises:
         django.db.Error: it does not answer.

@@ -14,7 +14,7 @@ from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
 logger = logging.getLogger(__name__)
 
-SESSION_JOB = "a worker session"  # a job
+SESSION_JOB = "a worker session"
 FAILURE_RETENTION = timedelta(days=1)  # since its last failure a job stays on /health/
 
 _COUNT_FAILURE = statement("worker/count_failure")
@@ -59,8 +59,8 @@ def count_failure(job: str, error: BaseException, provider_id: int | None = None
     try:
         with connection.cursor() as cursor:
             cursor.execute(_COUNT_FAILURE, row)
-    except Exception as refused:
-        logger.warning("The failure could not be counted: %s", type(refused).__name__)
+    except Exception as storage_error:
+        logger.warning("The failure could not be counted: %s", type(storage_error).__name__)
 
 
 def list_recent_failures() -> tuple[JobFailure, ...]:
@@ -75,10 +75,10 @@ def delete_old_failures() -> None:
 
 def _find_failing_function(error: BaseException) -> str:
     """Return the innermost function of Toolbench that the exception passed, "" if there is none."""
-    found, trace = "", error.__traceback__
+    function_name, trace = "", error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")
         if module.startswith("toolbench."):
-            found = f"{module}.{trace.tb_frame.f_code.co_name}"
+            function_name = f"{module}.{trace.tb_frame.f_code.co_name}"
         trace = trace.tb_next
-    return found[-200:]
+    return function_name[-200:]

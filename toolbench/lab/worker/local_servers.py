@@ -22,7 +22,7 @@ from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.error_codes import lookup_error_code
 
 HEALTH_TIMEOUT_SECONDS = 10.0
-DATABASE_RETRY_SECONDS = 0.5  # between two tries while the database is away
+DATABASE_RETRY_SECONDS = 0.5  # between two attempts while the database is unavailable
 # A trial that loses its server once more after these losses is not queued again; it has then run alone three times.
 MAX_SERVER_LOSSES = ISOLATE_AFTER_LOSSES + 2
 _BROKEN_CODES = frozenset({"answer_cut", "deadline"})

@@ -37,8 +37,8 @@ class SessionRefusals:
 
     def add_to_trial(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
         """Return the trial with all refused parameters that are known now."""
-        learnt = self._by_model.get((trial.run_id, model_name), {})
-        by_name = {parameter.name: parameter for parameter in (*learnt.values(), *trial.left_out)}
+        new_parameters = self._by_model.get((trial.run_id, model_name), {})
+        by_name = {parameter.name: parameter for parameter in (*new_parameters.values(), *trial.left_out)}
         return replace(trial, left_out=tuple(by_name.values()))
 
 
@@ -55,9 +55,9 @@ def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObj
             yield {"trial_id": trial_id, "name": parameter.name, "why": to_column_text(parameter.why)}
 
 
-def store_refused(learnt: Iterable[JsonObject]) -> None:
+def store_refused(refused_rows: Iterable[JsonObject]) -> None:
     """Store refused parameters, each once for a model of a run. Call it in the transaction that stores the steps."""
-    if rows := list(learnt):
+    if rows := list(refused_rows):
         database_thread.open_cursor().execute(_STORE_REFUSED, [json.dumps(rows)])
 
 

@@ -16,7 +16,7 @@ from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.rendered_prompt import fetch_rendered_prompt
 
-PROMPT_TIMEOUT_SECONDS = 1.0  # the trial is over: its end does not wait long for a look at its prompt
+PROMPT_TIMEOUT_SECONDS = 1.0  # the outcome of the trial is stored only after this request
 
 
 def build_sent_prompt_columns(steps: Iterable[AnyStep]) -> JsonObject:

@@ -18,7 +18,7 @@ from toolbench.providers.driver.drive import TrialStoppedError
 logger = logging.getLogger(__name__)
 
 DATABASE_RETRY_SECONDS = 0.5
-SLOT_POLL_SECONDS = 0.2  # between two looks for a free slot
+SLOT_POLL_SECONDS = 0.2  # between two attempts to acquire a slot
 
 _RequestFuture = asyncio.Future[StopReason | None]
 
@@ -88,9 +88,9 @@ def _grant_requests(answers: list[_RequestFuture], granted: Reservation) -> None
     Trials that stopped waiting get none; their requests stay counted.
     """
     refusal = StopReason.CANCELLED if granted.cancelled else StopReason.BUDGET
-    for place, answer in enumerate(answers):
+    for index, answer in enumerate(answers):
         if not answer.done():
-            answer.set_result(None if place < granted.requests else refusal)
+            answer.set_result(None if index < granted.requests else refusal)
 
 
 @dataclass(slots=True)

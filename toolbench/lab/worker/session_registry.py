@@ -34,30 +34,30 @@ class SessionRegistry:
 
     def run_session(self, provider_id: int) -> int:
         """Run a session, unless one claims for this provider already; return how many trials were ended."""
-        over = object()
+        session_token = object()
         with self._lock:
             if provider_id in self._claiming or self._stopping.is_set():
                 return 0
-            self._claiming[provider_id] = over
-        terms = SessionOptions(
+            self._claiming[provider_id] = session_token
+        options = SessionOptions(
             settings.SESSION_SECONDS,
             check_runs=self._check_runs,
             sweep=self._sweep,
             stopping=self._stopping.is_set,
-            on_claiming_ended=lambda: self._end_claiming(provider_id, over),
+            on_claiming_ended=lambda: self._end_claiming(provider_id, session_token),
         )
         try:
-            return run_session(provider_id, terms)
+            return run_session(provider_id, options)
         finally:
-            self._release(provider_id, over)
+            self._release(provider_id, session_token)
 
-    def _end_claiming(self, provider_id: int, over: object) -> None:
+    def _end_claiming(self, provider_id: int, session_token: object) -> None:
         """Note that the session claims no more, and notify workers again if a message came while it was claiming."""
-        self._release(provider_id, over)
+        self._release(provider_id, session_token)
         if not self._stopping.is_set() and has_queued_trials(provider_id):
             notify_workers([provider_id])
 
-    def _release(self, provider_id: int, over: object) -> None:
+    def _release(self, provider_id: int, session_token: object) -> None:
         with self._lock:
-            if self._claiming.get(provider_id) is over:
+            if self._claiming.get(provider_id) is session_token:
                 del self._claiming[provider_id]

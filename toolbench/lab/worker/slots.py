@@ -28,7 +28,7 @@ class Slots:
 
     def __init__(self) -> None:
         self.freed = asyncio.Event()
-        self._finished: dict[UUID, None] = {}  # in their order
+        self._finished: dict[UUID, None] = {}  # in the order in which they finished
         self._reserved = 0
 
     def mark_finished(self, lease: UUID) -> None:
@@ -38,9 +38,9 @@ class Slots:
 
     def mark_stored(self, lease: UUID) -> None:
         """Note that the database has the outcome of the trial, so no hint is needed."""
-        known = lease in self._finished
+        was_finished = lease in self._finished
         self._finished.pop(lease, None)
-        if known and len(self._finished) >= MAX_UNSTORED_TRIALS:
+        if was_finished and len(self._finished) >= MAX_UNSTORED_TRIALS:
             self.freed.set()
 
     @contextmanager

@@ -166,8 +166,8 @@ class TrialJob:
     async def _build_prompt_columns(self, plan: TrialPlan) -> JsonObject:
         if plan.loop.policy.method == "template":
             return build_sent_prompt_columns(self.steps)
-        looks = plan.local and not self.cancelled.is_set()
-        return await fetch_prompt_columns(plan.endpoint, self.steps) if looks else {}
+        can_render = plan.local and not self.cancelled.is_set()
+        return await fetch_prompt_columns(plan.endpoint, self.steps) if can_render else {}
 
     def end_without_verdict(self, failure_class: str, sentence: str) -> None:
         """End the trial with an infrastructure error or an internal error; the requests that were sent count."""
