@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 ENDED = Run.State.FINISHED
 
 
-def end_run(name: str, *, purpose: str = "", kind: str = "drawn", **outcomes: int) -> Run:
+def end_run(name: str, outcomes: dict[str, int], *, purpose: str = "", kind: str = "drawn") -> Run:
     """Return an ended run of one model with a cell of trials, which all have the same instance."""
     run = make_run(state=ENDED, purpose=purpose)
     cell = make_cell(make_config(run, make_model(name)), instance_kind=kind)
@@ -46,10 +46,10 @@ def read_both() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def test_pools_have_the_sums_of_their_cells() -> None:
-    end_run("vendor/a", **{"pass": 3, "fail": 1, "infra": 1})
-    end_run("vendor/a", **{"pass": 2})
-    end_run("vendor/b", **{"fail": 2})
-    end_run("vendor/a", purpose="confirm", **{"pass": 4})
+    end_run("vendor/a", {"pass": 3, "fail": 1, "infra": 1})
+    end_run("vendor/a", {"pass": 2})
+    end_run("vendor/b", {"fail": 2})
+    end_run("vendor/a", {"pass": 4}, purpose="confirm")
     assert refresh_pools() == 4
     stored, expected = read_both()
     assert stored == expected
@@ -58,7 +58,7 @@ def test_pools_have_the_sums_of_their_cells() -> None:
 
 
 def test_runs_in_progress_are_added_from_their_cells() -> None:
-    end_run("vendor/a", **{"pass": 3})
+    end_run("vendor/a", {"pass": 3})
     refresh_pools()
     make_trials(make_cell(make_config(make_run(), make_model("vendor/a"))), **{"pass": 1, "queued": 2})
     stored, expected = read_both()
@@ -67,7 +67,7 @@ def test_runs_in_progress_are_added_from_their_cells() -> None:
 
 
 def test_a_changed_trial_is_counted_at_once_and_after_the_refresh() -> None:
-    run = end_run("vendor/a", **{"pass": 3})
+    run = end_run("vendor/a", {"pass": 3})
     refresh_pools()
     trial = Trial.objects.filter(run=run)[0]
     Trial.objects.filter(pk=trial.pk).update(outcome="fail")
@@ -82,7 +82,7 @@ def test_a_changed_trial_is_counted_at_once_and_after_the_refresh() -> None:
 
 
 def test_a_deleted_or_reopened_run_leaves_its_pool() -> None:
-    first, second = (end_run("vendor/a", **{"pass": count}) for count in (3, 5))
+    first, second = (end_run("vendor/a", {"pass": count}) for count in (3, 5))
     refresh_pools()
     Run.objects.filter(pk=first.pk).update(deleted_at=timezone.now())
     Run.objects.filter(pk=second.pk).update(state=Run.State.RUNNING)
@@ -96,7 +96,7 @@ def test_a_deleted_or_reopened_run_leaves_its_pool() -> None:
 
 
 def test_a_run_with_cells_to_recompute_waits() -> None:
-    run = end_run("vendor/a", **{"pass": 3})
+    run = end_run("vendor/a", {"pass": 3})
     make_trial(run.cells.get(), "pass")
     mark_stale([run.cells.get().pk])
     assert refresh_pools() == 0
@@ -105,8 +105,8 @@ def test_a_run_with_cells_to_recompute_waits() -> None:
 
 
 def test_repeated_instances_are_stored_for_drawn_instances_only() -> None:
-    end_run("vendor/a", **{"pass": 3, "fail": 1})
-    end_run("vendor/b", kind="parity", **{"pass": 3})
+    end_run("vendor/a", {"pass": 3, "fail": 1})
+    end_run("vendor/b", {"pass": 3}, kind="parity")
     refresh_pools()
     found = dict(CellPool.objects.values_list("model_name", "repeated"))
     assert found == {"vendor/a": [[1, 3, 4, 9, 12, 16], [1, 3, 4, 9, 12, 16]], "vendor/b": None}
@@ -114,7 +114,7 @@ def test_repeated_instances_are_stored_for_drawn_instances_only() -> None:
 
 def test_a_refresh_takes_the_runs_in_parts() -> None:
     for name in ("vendor/a", "vendor/b", "vendor/a"):
-        end_run(name, **{"pass": 1})
+        end_run(name, {"pass": 1})
     assert [refresh_pools(max_runs=2) for _ in range(3)] == [2, 1, 0]
     stored, expected = read_both()
     assert stored == expected

@@ -117,7 +117,7 @@ def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
     assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
     assert [line.run.pk for line in get_runs("own")] == [run.pk]
     assert [line.run.pk for line in get_runs("imported")] == [copy.pk]
-    assert [item.pk for item in get_home_page().recent] == [run.pk]
+    assert [row.run.pk for row in get_home_page().recent] == [run.pk]
 
 
 @pytest.mark.django_db

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import QueryParams
-from toolbench.lab.results.matrix.grid import Grid, build_grid
+from toolbench.lab.results.matrix.grid import get_grid
+from toolbench.lab.results.matrix.grid_types import Grid
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import Matrix, get_matrix
 
@@ -33,4 +34,4 @@ def get_run_grid(run_id: int, params: QueryParams) -> RunGrid:
     matrix = get_matrix(query)
     ended = Trial.objects.filter(run_id=run_id, finished_at__isnull=False).order_by("-finished_at")
     latest = ended.select_related("config").only(*_LATEST_COLUMNS)[:MAX_LATEST_TRIALS]
-    return RunGrid(matrix, build_grid(matrix), tuple(latest))
+    return RunGrid(matrix, get_grid(matrix), tuple(latest))
