@@ -24,6 +24,7 @@ from tests.factories import (
     make_step,
     make_trials,
 )
+from tests.lab.schedules.scheduled import make_alert_delivery
 from tests.lab.scripted_runs import read_counters
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
@@ -105,6 +106,7 @@ def _rows() -> None:
     RefusedParameter.objects.create(run=cell.run, provider=provider, model_name="one", name="seed", created_at=moment)
     SignInLink.objects.create(user=get_first_owner(), token_hash="0" * 64, expires_at=timezone.now())
     AuditEntry.objects.create(username="owner", action="changed", subject="provider")
+    make_alert_delivery(cell.run)
 
 
 def _planted(field: "models.Field[Any, Any]") -> Any:
