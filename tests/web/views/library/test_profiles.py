@@ -147,3 +147,8 @@ def test_wrong_field_is_named_and_nothing_is_saved(owner_client: Client, typed: 
     assert response.status_code == 422
     assert set(response.context["form"].errors) == {field}
     assert not SamplingProfile.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["nobody", "%00a", "%27"])
+def test_copy_of_an_unknown_profile_is_not_found(owner_client: Client, name: str) -> None:
+    assert owner_client.get(f"/profiles/new/?copy={name}").status_code == 404

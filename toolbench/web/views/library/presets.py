@@ -12,7 +12,7 @@ from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.library.presets import PresetPage, delete_preset, get_preset_page
 from toolbench.lab.models import Preset
 from toolbench.lab.planning.policy_page import PolicyQuery, get_policy_page
-from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.web.forms.presets import PresetForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_username, record
@@ -28,7 +28,9 @@ def show(request: HttpRequest) -> HttpResponse:
 def create(request: HttpRequest) -> HttpResponse:
     """Show the form of a new preset, filled in with a copy of ?copy=; on POST, save it."""
     try:
-        form = PresetForm.for_new(request.POST if request.method == "POST" else None, request.GET.get("copy", ""))
+        form = PresetForm.for_new(
+            request.POST if request.method == "POST" else None, clean_text(request.GET.get("copy", ""))
+        )
     except Preset.DoesNotExist:
         raise Http404("There is no such preset to copy.") from None
     preset = form.create(find_username(request))

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from toolbench.lab.endpoints.setup_pages import get_profiles
 from toolbench.lab.library.profiles import ProfilePage, delete_profile, get_profile_page
 from toolbench.lab.models import SamplingProfile
-from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.web.forms.profiles import ProfileForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_username, record
@@ -25,7 +25,9 @@ def list_profiles(request: HttpRequest) -> HttpResponse:
 def create(request: HttpRequest) -> HttpResponse:
     """Show the form of a new profile, filled in with a copy of ?copy=; on POST, save it."""
     try:
-        form = ProfileForm.for_new(request.POST if request.method == "POST" else None, request.GET.get("copy", ""))
+        form = ProfileForm.for_new(
+            request.POST if request.method == "POST" else None, clean_text(request.GET.get("copy", ""))
+        )
     except SamplingProfile.DoesNotExist:
         raise Http404("There is no such profile to copy.") from None
     profile = form.create(find_username(request))
