@@ -35,7 +35,7 @@ def test_my_runs_hold_neither_simulated_ones_nor_the_local_one() -> None:
     mine = make_run()
     make_run(simulated=True)
     make_run(purpose="first_page")
-    assert [run.pk for run in get_home_page().recent] == [mine.pk]
+    assert [row.run.pk for row in get_home_page().recent] == [mine.pk]
 
 
 def test_a_worker_that_has_not_beaten_for_a_minute_is_not_working() -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from toolbench.lab.endpoints.connect import DetectedKey, list_detected_keys, list_templates
 from toolbench.lab.endpoints.local_servers import DetectedServer, get_detected_servers, list_server_titles
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
-from toolbench.lab.models import Run, Trial
+from toolbench.lab.models import Trial
+from toolbench.lab.results.attention import AttentionItem, list_attention
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
+from toolbench.lab.results.run.index import RunRow, get_runs
 from toolbench.lab.runs.local_demo import INTENT_PURPOSE, WEATHER_PURPOSE
 from toolbench.lab.worker.health import is_worker_alive
 from toolbench.providers.templates import ProviderTemplate
@@ -35,6 +37,8 @@ class HomePage:
     """Everything that the home page shows.
 
     Attributes:
+        recent: the newest of the user's own runs; the local run is not one of them.
+        attention: what needs a look.
         kinds: names of the local servers that can be detected.
         servers: empty until local servers have been searched for.
         has_worker: False when no worker has sent a heartbeat for a minute; trials then stay queued.
@@ -47,7 +51,8 @@ class HomePage:
     connected: tuple[ProviderRow, ...]
     published: PublishedMatrix | None
     failures: tuple[FailureHighlight, ...]
-    recent: tuple[Run, ...]
+    recent: tuple[RunRow, ...]
+    attention: tuple[AttentionItem, ...]
     has_worker: bool
 
     @property
@@ -58,18 +63,18 @@ class HomePage:
 
 def get_home_page() -> HomePage:
     """Return the home page with a fixed number of queries, whatever the number of trials. No request is sent."""
-    own_runs = Run.objects.filter(simulated=False, imported=False, deleted_at=None).exclude(
-        purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE]
-    )
+    recent = get_runs("own", MAX_RECENT_RUNS, without=(WEATHER_PURPOSE, INTENT_PURPOSE))
+    connected = tuple(line for line in get_providers() if line.is_connected)
     return HomePage(
         keys=list_detected_keys(),
         servers=get_detected_servers(),
         kinds=list_server_titles(),
         templates=list_templates(),
-        connected=tuple(line for line in get_providers() if line.is_connected),
+        connected=connected,
         published=get_published_matrix(),
         failures=_list_failures(),
-        recent=tuple(own_runs[:MAX_RECENT_RUNS]),
+        recent=recent,
+        attention=list_attention(recent, connected),
         has_worker=is_worker_alive(),
     )
 

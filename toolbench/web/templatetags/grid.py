@@ -37,11 +37,16 @@ def cell_title(cell: GridCell) -> str:
 
 @register.filter
 def cell_style(cell: GridCell) -> SafeString | str:
-    """Return the custom properties of a cell: ends of the interval, share and depth of its tint, all numbers."""
+    """Return the custom properties of a cell, all numbers.
+
+    They are the ends of the interval, the share, the depth of the tint and, while trials are open, the part that ended.
+    """
     rate = cell.rate
     if rate is None or not rate.n or rate.withheld:
         return ""
-    return mark_safe(f"--lo:{rate.low_axis};--hi:{rate.high_axis};--k:{rate.axis};--d:{cell.depth}")
+    tally = cell.tally
+    ended = f";--ended:{100 * tally.done // tally.total}" if tally.done < tally.total else ""
+    return mark_safe(f"--lo:{rate.low_axis};--hi:{rate.high_axis};--k:{rate.axis};--d:{cell.depth}{ended}")
 
 
 @register.filter

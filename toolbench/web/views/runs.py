@@ -16,6 +16,7 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.replays.rejudge import get_judging_state
 from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 from toolbench.lab.results.run.index import Kind, get_run_list
+from toolbench.lab.results.run.live_grid import get_run_grid
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
@@ -75,18 +76,26 @@ def create(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show a run (GET /runs/ID/), or only its live part for htmx while it is running.
 
-    ?config= and ?scenario= choose the settings that are shown.
+    ?config= and ?scenario= choose the settings that are shown, ?group= and ?sort= the rows of the grid.
     """
     try:
         context: dict[str, object] = {"page": get_run_page(run_id), "forecast": estimate_remaining(run_id)}
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
+    context["live_grid"] = get_run_grid(run_id, request.GET)
     if not is_part_request(request):
-        context |= {"judging": get_judging_state(run_id), "private_cases": list_private_cases(run_id)}
-        context["frozen"] = get_frozen_settings(
-            run_id, config=request.GET.get("config", ""), scenario=request.GET.get("scenario", "")
-        )
+        context |= _get_unchanging_parts(request, run_id)
     return render_page(request, "runs/show.html", context, part="live")
+
+
+def _get_unchanging_parts(request: HttpRequest, run_id: int) -> dict[str, object]:
+    """Return what the whole run page shows outside its live part."""
+    config, scenario = request.GET.get("config", ""), request.GET.get("scenario", "")
+    return {
+        "judging": get_judging_state(run_id),
+        "private_cases": list_private_cases(run_id),
+        "frozen": get_frozen_settings(run_id, config=config, scenario=scenario),
+    }
 
 
 @require_POST

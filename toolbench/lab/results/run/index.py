@@ -1,7 +1,7 @@
 """The list of runs with their sums."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,9 +91,13 @@ def get_run_list(kind: Kind, *, label: str = "", page: int = 1) -> RunList:
     )
 
 
-def get_runs(kind: Kind, limit: int = 100) -> tuple[RunRow, ...]:
-    """Return the newest runs of one kind with their sums over all cells, with four queries."""
-    return _build_rows(Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None)[:limit])
+def get_runs(kind: Kind, limit: int = 100, *, without: Collection[str] = ()) -> tuple[RunRow, ...]:
+    """Return the newest runs of one kind with their sums over all cells, with four queries.
+
+    Runs with a purpose in `without` are left out.
+    """
+    found = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None).exclude(purpose__in=without)
+    return _build_rows(found[:limit])
 
 
 def _build_rows(found: QuerySet[Run]) -> tuple[RunRow, ...]:

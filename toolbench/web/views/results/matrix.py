@@ -29,7 +29,7 @@ def show(request: HttpRequest) -> HttpResponse:
     shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix}
     if query.view == "bars":
         return render_page(request, "matrix/show.html", {**shown, "panel": get_row_details(matrix)})
-    return render_page(request, "matrix/grid.html", {**shown, "grid": build_grid(matrix)})
+    return render_page(request, "matrix/grid.html", {**shown, "base": "", "grid": build_grid(matrix)})
 
 
 @require_safe

@@ -1,0 +1,56 @@
+"""The grid of a run and its latest trials."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.http import QueryDict
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
+from tests.page_html import read_html
+from toolbench.lab.models import Run
+from toolbench.lab.results.run.live_grid import MAX_LATEST_TRIALS, get_run_grid
+
+pytestmark = pytest.mark.django_db
+
+
+def test_grid_counts_the_trials_of_this_run_only() -> None:
+    cell, other = make_cell(make_config(make_run())), make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 3, "fail": 1, "queued": 6})
+    make_trials(other, **{"pass": 9})
+    (row,) = get_run_grid(cell.run_id, QueryDict()).grid.rows
+    assert [(found.tally.passed, found.tally.queued) for found in row.cells if found] == [(3, 6)]
+
+
+def test_latest_trials_are_the_newest_that_ended() -> None:
+    cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
+    now = timezone.now()
+    ended = [make_trial(cell, finished_at=now + timedelta(seconds=number)) for number in range(MAX_LATEST_TRIALS + 2)]
+    make_trial(cell, "running")
+    recompute_stale_cells()
+    with CaptureQueriesContext(connection) as queries:
+        found = get_run_grid(cell.run_id, QueryDict())
+    assert list(found.latest) == ended[:1:-1]
+    assert len(queries) <= 6
+
+
+@pytest.mark.parametrize(
+    "query", ["sort=-p95", "group=nonsense", "view=bars", "cell=x", "sort=%00", "metric=x", "run=9"]
+)
+def test_run_page_answers_any_state_of_its_grid(owner_client: Client, query: str) -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 1})
+    assert owner_client.get(f"/runs/{cell.run_id}/?{query}").status_code == 200
+
+
+def test_live_part_has_the_grid_with_ids_and_the_part_that_ended(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
+    make_trials(cell, **{"pass": 5, "queued": 5})
+    part = read_html(owner_client.get(f"/runs/{cell.run_id}/", headers={"HX-Request": "true"}))
+    assert 'id="cell-1-1"' in part
+    assert "--ended:50" in part
+    assert "Latest trials" in part
+    assert 'href="/matrix/?scope=runs&amp;cell=' in part

@@ -1,0 +1,56 @@
+"""What the home page says needs a look."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from tests.page_html import read_html
+from toolbench.lab.models import Cell, Probe, Run
+from toolbench.lab.results.attention import list_attention
+from toolbench.lab.results.run.index import get_runs
+
+pytestmark = pytest.mark.django_db
+
+
+def test_failing_and_paused_runs_and_errors_need_a_look() -> None:
+    cell = make_cell(make_config(make_run(state=Run.State.PAUSED, stopped_reason="The cap is reached.")))
+    make_trials(cell, **{"fail": 9, "pass": 1, "infra": 2, "queued": 3})
+    found = list_attention(get_runs("own"), ())
+    assert [(item.mark, item.page, item.page_id) for item in found] == [
+        ("cancelled", "run", cell.run_id), ("fail", "run", cell.run_id), ("infra", "run", cell.run_id),
+    ]  # fmt: skip
+    assert found[0].text.endswith("is paused: The cap is reached.")
+
+
+def test_a_good_run_needs_no_look() -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 20})
+    assert list_attention(get_runs("own"), ()) == ()
+
+
+def test_set_aside_cells_and_old_probes_need_a_look() -> None:
+    make_cell(make_config(make_run()))
+    Cell.objects.update(compute_error="out of range", stale=False)
+    old = timezone.now() - timedelta(days=31)
+    for name, finished_at in (("old", old), ("new", timezone.now())):
+        model = make_model(name)
+        Probe.objects.create(model=model, provider=model.provider, state=Probe.State.DONE, finished_at=finished_at)
+    with CaptureQueriesContext(connection) as queries:
+        found = list_attention((), ())
+    assert [item.page for item in found] == ["health", "model"]
+    assert found[1].text == "old: capabilities may be outdated"
+    assert len(queries) == 2
+
+
+def test_own_results_come_first_and_the_demonstration_is_folded(owner_client: Client) -> None:
+    before = read_html(owner_client.get("/"))
+    assert '<details class="start-fold" open>' in before
+    make_trials(make_cell(make_config(make_run(title="Mine"))), **{"pass": 2})
+    text = read_html(owner_client.get("/"))
+    assert text.index("Mine") < text.index("Needs a look") < text.index("Connect a provider")
+    assert text.index("Connect a provider") < text.index("Local demonstration") < text.index("Published snapshot")
+    assert '<details class="start-fold" open>' not in text

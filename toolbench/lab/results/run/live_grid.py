@@ -1,0 +1,36 @@
+"""The grid of one run and its latest trials, as the run page shows them while the run goes on."""
+
+from dataclasses import dataclass, replace
+
+from toolbench.lab.models import Trial
+from toolbench.lab.query_params import QueryParams
+from toolbench.lab.results.matrix.grid import Grid, build_grid
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import Matrix, get_matrix
+
+MAX_LATEST_TRIALS = 10
+_LATEST_COLUMNS = ("outcome", "sentence", "scenario", "duration_ms", "config__model_name")
+
+
+@dataclass(frozen=True, slots=True)
+class RunGrid:
+    """The grid of a run.
+
+    Attributes:
+        latest: the trials that ended last, newest first.
+    """
+
+    matrix: Matrix
+    grid: Grid
+    latest: tuple[Trial, ...]
+
+
+def get_run_grid(run_id: int, params: QueryParams) -> RunGrid:
+    """Return the grid of a run, grouped and sorted as the URL asks, with five queries."""
+    chosen = MatrixQuery.from_query(params)
+    view = "" if chosen.view == "bars" else chosen.view
+    query = replace(chosen, scope="runs", runs=(run_id,), cell="", view=view, q="", prompt="")
+    matrix = get_matrix(query)
+    ended = Trial.objects.filter(run_id=run_id, finished_at__isnull=False).order_by("-finished_at")
+    latest = ended.select_related("config").only(*_LATEST_COLUMNS)[:MAX_LATEST_TRIALS]
+    return RunGrid(matrix, build_grid(matrix), tuple(latest))
