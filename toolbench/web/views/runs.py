@@ -84,11 +84,18 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
     context["live_grid"] = get_run_grid(run_id, request.GET)
     if not is_part_request(request):
-        context |= {"judging": get_judging_state(run_id), "private_cases": list_private_cases(run_id)}
-        context["frozen"] = get_frozen_settings(
-            run_id, config=request.GET.get("config", ""), scenario=request.GET.get("scenario", "")
-        )
+        context |= _get_unchanging_parts(request, run_id)
     return render_page(request, "runs/show.html", context, part="live")
+
+
+def _get_unchanging_parts(request: HttpRequest, run_id: int) -> dict[str, object]:
+    """Return what the whole run page shows outside its live part."""
+    config, scenario = request.GET.get("config", ""), request.GET.get("scenario", "")
+    return {
+        "judging": get_judging_state(run_id),
+        "private_cases": list_private_cases(run_id),
+        "frozen": get_frozen_settings(run_id, config=config, scenario=scenario),
+    }
 
 
 @require_POST
