@@ -21,6 +21,7 @@ from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, 
 from toolbench.lab.results.compare.query import AXES
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import save_record
+from toolbench.lab.results.saved_views import save_view
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
@@ -122,6 +123,8 @@ SENT = {
     "provider": CONNECTING,
     "provider-models": ("q", "name", "more"),
     "first": ("look",),
+    "view-save": ("name", "address", "shared"),
+    "view-delete": ("address",),
     "theme": ("theme", "next"),
     "records": (*DECIDING, "title", "note"),
     "record-act": ("action", "trials"),
@@ -170,6 +173,7 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"user_id": get_first_owner().pk}
     delivery = make_alert_delivery(trial.run)
     found |= {"delivery_id": delivery.pk, "rule_id": delivery.alert.rule_id}
+    found |= {"view_id": save_view(get_first_owner(), "kept", "/matrix/", shared=False).pk}
     found |= {"schedule_id": delivery.alert.rule.schedule_id}
     own = {"case-export": {"kind": "jsonl"}}
     wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}

@@ -23,7 +23,17 @@ _EXCLUDED_URL_NAMES = (
     "import-new",
     "families",
 )
-_POST_URL_NAMES = ("settings-file", "run-act", "rule-new", "rejudge", "trial-note", "what-if-again", "scenario")
+_POST_URL_NAMES = (
+    "settings-file",
+    "run-act",
+    "runs-act",
+    "view-save",
+    "rule-new",
+    "rejudge",
+    "trial-note",
+    "what-if-again",
+    "scenario",
+)
 
 
 def iter_run_urls(run: Run, other: Run) -> Iterator[str]:

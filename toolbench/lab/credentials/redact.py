@@ -12,7 +12,18 @@ from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
 from toolbench.lab.credentials.provider_secrets import list_url_secrets
-from toolbench.lab.models import Provider, ServiceAddress, SignInLink, Step, StepBody, Trial, TrialText
+from toolbench.lab.models import (
+    CellPool,
+    PoolState,
+    Provider,
+    Run,
+    ServiceAddress,
+    SignInLink,
+    Step,
+    StepBody,
+    Trial,
+    TrialText,
+)
 from toolbench.providers.masking.secrets import Masker
 
 BATCH_ROWS = 500  # read at once
@@ -26,6 +37,7 @@ _KEPT_FIELDS: dict[type[models.Model], FieldNames] = {
     Provider: frozenset({"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"})
 }
 _KEPT_TABLES = (ServiceAddress, SignInLink)
+_DERIVED_TABLES = (CellPool,)  # deleted: the next sweep derives them from masked rows
 _MASKED_COLUMN = "masked"  # the column that says that a secret was overwritten
 
 
@@ -41,8 +53,10 @@ class RedactionResult:
 def redact_rows(masker: Masker, *, dry_run: bool = False) -> Iterator[RedactionResult]:
     """Yield the result of each table, with one transaction for each batch. With `dry_run` nothing is written."""
     for model in apps.get_app_config("lab").get_models():
-        if model not in _KEPT_TABLES and (fields := _select_fields(model)):
+        if model not in (*_KEPT_TABLES, *_DERIVED_TABLES) and (fields := _select_fields(model)):
             yield _redact_table(model, fields, masker, dry_run=dry_run)
+    if not dry_run:
+        _delete_derived_rows()
 
 
 def redact_logs(masker: Masker, folder: Path, *, dry_run: bool = False) -> Iterator[RedactionResult]:
@@ -61,6 +75,13 @@ def list_providers_with_url_secrets() -> list[str]:
     It is sent with every request, so it is not overwritten.
     """
     return [provider.name for provider in Provider.objects.all() if list_url_secrets(provider)]
+
+
+@transaction.atomic
+def _delete_derived_rows() -> None:
+    CellPool.objects.all().delete()
+    PoolState.objects.all().delete()
+    Run.objects.update(pooled=False)
 
 
 def _select_fields(model: type[models.Model]) -> "Fields":
