@@ -68,16 +68,18 @@ TRIAL_FILTER += (
     "sort",
     "page",
 )
+CHOOSING = ("model", "profile", "strategy", "scenario", "after", "before", "upto")
+TRIAL_FILTER += ("alike", "after", "before", "upto")
 COMPARING = tuple(f"{side}{axis}" for side in ("", "a_") for axis in AXES)
 COMPARING += ("metric", "group", "kind", "how", "points", "demo")
-DECIDING = ("scope", "run", "want", "success", "within", "q", "group")
+DECIDING = ("scope", "run", "want", "success", "within", "q", "group", "rows")
 PLANNING = tuple(LaunchForm.base_fields)
 CONNECTING = tuple(ProviderForm.base_fields)
 SCHEDULING = tuple(ScheduleForm.base_fields)
 READ = {
     "first": ("look",),  # once looked for local servers
-    "matrix": ("scope", "run", "metric", "target", "q", "group", "prompt", "cell"),
-    "matrix-export": ("scope", "run", "metric", "target", "q", "group", "prompt"),
+    "matrix": ("scope", "run", "metric", "target", "q", "group", "prompt", "cell", "view", "sort", "page", *CHOOSING),
+    "matrix-export": ("scope", "run", "metric", "target", "q", "group", "prompt", *CHOOSING),
     "search": ("q",),
     "audit": ("person", "page"),
     "compare": COMPARING,
@@ -85,8 +87,8 @@ READ = {
     "run": ("config", "scenario"),
     "trials": TRIAL_FILTER,
     "trial": ("step",),
-    "failures": ("scope", "run"),
-    "decide": DECIDING,
+    "failures": ("scope", "run", *CHOOSING),
+    "decide": (*DECIDING, *CHOOSING),
     "recommendations": ("scope", "run"),
     "latency": ("run", "metric"),
     "provider-models": ("q",),
