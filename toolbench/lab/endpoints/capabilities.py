@@ -75,7 +75,20 @@ def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCap
     Two queries, if `models` come with their providers.
     """
     models_listed = list(models)
-    probed, measured = _list_probed(models_listed), get_measured_calls(models_listed)
+    return merge_capabilities(models_listed, get_measured_calls(models_listed))
+
+
+def merge_capabilities(
+    models: Iterable[Model], measured: Mapping[int, MeasuredCalls]
+) -> dict[int, EffectiveCapabilities]:
+    """Return the merged capabilities of each model, by its id, with one query.
+
+    Args:
+        models: with their providers.
+        measured: the counts of their stored trials, by id.
+    """
+    models_listed = list(models)
+    probed = _list_probed(models_listed)
     return {
         model.pk: merge_records(
             (

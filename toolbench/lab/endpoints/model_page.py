@@ -8,9 +8,9 @@ from toolbench.engine.capabilities.record import DOCS, CapabilityRecord, Effecti
 from toolbench.evals.causes.text_calls import TextCallCause, TextCallEvidence, assess_text_call_causes
 from toolbench.lab.endpoints.capabilities import (
     MeasuredCalls,
-    get_capabilities_by_model,
     get_measured_calls,
     get_model_capabilities,
+    merge_capabilities,
 )
 from toolbench.lab.endpoints.refused_parameters import SuggestedOmission, get_suggested_omissions
 from toolbench.lab.models import Model, Probe, Provider
@@ -86,7 +86,7 @@ def get_model_page(model_id: int) -> ModelPage:
         lines=build_capability_rows(effective),
         probes=tuple(model.probes.defer("checks", "learned")[:MAX_PROBES_SHOWN]),
         proposal=propose_preset(effective.capabilities),
-        causes=list_text_call_causes(model, effective),
+        causes=get_text_call_causes(model),
         refused=get_suggested_omissions(model),
     )
 
@@ -97,31 +97,30 @@ def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityR
     return tuple(sorted(lines, key=lambda line: not line.known))
 
 
-def list_text_call_causes(
-    model: Model, effective: EffectiveCapabilities, *, dialect: str = ""
-) -> tuple[TextCallCause, ...]:
-    """Return the possible causes of this model's calls coming as text. At most five queries.
+def get_text_call_causes(model: Model, *, dialect: str = "") -> tuple[TextCallCause, ...]:
+    """Return the possible causes of this model's calls coming as text. Three queries, if it comes with its provider.
 
     `dialect` is the text format of a call found in the text of a trial; "" without one.
     """
     same = Model.objects.filter(canonical=model.canonical).exclude(pk=model.pk).exclude(canonical="")
     siblings = {sibling.pk: sibling for sibling in same.select_related("provider")}
-    known = get_capabilities_by_model(siblings.values()) if siblings else {}
+    models = [model, *siblings.values()]
+    measured = get_measured_calls(models)
+    known = merge_capabilities(models, measured)
 
     def places(calls: bool) -> tuple[str, ...]:
-        found = (pk for pk, capabilities in known.items() if capabilities.capabilities.supports_tool_use is calls)
+        found = (pk for pk in siblings if known[pk].capabilities.supports_tool_use is calls)
         return tuple(dict.fromkeys(str(siblings[pk].provider) for pk in found))
 
     hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED_TEMPLATES
-    measured = get_measured_calls([model]).get(model.pk, MeasuredCalls())
     return assess_text_call_causes(
         TextCallEvidence(
-            known=effective.capabilities,
+            known=known[model.pk].capabilities,
             dialect=dialect,
             siblings=places(True),
             silent_siblings=places(False),
             self_hosted=hosted,
-            silent_trials=measured.trials_without_calls,
+            silent_trials=measured.get(model.pk, MeasuredCalls()).trials_without_calls,
         )
     )
 

@@ -119,7 +119,7 @@ def test_the_number_of_queries_does_not_grow_with_turns(
     bad, _ = make_failed_and_passed(cell)
     for number in range(4, MAX_TURNS + 3):
         make_turn(bad, number, text="on and on")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(3):
         page = get_diff_page(bad)
     assert page.cut
 

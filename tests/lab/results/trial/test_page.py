@@ -131,7 +131,7 @@ def test_the_number_of_queries_does_not_grow_with_steps(django_assert_num_querie
     trial = failed_trial()
     for turn in range(1, 8):
         make_step(trial, turn=turn, bodies={"facts": ANSWER})
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(6):
         open_at(trial)
 
 

@@ -2,8 +2,18 @@
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_stale_cells
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_step,
+    make_trial,
+    recompute_stale_cells,
+)
 from tests.lab.results.trial.test_page import failed_trial
 from tests.page_html import read_html
 from toolbench.engine.types import JsonObject
@@ -93,9 +103,9 @@ def test_a_trial_stands_beside_the_nearest_pass_with_markup_as_text(owner_client
     recompute_stale_cells()
     text = read_html(owner_client.get(f"/trials/{bad.pk}/?outcome=fail&level=parsed"))
     assert "<script>document" not in text
-    assert 'data-key="d" href="#diff"' in text
+    assert 'aria-current="page">Differences' in text
     assert "<ins>Done.</ins>" in text
-    assert 'href="?outcome=fail&amp;level=raw#diff"' in text
+    assert 'href="?outcome=fail&amp;view=differences&amp;level=raw#diff"' in text
 
 
 def test_a_trial_that_was_never_sent_has_no_lane(owner_client: Client) -> None:
@@ -103,4 +113,18 @@ def test_a_trial_that_was_never_sent_has_no_lane(owner_client: Client) -> None:
     unsent, good = make_trial(cell, "na"), make_trial(cell)
     make_step(good, bodies={"facts": {"text": "Done."}})
     recompute_stale_cells()
-    assert "#diff" not in read_html(owner_client.get(f"/trials/{unsent.pk}/"))
+    assert "view=differences" not in read_html(owner_client.get(f"/trials/{unsent.pk}/"))
+
+
+@pytest.mark.parametrize("query", ["", "?step=0.calls", "?view=differences"])
+def test_trial_page_needs_12_queries_at_most(
+    owner_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries, query: str
+) -> None:
+    cell = make_cell(make_config(make_run()))
+    bad, good = (make_trial(cell, outcome, failure_class="text_instead_of_call") for outcome in ("fail", "pass"))
+    make_model("vendor/model-a", provider=make_provider("Elsewhere"))
+    for trial in (bad, good):
+        make_step(trial, bodies={"facts": {"text": "Done."}})
+    recompute_stale_cells()
+    with django_assert_max_num_queries(12):
+        assert owner_client.get(f"/trials/{bad.pk}/{query}").status_code == 200

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from django.db import connection
 from django.db.models import F
+from django.db.models.expressions import RawSQL
 
 from toolbench.evals.bfcl.scenario import BFCL_GROUP as PUBLIC
 from toolbench.evals.user_cases.scenario import USER_CASE_GROUP as OWN
@@ -15,7 +16,7 @@ from toolbench.lab.models import Step, Trial
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial.index import choose_mark
 from toolbench.lab.results.trial.line_diff import build_hunks
-from toolbench.lab.results.trial.partial_bodies import read_facts, read_partial_bodies
+from toolbench.lab.results.trial.partial_bodies import read_step_bodies, select_facts
 from toolbench.lab.results.trial.turn_text import TurnText, build_parsed_turns, build_raw_turns
 from toolbench.lab.sql import statement
 from toolbench.lab.traces.code_view import CodeLine
@@ -131,7 +132,7 @@ def _find_other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
     notice = f"There is no other trial “{beside[:40]}”." if beside else ""
     if trial.outcome == Trial.Outcome.PASS:
         return None, notice or "It passed: name a trial to see where the two part."
-    nearest = found.filter(pk=find_nearest_passes([trial.pk]).get(trial.pk, 0)).first()
+    nearest = found.filter(pk=RawSQL(f"(SELECT near_id FROM ({_NEAREST_PASS_SQL}) AS nearest)", [[trial.pk]])).first()
     return (
         nearest,
         notice if nearest else f"{notice} No trial of this scenario passed in its run: name another.".strip(),
@@ -150,11 +151,14 @@ def _read_turns(pair: Sequence[Trial], level: str) -> list[dict[int, TurnText]]:
     steps = Step.objects.filter(trial__in=pair, execution=F("trial__execution"), turn__lte=MAX_TURNS)
     all_steps = list(steps.order_by("ordinal"))
     steps_by_trial = [[step for step in all_steps if step.trial_id == trial.pk] for trial in pair]
+    pks = [step.pk for step in all_steps]
     if level == RAW:
-        bodies = read_partial_bodies(all_steps, "response")
-        return [build_raw_turns(steps, bodies) for steps in steps_by_trial]
-    requests = read_partial_bodies(all_steps, "request")
-    return [build_parsed_turns(steps, read_facts(steps), requests) for steps in steps_by_trial]
+        stored = read_step_bodies(all_steps, responses=pks)
+        responses = {pk: bodies.response for pk, bodies in stored.items()}
+        return [build_raw_turns(steps, responses) for steps in steps_by_trial]
+    stored = read_step_bodies(all_steps, requests=pks)
+    requests = {pk: bodies.request for pk, bodies in stored.items()}
+    return [build_parsed_turns(steps, select_facts(stored), requests) for steps in steps_by_trial]
 
 
 def _compare_turns(left: Mapping[int, TurnText], right: Mapping[int, TurnText], *, exact: bool) -> list[DiffTurn]:

@@ -1,9 +1,11 @@
-"""The trial page: one trial step by step, with a fixed number of queries and the bodies of the chosen step only."""
+"""The trial page: one trial step by step, with a fixed number of queries and the bodies of few steps only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Count, OuterRef
+from django.db.models.functions import JSONObject
 
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.types import Check
@@ -14,7 +16,12 @@ from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.replays.rejudge import get_judgements
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.index import choose_mark
-from toolbench.lab.results.trial.partial_bodies import MAX_BODY_BYTES, read_bodies, read_facts
+from toolbench.lab.results.trial.partial_bodies import (
+    MAX_BODY_BYTES,
+    StoredBodies,
+    read_step_bodies,
+    select_facts,
+)
 from toolbench.lab.results.trial.previous_next import Neighbours, get_neighbours
 from toolbench.lab.results.trial.repeats import RepeatGroup, TrialRepeat, get_repeats
 from toolbench.lab.results.trial.step_details import StepView, build_step_view
@@ -82,12 +89,42 @@ class Trace:
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
 
     @property
+    def has_differences(self) -> bool:
+        """Return whether the trial can be compared with another one."""
+        return self.trial.state == Trial.State.DONE and bool(self.timeline)
+
+    @property
+    def has_what_if(self) -> bool:
+        """Return whether the trial can be replayed: it is finished and its requests were sent by this program."""
+        sent = self.trial.state == Trial.State.DONE and self.trial.requests > 0
+        return sent and self.run.origin.get("kind") != "inspect"
+
+    @property
     def judged_version(self) -> int:
         """Return the scenario version of the current verdict."""
         return next(
             (judgement.scenario_version for judgement in self.judgements if judgement.current),
             self.trial.scenario_version,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadSteps:
+    """The steps of a trial with what was read of them.
+
+    Attributes:
+        is_cut: True if there are more than MAX_STEPS steps.
+        first_bad: key of the row where the trial first went wrong; empty if none is known.
+        chosen: the row that the page opens.
+    """
+
+    steps: Sequence[Step]
+    is_cut: bool
+    stored: Mapping[int, StoredBodies]
+    facts: StepFacts
+    timeline: tuple[TimelineTurn, ...]
+    first_bad: str
+    chosen: TimelineRow | None
 
 
 def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
@@ -101,13 +138,8 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
     Raises:
         Trial.DoesNotExist: there is no such trial, or its run was deleted.
     """
-    trial = Trial.objects.select_related("run", "config", "cell").get(pk=trial_id, run__deleted_at=None)
-    steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MAX_STEPS + 1])
-    current = steps[:MAX_STEPS]
-    facts = read_facts(current, _find_turn(current, trial, key))
-    rail = build_timeline(current, facts)
-    first_bad = find_first_bad_key(trial, rail)
-    chosen = find_open_row(rail, key, first_bad)
+    trial, earlier = _find_trial(trial_id)
+    read = _read_steps(trial, key)
     repeats = get_repeats(trial)
     counts = tally_cells([trial.cell])
     row = _find_failure_class(trial)
@@ -124,13 +156,13 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
         remedy=row.remedy if row else "",
         rule=trial.verdict.get("rule", ""),
         checks=tuple(Check(**check) for check in trial.verdict.get("checks", ())),
-        first_bad_key=first_bad,
+        first_bad_key=read.first_bad,
         final_text=_decode_text(trial.final_text),
         rendered_prompt=_decode_text(trial.rendered_prompt),
-        timeline=rail,
-        steps_cut=len(steps) > MAX_STEPS,
-        step=_build_step_view(chosen, current, facts),
-        earlier=_count_earlier_executions(trial),
+        timeline=read.timeline,
+        steps_cut=read.is_cut,
+        step=_build_step_view(read),
+        earlier=earlier,
         repeats=repeats.all_repeats,
         repeat_groups=repeats.repeat_groups,
         distinct=repeats.distinct,
@@ -178,20 +210,47 @@ def _find_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
     return turns.get(named, turns.get(str(trial.first_bad_ordinal)))
 
 
-def _build_step_view(chosen: TimelineRow | None, steps: Sequence[Step], facts: StepFacts) -> StepView | None:
-    if chosen is None:
+def _list_possible_steps(steps: Sequence[Step], trial: Trial, key: str) -> list[int]:
+    """Return the ids of the steps that the page may open: the one in the URL, the first bad one, the first exchange."""
+    ordinals = (key.partition(".")[0], str(trial.first_bad_ordinal))
+    first = next((step.pk for step in steps if step.kind == Step.Kind.EXCHANGE), None)
+    named = [step.pk for step in steps if str(step.ordinal) in ordinals]
+    return named if first is None else [*named, first]
+
+
+def _build_step_view(read: _ReadSteps) -> StepView | None:
+    if read.chosen is None:
         return None
-    ordinal = int(chosen.key.split(".")[0])
-    step = next(step for step in steps if step.ordinal == ordinal)
+    ordinal = int(read.chosen.key.split(".")[0])
+    step = next(step for step in read.steps if step.ordinal == ordinal)
     beside = [
-        facts.get(tool_step.pk, {})
-        for tool_step in steps
+        read.facts.get(tool_step.pk, {})
+        for tool_step in read.steps
         if tool_step.turn == step.turn and tool_step.kind == Step.Kind.TOOL
     ]
-    return build_step_view(step, chosen.part, facts=facts.get(step.pk, {}), beside=beside, bodies=read_bodies(step))
+    bodies = read.stored.get(step.pk, StoredBodies())
+    return build_step_view(
+        step, read.chosen.part, facts=bodies.facts or {}, beside=beside, bodies=(bodies.request, bodies.response)
+    )
 
 
-def _count_earlier_executions(trial: Trial) -> tuple[EarlierExecution, ...]:
-    earlier = Step.objects.filter(trial=trial).exclude(execution=trial.execution).order_by("execution")
-    counted = earlier.values_list("execution").annotate(steps=Count("pk"))
-    return tuple(EarlierExecution(execution, count) for execution, count in counted)
+def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...]]:
+    """Return the trial with its run, configuration, model and cell, and its earlier executions, with one query."""
+    earlier = Step.objects.filter(trial=OuterRef("pk"), execution__lt=OuterRef("execution")).order_by("execution")
+    counted = earlier.values("execution").annotate(steps=Count("pk"))
+    rows = ArraySubquery(counted.values_list(JSONObject(execution="execution", steps="steps")))
+    trials = Trial.objects.select_related("run", "config__model__provider", "cell").annotate(earlier_rows=rows)
+    trial = trials.get(pk=trial_id, run__deleted_at=None)
+    return trial, tuple(EarlierExecution(**row) for row in trial.earlier_rows)
+
+
+def _read_steps(trial: Trial, key: str) -> _ReadSteps:
+    steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MAX_STEPS + 1])
+    current = steps[:MAX_STEPS]
+    shown = _list_possible_steps(current, trial, key)
+    stored = read_step_bodies(current, turn=_find_turn(current, trial, key), requests=shown, responses=shown)
+    facts = select_facts(stored)
+    timeline = build_timeline(current, facts)
+    first_bad = find_first_bad_key(trial, timeline)
+    chosen = find_open_row(timeline, key, first_bad)
+    return _ReadSteps(current, len(steps) > MAX_STEPS, stored, facts, timeline, first_bad, chosen)

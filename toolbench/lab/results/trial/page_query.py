@@ -1,4 +1,4 @@
-"""The query of the trial page: the filter of the list, the open step and the trial compared with."""
+"""The query of the trial page: the filter of the list, the view, the open step and the trial compared with."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
@@ -6,7 +6,9 @@ from urllib.parse import parse_qsl, urlencode
 from toolbench.lab.query_params import QueryParams, clean_text
 from toolbench.lab.results.trial.filter import MAX_VALUE_CHARS, TrialFilter
 
-FIELD_NAMES = ("step", "beside", "level")
+FIELD_NAMES = ("view", "step", "beside", "level")
+STEPS, DIFFERENCES = "steps", "differences"
+VIEWS = (STEPS, DIFFERENCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +16,14 @@ class TrialPageQuery:
     """Query of the trial page, each value as given.
 
     Attributes:
+        view: a name of VIEWS; `shown_view` replaces any other value.
         step: a row of the timeline.
         beside: another trial to compare with.
         level: "parsed" or "raw".
     """
 
     filter: TrialFilter
+    view: str = ""
     step: str = ""
     beside: str = ""
     level: str = ""
@@ -37,6 +41,13 @@ class TrialPageQuery:
         return "&".join(part for part in parts if part)
 
     @property
+    def shown_view(self) -> str:
+        """Return the view that the page shows: the one named, else the one that the other fields belong to."""
+        if self.view in VIEWS:
+            return self.view
+        return DIFFERENCES if (self.beside or self.level) and not self.step else STEPS
+
+    @property
     def form_fields(self) -> dict[str, str]:
         """Return the fields that a form for choosing another trial must carry."""
-        return dict(parse_qsl(self.query(beside="")))
+        return dict(parse_qsl(self.query(beside="", view=DIFFERENCES)))

@@ -1,55 +1,65 @@
 """Step details and truncated bodies of stored steps, within the byte limits of a page."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from django.db.models import BinaryField, F, Func, IntegerField, Value
+from django.db import connection
 
-from toolbench.lab.models import Step, StepBody
+from toolbench.engine.types import JsonObject
+from toolbench.lab.models import Step
 from toolbench.lab.results.trial.timeline import StepFacts
+from toolbench.lab.sql import statement
 from toolbench.lab.traces.step_facts import load_details
 
 MAX_BODY_BYTES = 200_000  # bytes of a body or a text that a page shows
 MAX_FACTS_BYTES = 400_000  # bytes of one step's facts
-MAX_TOTAL_FACTS_BYTES = 4_000_000  # bytes of facts read for a page
+MAX_TOTAL_FACTS_BYTES = 4_000_000  # bytes of one trial's facts read for a page
+_READ_STEP_BODIES = statement("results/trial/read_step_bodies")
 
 
-def read_facts(steps: Sequence[Step], turn: int | None = None) -> StepFacts:
-    """Return step details by step id, with two queries.
+@dataclass(frozen=True, slots=True)
+class StoredBodies:
+    """What was read of a step.
 
-    Steps of `turn` are read first, then the others from the start, up to MAX_TOTAL_FACTS_BYTES.
+    Attributes:
+        facts: None if the step details are too large for the page.
+        request: the first MAX_BODY_BYTES; empty if it was not read.
+        response: the first MAX_BODY_BYTES; empty if it was not read.
     """
-    size = Func(F("facts"), function="octet_length", output_field=IntegerField())
-    sizes = dict(StepBody.objects.filter(step__in=steps).annotate(size=size).values_list("pk", "size"))
-    kept: list[int] = []
-    left = MAX_TOTAL_FACTS_BYTES
-    for step in sorted(steps, key=lambda step: (step.turn != turn, step.ordinal)):
-        if sizes.get(step.pk, MAX_FACTS_BYTES + 1) <= min(left, MAX_FACTS_BYTES):
-            kept.append(step.pk)
-            left -= sizes[step.pk]
-    rows = StepBody.objects.filter(pk__in=kept).values_list("pk", "facts")
-    return {pk: load_details(facts) for pk, facts in rows}
+
+    facts: JsonObject | None = None
+    request: bytes = b""
+    response: bytes = b""
 
 
-def read_bodies(step: Step) -> tuple[bytes, bytes]:
-    """Return the first MAX_BODY_BYTES of the request and of the response."""
-    row = (
-        StepBody.objects.filter(pk=step.pk)
-        .values_list(_build_substring("request"), _build_substring("response"))
-        .first()
-    )
-    return (bytes(row[0]), bytes(row[1])) if row else (b"", b"")
-
-
-def read_partial_bodies(steps: Sequence[Step], side: str) -> Mapping[int, bytes]:
-    """Return the first MAX_BODY_BYTES of the requests or of the responses by step id, with one query.
+def read_step_bodies(
+    steps: Sequence[Step], *, turn: int | None = None, requests: Sequence[int] = (), responses: Sequence[int] = ()
+) -> Mapping[int, StoredBodies]:
+    """Return step details and bodies by step id, with one query.
 
     Args:
-        steps: the steps.
-        side: "request" or "response".
+        steps: steps of one or two trials. Their details are read up to MAX_TOTAL_FACTS_BYTES of each trial.
+        turn: the turn whose details are read first.
+        requests: ids of the steps whose request is read.
+        responses: ids of the steps whose response is read.
     """
-    rows = StepBody.objects.filter(step__in=steps).values_list("pk", _build_substring(side))
-    return {pk: bytes(head) for pk, head in rows}
+    parameters: dict[str, int | list[int]] = {
+        "steps": [step.pk for step in steps],
+        "turn": -1 if turn is None else turn,
+        "requests": list(requests),
+        "responses": list(responses),
+        "max_total": MAX_TOTAL_FACTS_BYTES,
+        "max_facts": MAX_FACTS_BYTES,
+        "max_body": MAX_BODY_BYTES,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_READ_STEP_BODIES, parameters)
+        return {
+            pk: StoredBodies(None if facts is None else load_details(facts), bytes(request), bytes(response))
+            for pk, facts, request, response in cursor.fetchall()
+        }
 
 
-def _build_substring(name: str) -> Func:
-    return Func(F(name), Value(1), Value(MAX_BODY_BYTES), function="substring", output_field=BinaryField())
+def select_facts(stored: Mapping[int, StoredBodies]) -> StepFacts:
+    """Return the step details that were read, by step id."""
+    return {pk: bodies.facts for pk, bodies in stored.items() if bodies.facts is not None}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import Q, Subquery
 
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.filter import FAILED_FIRST_ORDERING, RUN_ORDERING, TrialFilter, filter_trials
@@ -22,17 +22,20 @@ class Neighbours:
 
 
 def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
-    """Return the neighbours of the trial. Any order but "failed first" is that of execution here."""
+    """Return the neighbours of the trial with one query. Any order but "failed first" is that of execution here."""
     after, before = _build_after_condition(trial, trial_filter), _build_before_condition(trial, trial_filter)
     ordering = FAILED_FIRST_ORDERING if trial_filter.sort == "failed" else RUN_ORDERING
     backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
     found = filter_trials(trial_filter)
-    following = found.filter(after).order_by(*ordering).values_list("pk", flat=True)
-    return Neighbours(
-        previous=found.filter(before).order_by(*backwards).values_list("pk", flat=True).first(),
-        next=following.first(),
-        next_failed=following.filter(outcome=Trial.Outcome.FAIL).first(),
-    )
+    following = found.filter(after).order_by(*ordering).values("pk")
+    queries = {
+        "previous_pk": found.filter(before).order_by(*backwards).values("pk"),
+        "next_pk": following,
+        "next_failed_pk": following.filter(outcome=Trial.Outcome.FAIL),
+    }
+    subqueries = {name: Subquery(trials[:1]) for name, trials in queries.items()}
+    row = Trial.objects.filter(pk=trial.pk).annotate(**subqueries).values_list(*subqueries).get()
+    return Neighbours(*row)
 
 
 def _build_after_condition(trial: Trial, trial_filter: TrialFilter) -> Q:

@@ -1,10 +1,12 @@
 """Repeats of a trial: the trials of its cell, grouped where they are alike."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import F
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef
+from django.db.models.functions import JSONObject
 
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial.index import choose_mark
@@ -65,24 +67,33 @@ class TrialRepeats:
 
 
 def get_repeats(trial: Trial) -> TrialRepeats:
-    """Return the first MAX_REPEATS trials of the cell with two queries."""
+    """Return the first MAX_REPEATS trials of the cell with one query."""
     columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
-    trials = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MAX_REPEATS])
+    tool_steps = Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, execution=OuterRef("execution"))
+    calls = tool_steps.order_by("ordinal").values_list(JSONObject(name="tool_name", ok="ok"))
+    found = Trial.objects.filter(cell_id=trial.cell_id).annotate(calls_made=ArraySubquery(calls))
+    trials = list(found.only(*columns).order_by("index")[:MAX_REPEATS])
+    calls_by_trial = {
+        repeated.pk: tuple((str(call["name"]), bool(call["ok"])) for call in repeated.calls_made) for repeated in trials
+    }
     return TrialRepeats(
         all_repeats=tuple(
             TrialRepeat(repeated.pk, repeated.index, choose_mark(repeated), repeated.pk == trial.pk)
             for repeated in trials
         ),
-        repeat_groups=_group_repeats([repeated for repeated in trials if repeated.state == Trial.State.DONE], trial),
+        repeat_groups=_group_repeats(
+            [repeated for repeated in trials if repeated.state == Trial.State.DONE], trial, calls_by_trial
+        ),
         distinct=_count_distinct_answers(repeated for repeated in trials if repeated.state == Trial.State.DONE),
     )
 
 
-def _group_repeats(repeats: Sequence[Trial], trial: Trial) -> tuple[RepeatGroup, ...]:
+def _group_repeats(
+    repeats: Sequence[Trial], trial: Trial, calls_by_trial: Mapping[int, Calls]
+) -> tuple[RepeatGroup, ...]:
     groups: dict[tuple[str, Calls, str], list[Trial]] = defaultdict(list)
-    calls = _read_calls([repeat.pk for repeat in repeats])
     for repeat in repeats:
-        groups[repeat.outcome, tuple(calls.get(repeat.pk, ())), repeat.sentence].append(repeat)
+        groups[repeat.outcome, calls_by_trial[repeat.pk], repeat.sentence].append(repeat)
     folds = (
         _build_group(outcome, group_trials, trial=trial, calls=made)
         for (outcome, made, _), group_trials in groups.items()
@@ -108,11 +119,3 @@ def _build_group(outcome: str, trials: list[Trial], *, trial: Trial, calls: Call
         fastest=min(times, default=None),
         slowest=max(times, default=None),
     )
-
-
-def _read_calls(trials: Sequence[int]) -> dict[int, list[tuple[str, bool]]]:
-    found: dict[int, list[tuple[str, bool]]] = defaultdict(list)
-    rows = Step.objects.filter(trial__in=trials, kind=Step.Kind.TOOL, execution=F("trial__execution"))
-    for pk, name, ok in rows.order_by("trial", "ordinal").values_list("trial", "tool_name", "ok"):
-        found[pk].append((name, bool(ok)))
-    return found

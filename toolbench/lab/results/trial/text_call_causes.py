@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from toolbench.evals.causes.table import WireCause, load_causes, read_taxonomy_version
 from toolbench.evals.causes.text_calls import TextCallCause
-from toolbench.lab.endpoints.capabilities import get_model_capabilities
-from toolbench.lab.endpoints.model_page import list_text_call_causes
+from toolbench.lab.endpoints.model_page import get_text_call_causes as list_model_causes
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import Trace
@@ -46,7 +45,7 @@ def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
 
 
 def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
-    """Return why the calls came as text, with at most five queries.
+    """Return why the calls came as text, with at most three queries.
 
     Returns:
         Empty for a trial that failed in another way, used another method than native or whose model was deleted.
@@ -54,6 +53,4 @@ def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
     model = trace.config.model
     if trace.trial.failure_class not in TEXT_CALL_CLASSES or trace.config.method != "native" or model is None:
         return ()
-    return list_text_call_causes(
-        model, get_model_capabilities(model), dialect=detect_format_without_tools(trace.final_text)
-    )
+    return list_model_causes(model, dialect=detect_format_without_tools(trace.final_text))

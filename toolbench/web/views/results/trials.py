@@ -12,8 +12,8 @@ from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.diff_page import get_diff_page
 from toolbench.lab.results.trial.filter import SORTS, TrialFilter, list_sort_queries
 from toolbench.lab.results.trial.index import get_trials
-from toolbench.lab.results.trial.page import get_trace
-from toolbench.lab.results.trial.page_query import TrialPageQuery
+from toolbench.lab.results.trial.page import Trace, get_trace
+from toolbench.lab.results.trial.page_query import DIFFERENCES, TrialPageQuery
 from toolbench.lab.results.trial.query_text import FIELDS
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
 from toolbench.web.rendering import is_part_request, render_page
@@ -49,13 +49,19 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
         trace = get_trace(trial_id, here.filter, here.step)
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    lane = get_diff_page(trace.trial, beside=here.beside, level=here.level)
-    context = {"trace": trace, "here": here, "lane": lane, "permalink": request.get_full_path()}
-    context |= {"causes": get_text_call_causes(trace), "cause": get_decisive_cause(trace.trial)}
+    context = {"trace": trace, "here": here, "permalink": request.get_full_path()}
+    context |= {"cause": get_decisive_cause(trace.trial), **_read_view(trace, here)}
     answer = render_page(request, "trials/show.html", context, part="steps")
     if is_part_request(request) and trace.trial.state == Trial.State.DONE:
         answer.headers["HX-Refresh"] = "true"  # its verdict stands above the steps
     return answer
+
+
+def _read_view(trace: Trace, here: TrialPageQuery) -> dict[str, object]:
+    """Return what only some views show, so that each view needs few queries."""
+    if here.shown_view == DIFFERENCES:
+        return {"lane": get_diff_page(trace.trial, beside=here.beside, level=here.level), "causes": ()}
+    return {"causes": get_text_call_causes(trace)}
 
 
 @require_POST

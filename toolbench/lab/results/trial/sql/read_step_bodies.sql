@@ -1,0 +1,22 @@
+-- Read step details and the beginnings of bodies of steps.
+--
+-- Step details are read up to a total size a trial: those of one turn first, then the others from the start. Sizes are
+-- read without the bytes.
+--
+-- Parameters: steps, requests and responses are ids of steps; turn is the one to read first, -1 for none; max_total,
+-- max_facts and max_body are sizes in bytes.
+-- Returns: step id; step details, null if they are too large; beginning of the request, empty if it is not read; the
+-- same of the response.
+WITH sized AS (
+    SELECT body.step_id, sum(octet_length(body.facts)) OVER (
+        PARTITION BY step.trial_id ORDER BY step.turn <> %(turn)s, step.ordinal
+    ) <= %(max_total)s AS fits
+    FROM lab_stepbody AS body JOIN lab_step AS step ON step.id = body.step_id
+    WHERE body.step_id = ANY(%(steps)s) AND octet_length(body.facts) <= %(max_facts)s
+)
+SELECT body.step_id,
+    CASE WHEN sized.fits THEN body.facts END,
+    CASE WHEN body.step_id = ANY(%(requests)s) THEN substring(body.request FROM 1 FOR %(max_body)s) ELSE '' END,
+    CASE WHEN body.step_id = ANY(%(responses)s) THEN substring(body.response FROM 1 FOR %(max_body)s) ELSE '' END
+FROM lab_stepbody AS body LEFT JOIN sized ON sized.step_id = body.step_id
+WHERE body.step_id = ANY(%(steps)s)
