@@ -208,7 +208,8 @@ def test_runs_share_a_provider_fairly(scripted: ScriptedServer) -> None:
     run_worker_session(model)
     order = list(Trial.objects.order_by("started_at", "pk").values_list("run_id", flat=True))
     assert set(order[:2]) == {first.pk, second.pk}
-    assert set(order[2:4]) == {first.pk, second.pk}
+    # While one request of a run lasts, the other run may start several trials, but not all of its own.
+    assert set(order[2:7]) == {first.pk, second.pk}
 
 
 def test_a_deleted_provider_harms_no_run(elsewhere: RunInThread) -> None:
