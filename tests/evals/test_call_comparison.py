@@ -10,7 +10,7 @@ from toolbench.evals import scenarios
 from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT
 from toolbench.evals.bfcl.cases import BfclCase
 from toolbench.evals.bfcl.scenario import BfclScenario
-from toolbench.evals.call_comparison import ComparedCalls, CallStatus, MadeCall, compare_calls
+from toolbench.evals.call_comparison import CallStatus, ComparedCalls, MadeCall, compare_calls
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios.expected import TaskExpectation
 from toolbench.evals.scenarios.expected import build_expected_calls as build_pack_calls

@@ -14,8 +14,10 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
 from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.replays.rejudge import get_judgements
+from toolbench.lab.results.trial.conversation.turns import TrialConversation, build_conversation
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.index import choose_mark
+from toolbench.lab.results.trial.page_query import CONVERSATION, STEPS
 from toolbench.lab.results.trial.partial_bodies import (
     MAX_BODY_BYTES,
     StoredBodies,
@@ -73,6 +75,7 @@ class Trace:
     timeline: tuple[TimelineTurn, ...]
     steps_cut: bool
     step: StepView | None
+    conversation: TrialConversation | None
     earlier: tuple[EarlierExecution, ...]
     repeats: tuple[TrialRepeat, ...]
     repeat_groups: tuple[RepeatGroup, ...]
@@ -102,10 +105,7 @@ class Trace:
     @property
     def judged_version(self) -> int:
         """Return the scenario version of the current verdict."""
-        return next(
-            (judgement.scenario_version for judgement in self.judgements if judgement.current),
-            self.trial.scenario_version,
-        )
+        return _find_judged_version(self.trial, self.judgements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,14 @@ class _ReadSteps:
     chosen: TimelineRow | None
 
 
-def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
+def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: str = STEPS) -> Trace:
     """Return the trial page.
 
     Args:
         trial_id: the trial.
         trial_filter: filter of the list that the trial is seen in; without any, its neighbours are those of its run.
         key: the row to open, `<ordinal>.<part>`; unknown or empty opens the first bad row, else the first response.
+        view: a name of VIEWS. Only what it shows is read: the open step, or the conversation.
 
     Raises:
         Trial.DoesNotExist: there is no such trial, or its run was deleted.
@@ -143,6 +144,8 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
     repeats = get_repeats(trial)
     counts = tally_cells([trial.cell])
     row = _find_failure_class(trial)
+    judgements = get_judgements(trial)
+    version = _find_judged_version(trial, judgements)
     return Trace(
         trial=trial,
         run=trial.run,
@@ -161,17 +164,23 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
         rendered_prompt=_decode_text(trial.rendered_prompt),
         timeline=read.timeline,
         steps_cut=read.is_cut,
-        step=_build_step_view(read),
+        step=_build_step_view(read) if view == STEPS else None,
+        conversation=build_conversation(trial, version, read.steps, read.stored) if view == CONVERSATION else None,
         earlier=earlier,
         repeats=repeats.all_repeats,
         repeat_groups=repeats.repeat_groups,
         distinct=repeats.distinct,
         answered=counts.answered_success(),
         delivered=counts.delivered(),
-        judgements=get_judgements(trial),
+        judgements=judgements,
         support=describe_support(trial.config.support),
         left_out=parse_omitted_parameters(trial.left_out),
     )
+
+
+def _find_judged_version(trial: Trial, judgements: Sequence[Judgement]) -> int:
+    current = (judgement.scenario_version for judgement in judgements if judgement.current)
+    return next(current, trial.scenario_version)
 
 
 def _find_failure_class(trial: Trial) -> failure_classes.FailureClass | None:

@@ -39,7 +39,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
     """Show a trial, or one part of its page for htmx."""
     here = TrialPageQuery.from_query(request.GET)
     try:
-        trace = get_trace(trial_id, here.filter, here.step)
+        trace = get_trace(trial_id, here.filter, here.step, view=here.shown_view)
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
     context = {"trace": trace, "here": here, "permalink": request.get_full_path()}
