@@ -36,6 +36,7 @@ from toolbench.lab.models import (
     DecisionRecord,
     History,
     HistoryTurn,
+    HumanVerdict,
     JobFailure,
     Judgement,
     Model,
@@ -86,6 +87,7 @@ def _rows() -> None:
     Judgement.objects.create(
         trial=trials[0], outcome="pass", scenario_version=1, judging_version=1, judged_at=timezone.now()
     )
+    HumanVerdict.objects.create(trial=trials[0], execution=1, username="ana", verdict="fail", reason="It is wrong.")
     probe = Probe.objects.create(model=model, provider=provider, model_name="one", provider_name="x", kind="first_use")
     ProbeExchange.objects.create(probe=probe, execution=1, ordinal=1, check_slug="tools", duration_ms=5)
     Replay.objects.create(kind="run", scope_id=1)

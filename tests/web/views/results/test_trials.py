@@ -17,7 +17,7 @@ from tests.factories import (
 from tests.lab.results.trial.test_page import failed_trial
 from tests.page_html import read_html
 from toolbench.engine.types import JsonObject
-from toolbench.lab.models import Trial
+from toolbench.lab.models import AuditEntry, Trial
 
 pytestmark = pytest.mark.django_db
 
@@ -149,3 +149,25 @@ def test_steps_open_at_the_first_bad_one(owner_client: Client) -> None:
     text = read_html(owner_client.get(f"/trials/{failed_trial().pk}/?view=steps"))
     assert "Turn 1, dispatch of state_patch" in text
     assert 'aria-current="step"' in text
+
+
+def test_human_verdict_is_saved_shown_and_recorded(owner_client: Client) -> None:
+    trial = failed_trial()
+    page = f"/trials/{trial.pk}/"
+    answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "reason": SCRIPT, "next": f"{page}?step=0.calls"})
+    assert answer.headers["Location"] == f"{page}?step=0.calls"
+    text = read_html(owner_client.get(page))
+    assert "the judge is wrong" in text
+    assert "<script>document" not in text
+    entry = AuditEntry.objects.get()
+    assert (entry.subject, entry.url) == (f"human verdict on trial {trial.pk}", page)
+    assert f'href="{page}' in read_html(owner_client.get("/trials/?search=human%3Awrong"))
+
+
+def test_human_verdict_without_a_reason_says_what_is_missing(owner_client: Client) -> None:
+    page = f"/trials/{failed_trial().pk}/"
+    answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "next": "https://evil.test/"}, follow=True)
+    assert answer.redirect_chain == [(page, 302)]
+    assert "Nothing was saved. A verdict needs a reason." in read_html(answer)
+    assert not AuditEntry.objects.exists()
+    assert owner_client.post("/trials/424242/verdict/", {"verdict": "pass"}).status_code == 404

@@ -16,6 +16,12 @@ from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.replays.rejudge import get_judgements
 from toolbench.lab.results.trial.conversation.turns import TrialConversation, build_conversation
 from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.human_verdicts import (
+    HumanVerdictRow,
+    build_verdicts_expression,
+    is_open_to_people,
+    parse_verdict_rows,
+)
 from toolbench.lab.results.trial.index import choose_mark
 from toolbench.lab.results.trial.page_query import CONVERSATION, STEPS
 from toolbench.lab.results.trial.partial_bodies import (
@@ -83,6 +89,7 @@ class Trace:
     answered: Rate
     delivered: Rate
     judgements: tuple[Judgement, ...]
+    human_verdicts: tuple[HumanVerdictRow, ...]  # newest first
     support: str  # who said, before the first request, whether the model calls tools
     left_out: tuple[OmissionNote, ...]
 
@@ -90,6 +97,11 @@ class Trace:
     def other_model_echoed(self) -> str:
         """Return the model that the answers name, where it is not the one that was requested; else empty."""
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
+
+    @property
+    def may_be_judged(self) -> bool:
+        """Return whether a person may judge the trial: it passed or failed."""
+        return is_open_to_people(self.trial)
 
     @property
     def has_differences(self) -> bool:
@@ -139,7 +151,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
     Raises:
         Trial.DoesNotExist: there is no such trial, or its run was deleted.
     """
-    trial, earlier = _find_trial(trial_id)
+    trial, earlier, human_verdicts = _find_trial(trial_id)
     read = _read_steps(trial, key)
     repeats = get_repeats(trial)
     counts = tally_cells([trial.cell])
@@ -173,6 +185,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
         answered=counts.answered_success(),
         delivered=counts.delivered(),
         judgements=judgements,
+        human_verdicts=human_verdicts,
         support=describe_support(trial.config.support),
         left_out=parse_omitted_parameters(trial.left_out),
     )
@@ -243,14 +256,18 @@ def _build_step_view(read: _ReadSteps) -> StepView | None:
     )
 
 
-def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...]]:
-    """Return the trial with its run, configuration, model and cell, and its earlier executions, with one query."""
+def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tuple[HumanVerdictRow, ...]]:
+    """Return the trial with its run, configuration, model and cell, with one query.
+
+    Its earlier executions and the verdicts of people come with it.
+    """
     earlier = Step.objects.filter(trial=OuterRef("pk"), execution__lt=OuterRef("execution")).order_by("execution")
     counted = earlier.values("execution").annotate(steps=Count("pk"))
     rows = ArraySubquery(counted.values_list(JSONObject(execution="execution", steps="steps")))
     trials = Trial.objects.select_related("run", "config__model__provider", "cell").annotate(earlier_rows=rows)
-    trial = trials.get(pk=trial_id, run__deleted_at=None)
-    return trial, tuple(EarlierExecution(**row) for row in trial.earlier_rows)
+    trial = trials.annotate(human_rows=build_verdicts_expression()).get(pk=trial_id, run__deleted_at=None)
+    earlier_executions = tuple(EarlierExecution(**row) for row in trial.earlier_rows)
+    return trial, earlier_executions, parse_verdict_rows(trial.human_rows, trial)
 
 
 def _read_steps(trial: Trial, key: str) -> _ReadSteps:
