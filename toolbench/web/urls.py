@@ -65,6 +65,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("trials/<int:trial_id>/", trials.show, name="trial"),
     path("trials/<int:trial_id>/note/", trials.save_note, name="trial-note"),
     path("trials/<int:trial_id>/verdict/", trials.save_verdict, name="trial-verdict"),
+    path("steps/<int:step_id>/curl/", step_bytes.show_curl, name="step-curl"),
     path("steps/<int:step_id>/<side:side>/", step_bytes.show, name="step-bytes"),
     path("steps/<int:step_id>/<side:side>.bin", step_bytes.download, name="step-download"),
     path("failures/", failures.show, name="failures"),

@@ -14,6 +14,12 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
 from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.replays.rejudge import get_judgements
+from toolbench.lab.results.trial.bodies.partial_bodies import (
+    MAX_BODY_BYTES,
+    StoredBodies,
+    read_step_bodies,
+    select_facts,
+)
 from toolbench.lab.results.trial.conversation.turns import TrialConversation, build_conversation
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.human_verdicts import (
@@ -24,12 +30,6 @@ from toolbench.lab.results.trial.human_verdicts import (
 )
 from toolbench.lab.results.trial.index import choose_mark
 from toolbench.lab.results.trial.page_query import CONVERSATION, STEPS
-from toolbench.lab.results.trial.partial_bodies import (
-    MAX_BODY_BYTES,
-    StoredBodies,
-    read_step_bodies,
-    select_facts,
-)
 from toolbench.lab.results.trial.previous_next import Neighbours, get_neighbours
 from toolbench.lab.results.trial.repeats import RepeatGroup, TrialRepeat, get_repeats
 from toolbench.lab.results.trial.step_details import StepView, build_step_view

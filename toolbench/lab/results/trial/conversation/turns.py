@@ -15,6 +15,7 @@ from toolbench.evals.call_comparison import (
 )
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.lab.models import Step, Trial
+from toolbench.lab.results.trial.bodies.partial_bodies import StoredBodies
 from toolbench.lab.results.trial.conversation.argument_lines import (
     ArgumentPane,
     render_expected,
@@ -22,7 +23,6 @@ from toolbench.lab.results.trial.conversation.argument_lines import (
     render_plain,
 )
 from toolbench.lab.results.trial.conversation.request_messages import SentMessage, SentRequest, parse_sent_request
-from toolbench.lab.results.trial.partial_bodies import StoredBodies
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.code_view import escape_unprintable
 
