@@ -65,6 +65,7 @@ NEEDED: dict[type[models.Model], str] = {
     ServiceAddress: "key"
 }  # tables and columns in which a secret is kept on purpose
 NEEDED_COLUMNS = {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"}
+NEEDED_COLUMNS |= {"network_encrypted"}
 DECIDING = {"outcome", "state", "kind", "scenario", "policy_hash", "failure_class", "cause"}  # what counts are made of
 
 

@@ -1,6 +1,7 @@
 """Proxies and certificates on real sockets: what works, and which setting an error names."""
 
 import asyncio
+import re
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
@@ -95,13 +96,12 @@ def test_client_certificate_opens_a_server_that_demands_one(strict_server: Scrip
 
 
 def test_missing_and_refused_client_certificates_are_named(strict_server: ScriptedServer, company: Authority) -> None:
+    """The server's reset may come before its alert: the error then says that this may be the cause."""
     error = fail(strict_server.endpoint(), NetworkAccess(ca=company.pem))
-    assert (error.code, error.message.partition(" (")[0]) == (
-        "tls", "Client certificate: the server requires one, and none is entered",
-    )  # fmt: skip
+    assert re.search(r"Client certificate: the server (requires|may require) one, and none is entered", error.message)
     certificate, key = Authority("Other CA").issue()
     error = fail(strict_server.endpoint(), NetworkAccess(ca=company.pem, certificate=certificate, certificate_key=key))
-    assert (error.code, error.message.partition(" (")[0]) == ("tls", "Client certificate: the server refuses it")
+    assert re.search(r"Client certificate: the server (refuses|may refuse) it", error.message)
 
 
 def test_damaged_stored_certificates_are_named(server: ScriptedServer, company: Authority) -> None:

@@ -18,7 +18,7 @@ from aiohttp.connector import Connection
 
 from toolbench.providers.endpoint import DIRECT, NetworkAccess
 from toolbench.providers.http.network_access import NetworkSettingsError, build_proxy_arguments, build_ssl_context
-from toolbench.providers.http.network_errors import describe_network_error
+from toolbench.providers.http.network_errors import describe_lost_connection, describe_network_error
 
 # Common servers close an idle connection after five seconds; a request sent at that moment would fail.
 KEEPALIVE_SECONDS = 4.0
@@ -67,6 +67,12 @@ def _translate_error(error: Exception, network: NetworkAccess = DIRECT) -> httpx
         return (TlsError if named.is_tls else httpx.ConnectError)(named.sentence)
     kind = next(target for source, target in _TRANSLATIONS if isinstance(error, source))
     return kind(str(error) or type(error).__name__)
+
+
+def _add_cause(error: httpx.TransportError, network: NetworkAccess) -> httpx.TransportError:
+    """Return the error of a request without an answer, with what may be the cause of a lost connection."""
+    cause = describe_lost_connection(network) if isinstance(error, httpx.ReadError | ServerDisconnectedError) else ""
+    return type(error)(f"{error}.{cause}") if cause else error
 
 
 def is_connection_refused(error: Exception | None) -> bool:
@@ -179,7 +185,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         except NetworkSettingsError as error:
             raise TlsError(str(error)) from error
         except _TRANSPORT_ERRORS as error:
-            raise _translate_error(error, network) from error
+            raise _add_cause(_translate_error(error, network), network) from error
         assert isinstance(answer, _Response)
         return httpx.Response(
             answer.status, headers=answer.raw_headers, stream=_ResponseBody(answer, network), request=request

@@ -42,6 +42,17 @@ def describe_network_error(error: Exception, network: NetworkAccess) -> NetworkP
     return None
 
 
+def describe_lost_connection(network: NetworkAccess) -> str:
+    """Return what may be the cause of a connection that ends before an answer, from a company network; "" without one.
+
+    In TLS 1.3 a server refuses a client only after the handshake, and its reset may come before its alert.
+    """
+    if not (network.ca or network.certificate):
+        return ""
+    why = "may refuse it" if network.certificate else "may require one, and none is entered"
+    return f" Client certificate: the server {why}."
+
+
 def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the error and what it was raised from, at most ten of them."""
     for _ in range(10):

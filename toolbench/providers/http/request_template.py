@@ -66,6 +66,7 @@ class _TemplateKey:
 
     url: str
     base_url: str
+    query: str  # it holds no secret, unlike other values in an address
     key: str = field(repr=False)
     key_header: str
     wire: str
@@ -84,6 +85,7 @@ def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
         _TemplateKey(
             url=endpoint.url(path),
             base_url=endpoint.base_url,
+            query=endpoint.query,
             key=endpoint.key,
             key_header=endpoint.key_header,
             wire=endpoint.wire,
@@ -104,7 +106,9 @@ def _build_template(source: _TemplateKey) -> RequestTemplate:
     url, extra = source.url, source.extra
     auth = _build_auth_headers(source.key, source.wire, source.key_header)
     headers = _FIXED_HEADERS | auth | dict(extra)
-    masker = build_masker(source.key, (*extra, *_list_further_secrets(source)), (source.base_url, url))
+    masker = build_masker(
+        source.key, (*extra, *_list_further_secrets(source)), (source.base_url, url.removesuffix(source.query))
+    )
     shown_url, shown_headers = masker.mask_text(url), masker.mask_headers(headers)
     return RequestTemplate(
         url=url,
