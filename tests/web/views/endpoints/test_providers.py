@@ -256,3 +256,14 @@ def test_network_secrets_are_never_on_a_page(owner_client: Client) -> None:
     assert certificate.splitlines()[1] in shown
     assert "Remove the stored user and password" in shown
     assert AuditEntry.objects.filter(action="key_entered", subject="provider Behind").exists()
+
+
+def test_azure_template_fills_in_path_version_and_header(owner_client: Client) -> None:
+    fields = {"template": "azure", "key": "azure-key-1"}
+    missing = owner_client.post("/providers/new/", fields)
+    assert "The base URL begins with" in read_html(missing)
+    owner_client.post("/providers/new/", fields | {"base_url": "https://name.openai.azure.com"})
+    provider = Provider.objects.get(template="azure")
+    assert (provider.api_prefix, provider.query, provider.key_header) == (
+        "/openai/deployments/{model}", "api-version=2024-10-21", "api-key",
+    )  # fmt: skip
