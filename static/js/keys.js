@@ -47,14 +47,28 @@ document.addEventListener("input", (event) => {
   for (const choice of field.parentElement.querySelectorAll(".check")) choice.hidden = !choice.textContent.toLowerCase().includes(text);
 });
 
-// A button with data-copy puts its text, or the page's address for an empty one, on the clipboard.
-document.addEventListener("click", async (event) => {
-  const button = event.target instanceof Element && event.target.closest("[data-copy]");
-  if (!button) return;
-  event.preventDefault();
-  const text = button.dataset.copy || location.href;
-  await navigator.clipboard.writeText(text.startsWith("/") ? location.origin + text : text);
+async function copy(button, text) {
+  await navigator.clipboard.writeText(text);
   const before = button.textContent;
   button.textContent = "Copied";
   setTimeout(() => { button.textContent = before; }, 1500);
+}
+
+// A link with data-copy-from puts the text of its page on the clipboard; without a clipboard it opens the page.
+document.addEventListener("click", async (event) => {
+  const link = event.target instanceof Element && event.target.closest("[data-copy-from]");
+  if (!link || !navigator.clipboard || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const answer = await fetch(link.href);
+  if (answer.ok) await copy(link, await answer.text());
+  else location.assign(link.href);
+});
+
+// A button with data-copy puts its text, or the page's address for an empty one, on the clipboard.
+document.addEventListener("click", async (event) => {
+  const button = event.target instanceof Element && event.target.closest("[data-copy]");
+  if (!button || !navigator.clipboard) return;
+  event.preventDefault();
+  const text = button.dataset.copy || location.href;
+  await copy(button, text.startsWith("/") ? location.origin + text : text);
 });

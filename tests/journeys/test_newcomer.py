@@ -81,7 +81,7 @@ def test_from_a_pasted_key_to_a_failed_trial(
     page.get_by_role("link", name="open", exact=True).click()
 
     expect(page.locator(".verdict .mark.fail")).to_be_visible()
-    expect(page.locator("#step")).to_be_visible()
+    expect(page.locator(".turn.assistant").first).to_be_visible()
     assert KEY not in page.content()
     page.goto("/")
     expect(page.get_by_role("region", name="Failed trials worth opening").get_by_role("listitem")).to_have_count(1)

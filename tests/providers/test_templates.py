@@ -13,7 +13,9 @@ PRESETS = Path(presets.__file__).parents[1] / "data" / "presets.json"
 
 def request_url(slug: str) -> str:
     template = lookup_template(slug)
-    return Endpoint(template.base_url, "any", template.api_prefix).url(get_wire_format(template.wire).path)
+    base_url = template.base_url or "https://name.openai.azure.com"
+    endpoint = Endpoint(base_url, "any", template.api_prefix, query=template.query)
+    return endpoint.url(get_wire_format(template.wire).path)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,10 @@ def request_url(slug: str) -> str:
     [
         ("openai", "https://api.openai.com/v1/chat/completions"),
         ("anthropic", "https://api.anthropic.com/v1/messages"),
+        (
+            "azure",
+            "https://name.openai.azure.com/openai/deployments/any/chat/completions?api-version=2024-10-21",
+        ),
         ("openrouter", "https://openrouter.ai/api/v1/chat/completions"),
         ("fireworks", "https://api.fireworks.ai/inference/v1/chat/completions"),
         ("together", "https://api.together.ai/v1/chat/completions"),
@@ -41,7 +47,7 @@ def test_a_template_gives_the_address_its_provider_documents(slug: str, address:
 
 
 def test_every_template_has_its_address_tested() -> None:
-    assert len(load_templates()) == 15
+    assert len(load_templates()) == 16
 
 
 def test_a_template_needs_a_key_or_has_a_port_to_look_at() -> None:

@@ -15,10 +15,19 @@ from toolbench.evals.record_counts import is_valid_call
 
 @dataclass(frozen=True, slots=True)
 class ExpectedToolCall:
-    """An expected call; `is_match` returns whether the arguments of a call of `tool` are right."""
+    """An expected call.
+
+    Attributes:
+        is_match: Returns whether the arguments of a call of `tool` are right.
+        list_wrong_paths: Returns the JSON paths at which the arguments of a call of `tool` are wrong or missing.
+        arguments: Right arguments, for display; None if only checks say what is right. Values may be matchers of a
+            user's test case.
+    """
 
     tool: str
     is_match: Callable[[JsonObject], bool]
+    list_wrong_paths: Callable[[JsonObject], tuple[str, ...]] = field(default=lambda arguments: ())
+    arguments: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,8 @@ class ExpectedCalls:
         provoked: See TaskNeeds.
         together: See TaskNeeds.
         reply: See TaskNeeds.
+        ordered: Whether `calls` have to be made in this order.
+        others: Whether calls beside `calls` are permitted.
     """
 
     call: bool | None = None
@@ -40,6 +51,8 @@ class ExpectedCalls:
     provoked: tuple[str, ...] = ()
     together: int = 1
     reply: bool = False
+    ordered: bool = False
+    others: bool = False
 
     @property
     def needs(self) -> TaskNeeds:

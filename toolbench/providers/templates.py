@@ -14,12 +14,14 @@ class ProviderTemplate:
     """Settings with which a known provider is connected.
 
     Attributes:
-        base_url: address as in an `Endpoint`.
+        base_url: address as in an `Endpoint`, "" where each customer has an own one.
         api_prefix: prefix as in an `Endpoint`.
         key_env: environment variable that the provider's documentation names, "" where no key is needed.
         preset: name in engine/data/presets.json.
         probe_port: default port of a program on this machine, None for remote providers.
         wire: name in engine/wire_formats/registry.py.
+        query: query parameters as in an `Endpoint`.
+        key_header: header of the key as in an `Endpoint`.
     """
 
     slug: str
@@ -32,6 +34,8 @@ class ProviderTemplate:
     note: str
     probe_port: int | None
     wire: str = "chat"
+    query: str = ""
+    key_header: str = ""
 
 
 @cache

@@ -39,6 +39,7 @@ from toolbench.lab.models import (
     DecisionRecord,
     History,
     HistoryTurn,
+    HumanVerdict,
     JobFailure,
     Judgement,
     LibraryVersion,
@@ -73,6 +74,7 @@ NEEDED: dict[type[models.Model], str] = {
 }  # tables and columns in which a secret is kept on purpose
 NEEDED_COLUMNS = {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"}
 DERIVED = (TrialText, CellPool, PoolState)  # deleted and written anew
+NEEDED_COLUMNS |= {"network_encrypted"}
 DECIDING = {"outcome", "state", "kind", "scenario", "policy_hash", "failure_class", "cause"}  # what counts are made of
 
 
@@ -95,6 +97,7 @@ def _rows() -> None:
     Judgement.objects.create(
         trial=trials[0], outcome="pass", scenario_version=1, judging_version=1, judged_at=timezone.now()
     )
+    HumanVerdict.objects.create(trial=trials[0], execution=1, username="ana", verdict="fail", reason="It is wrong.")
     probe = Probe.objects.create(model=model, provider=provider, model_name="one", provider_name="x", kind="first_use")
     ProbeExchange.objects.create(probe=probe, execution=1, ordinal=1, check_slug="tools", duration_ms=5)
     Replay.objects.create(kind="run", scope_id=1)

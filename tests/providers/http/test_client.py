@@ -69,6 +69,17 @@ def test_the_exact_bytes_are_sent_with_key_and_extra_headers(provider: ScriptedS
     assert (exchange.status, code_of(exchange)) == (200, "")
 
 
+@pytest.mark.parametrize("wire", ["chat", "anthropic"])
+def test_key_header_of_the_endpoint_carries_the_bare_key(provider: ScriptedServer, wire: str) -> None:
+    provider.set_script(text_reply("your key is short"))
+    exchange = carried(provider.endpoint(key="short", key_header="API-Key", wire=wire, query="api-version=1"))
+    (seen,) = provider.seen
+    assert seen.headers["api-key"] == "short"
+    assert seen.headers.keys().isdisjoint({"authorization", "x-api-key"})
+    assert seen.path.endswith("?api-version=1")
+    assert exchange.template.masked_headers["api-key"] == "*****"
+
+
 def test_without_a_body_it_asks_by_get(provider: ScriptedServer) -> None:
     provider.set_script(json_reply({"data": []}))
     carried(provider.endpoint(), None)

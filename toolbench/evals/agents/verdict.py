@@ -95,8 +95,14 @@ def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> Expecte
     return ExpectedCalls(
         True,
         tuple(
-            ExpectedToolCall(TOOL_BY_AGENT[agent], partial(_has_right_arguments, agent, instance)) for agent in agents
+            ExpectedToolCall(
+                TOOL_BY_AGENT[agent],
+                partial(_has_right_arguments, agent, instance),
+                partial(_list_wrong_paths, agent, instance),
+            )
+            for agent in agents
         ),
+        ordered=True,
     )
 
 
@@ -143,6 +149,13 @@ def _run_checks(agent: str, instance: Instance, given: JsonObject) -> tuple[Chec
 
 def _has_right_arguments(agent: str, instance: Instance, arguments: JsonObject) -> bool:
     return all(check.ok for check in _run_checks(agent, instance, arguments))
+
+
+def _list_wrong_paths(agent: str, instance: Instance, arguments: JsonObject) -> tuple[str, ...]:
+    """Return the path of each failed check; a check that names none is about the agent's own field."""
+    failed = (check for check in _run_checks(agent, instance, arguments) if not check.ok)
+    paths = (check.detail if check.detail.startswith("$.") else f"$.{FIELD_BY_AGENT[agent]}" for check in failed)
+    return tuple(dict.fromkeys(paths))
 
 
 def _is_valid_call(call: RecordedCall | None) -> bool:

@@ -27,12 +27,17 @@ def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
     and has no such value is omitted. A few cases accept nothing that their own function takes; their golden answer is
     wrong, and the checker rejects it.
     """
-    described = {function["name"]: build_json_schema(function["parameters"]) for function in case.functions}
+    functions = {function["name"]: function for function in case.functions}
     return tuple(
-        (name, dict(_iter_arguments(accepted, described[name])))
+        (name, build_golden_arguments(functions[name], accepted))
         for answer in case.answers
         for name, accepted in answer.items()
     )
+
+
+def build_golden_arguments(function: JsonObject, accepted: JsonObject) -> JsonObject:
+    """Return right arguments of a call, as in `build_golden_calls`."""
+    return dict(_iter_arguments(accepted, build_json_schema(function["parameters"])))
 
 
 def _iter_arguments(accepted: JsonObject, schema: JsonObject) -> Iterator[tuple[str, Any]]:

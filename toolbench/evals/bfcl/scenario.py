@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.json_paths import build_member_path
 from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
 from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.ast_rules import AnswerMistake, find_call_mistake, find_mistake, iter_argument_mistakes
 from toolbench.evals.bfcl.cases import BfclCase
-from toolbench.evals.bfcl.golden_answers import BfclCall
+from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_arguments
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import Problem, locate_problem
@@ -80,7 +81,12 @@ class BfclScenario:
         functions = {str(function["name"]): function for function in self.case.functions}
         accepted_calls = ((name, accepted) for answer in self.case.answers for name, accepted in answer.items())
         calls = (
-            ExpectedToolCall(sanitise_name(name), partial(_is_accepted, functions[name], accepted))
+            ExpectedToolCall(
+                sanitise_name(name),
+                partial(_is_accepted, functions[name], accepted),
+                partial(_list_wrong_paths, functions[name], accepted),
+                build_golden_arguments(functions[name], accepted),
+            )
             for name, accepted in accepted_calls
             if name in functions
         )
@@ -115,6 +121,11 @@ def sanitise_name(name: str) -> str:
 
 def _is_accepted(function: JsonObject, accepted: JsonObject, arguments: JsonObject) -> bool:
     return find_call_mistake(function, accepted, (str(function["name"]), arguments)) is None
+
+
+def _list_wrong_paths(function: JsonObject, accepted: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
+    mistakes = iter_argument_mistakes(function, accepted, arguments)
+    return tuple(dict.fromkeys(build_member_path("$", name) for name, message in mistakes if message))
 
 
 def _iter_checks(case: BfclCase, calls: list[BfclCall], wrong: AnswerMistake | None) -> Iterator[Check]:

@@ -1,7 +1,7 @@
 """Judging a task by its expected calls, each made once, and by the required reply."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -54,7 +54,7 @@ class TaskExpectation:
 
 @dataclass(frozen=True, slots=True)
 class JsonDifference:
-    """The first difference of two JSON values; ABSENT stands for a missing value."""
+    """A difference of two JSON values; ABSENT stands for a missing value."""
 
     path: str
     expected: object
@@ -104,7 +104,12 @@ def judge(instance: Instance, ended: LoopResult, expected: TaskExpectation) -> V
 def build_expected_calls(expected: TaskExpectation, provoked: Sequence[str] = ()) -> ExpectedCalls:
     """Return the expected calls; without any, no call is needed. `provoked` is as in TaskNeeds."""
     calls = tuple(
-        ExpectedToolCall(expected_call["tool"], partial(_has_right_arguments, expected_call))
+        ExpectedToolCall(
+            expected_call["tool"],
+            partial(_has_right_arguments, expected_call),
+            partial(_list_wrong_paths, expected_call),
+            expected_call["arguments"],
+        )
         for expected_call in expected.calls
     )
     return ExpectedCalls(
@@ -116,30 +121,28 @@ def build_expected_calls(expected: TaskExpectation, provoked: Sequence[str] = ()
     )
 
 
-def find_first_difference(expected: Any, given: Any, path: str = "$") -> JsonDifference | None:
-    """Return the first difference of two JSON values; None if they are equal.
+def iter_differences(expected: Any, given: Any, path: str = "$") -> Iterator[JsonDifference]:
+    """Yield the differences of two JSON values, in the order of `expected`; none if they are equal.
 
     Case and white space around and between words are ignored, as is a null for a value that was not asked for.
     """
     if isinstance(expected, dict) and isinstance(given, dict):
-        return _compare_objects(expected, given, path)
-    if isinstance(expected, list) and isinstance(given, list) and len(expected) == len(given):
-        pairs = enumerate(zip(expected, given, strict=True))
-        found = (
-            find_first_difference(expected_item, given_item, f"{path}[{place}]")
-            for place, (expected_item, given_item) in pairs
-        )
-        return next((difference for difference in found if difference), None)
-    same = type(expected) is not bool and type(given) is not bool and _normalise(expected) == _normalise(given)
-    return None if same or expected is given else JsonDifference(path, expected, given)
+        yield from _compare_objects(expected, given, path)
+    elif isinstance(expected, list) and isinstance(given, list) and len(expected) == len(given):
+        for place, (expected_item, given_item) in enumerate(zip(expected, given, strict=True)):
+            yield from iter_differences(expected_item, given_item, f"{path}[{place}]")
+    else:
+        same = type(expected) is not bool and type(given) is not bool and _normalise(expected) == _normalise(given)
+        if not same and expected is not given:
+            yield JsonDifference(path, expected, given)
 
 
-def _compare_objects(expected: JsonObject, given: JsonObject, path: str) -> JsonDifference | None:
+def _compare_objects(expected: JsonObject, given: JsonObject, path: str) -> Iterator[JsonDifference]:
     for key, value in expected.items():
-        if found := find_first_difference(value, given.get(key, ABSENT), f"{path}.{key}"):
-            return found
-    extra = next((key for key, value in given.items() if key not in expected and value is not None), None)
-    return JsonDifference(f"{path}.{extra}", ABSENT, given[extra]) if extra is not None else None
+        yield from iter_differences(value, given.get(key, ABSENT), f"{path}.{key}")
+    for key, value in given.items():
+        if key not in expected and value is not None:
+            yield JsonDifference(f"{path}.{key}", ABSENT, value)
 
 
 def _normalise(value: object) -> object:
@@ -147,9 +150,17 @@ def _normalise(value: object) -> object:
 
 
 def _compare_arguments(arguments: JsonObject | None, expected: JsonObject) -> JsonDifference | None:
+    return next(_iter_argument_differences(arguments, expected), None)
+
+
+def _iter_argument_differences(arguments: JsonObject | None, expected: JsonObject) -> Iterator[JsonDifference]:
     free = expected.get("any", ())
     given = {key: value for key, value in (arguments or {}).items() if key not in free}
-    return find_first_difference(expected["arguments"], given)
+    return iter_differences(expected["arguments"], given)
+
+
+def _list_wrong_paths(expected_call: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
+    return tuple(difference.path for difference in _iter_argument_differences(arguments, expected_call))
 
 
 def _has_right_arguments(expected_call: JsonObject, arguments: JsonObject) -> bool:

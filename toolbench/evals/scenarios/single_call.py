@@ -34,9 +34,14 @@ class ExpectedSingleCall:
             return given.strip().casefold() == self.value.casefold()
         return bool(given == self.value)
 
+    def list_wrong_paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        """Return the path of the field unless it has the right value."""
+        return () if self.is_match(arguments) else (f"$.{self.field}",)
+
     def to_expected_calls(self) -> ExpectedCalls:
         """Return the call as expected calls."""
-        return ExpectedCalls(True, (ExpectedToolCall(self.tool, self.is_match),))
+        call = ExpectedToolCall(self.tool, self.is_match, self.list_wrong_paths, {self.field: self.value})
+        return ExpectedCalls(True, (call,))
 
 
 def judge(instance: Instance, ended: LoopResult, expected: ExpectedSingleCall) -> Verdict:

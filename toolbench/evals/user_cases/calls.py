@@ -84,9 +84,19 @@ def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iter
 
 def build_expected_calls(case: UserCase) -> ExpectedCalls:
     """Return the calls that the case expects; whether a call is needed stays open if it judges only the answer."""
-    calls = tuple(ExpectedToolCall(call.name, partial(_is_match, call)) for call in case.expect.calls)
+    calls = tuple(
+        ExpectedToolCall(call.name, partial(_is_match, call), partial(_list_wrong_paths, call), call.arguments)
+        for call in case.expect.calls
+    )
     reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
-    return ExpectedCalls(_needs_a_call(case), calls, tools=(*_list_names(calls), *_iter_named_tools(case)), reply=reply)
+    return ExpectedCalls(
+        _needs_a_call(case),
+        calls,
+        tools=(*_list_names(calls), *_iter_named_tools(case)),
+        reply=reply,
+        ordered=case.expect.ordered,
+        others=case.expect.others,
+    )
 
 
 def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
@@ -119,6 +129,11 @@ def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -
 
 def _is_match(expected: ExpectedCall, arguments: dict[str, object]) -> bool:
     return not any(find_wrong_arguments(expected, arguments).values())
+
+
+def _list_wrong_paths(expected: ExpectedCall, arguments: dict[str, object]) -> tuple[str, ...]:
+    found = find_wrong_arguments(expected, arguments).values()
+    return tuple(mismatch.path for mismatches in found for mismatch in mismatches)
 
 
 def _needs_a_call(case: UserCase) -> bool | None:

@@ -1,6 +1,7 @@
 """Keys of providers: in the worker's environment, or encrypted in the database with a key in a file of mode 0600.
 
-Values of extra headers are encrypted in the same way. Both leave this module only inside an Endpoint.
+Values of extra headers, the login of a proxy and the private key of a client certificate are encrypted in the same way.
+All leave this module only inside an Endpoint.
 """
 
 import json
@@ -13,6 +14,7 @@ from django.conf import settings
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Provider
 from toolbench.private_files import create_once
+from toolbench.providers.endpoint import NetworkAccess
 
 
 class KeyUnavailableError(Exception):
@@ -80,6 +82,25 @@ def read_endpoint_headers(provider: Provider) -> JsonObject:
     if provider.headers_encrypted is None:
         return {}
     return dict(json.loads(_decrypt_for_provider(provider.headers_encrypted, provider, "extra headers")))
+
+
+def read_network_access(provider: Provider) -> NetworkAccess:
+    """Return proxy and certificates of a provider.
+
+    Raises:
+        KeyUnavailableError: the login of the proxy or the private key cannot be read; the text says what to do.
+    """
+    secrets: JsonObject = {}
+    if provider.network_encrypted is not None:
+        description = "login of the proxy and the private key of the client certificate"
+        secrets = dict(json.loads(_decrypt_for_provider(provider.network_encrypted, provider, description)))
+    return NetworkAccess(
+        proxy=provider.proxy_url,
+        proxy_login=secrets.get("proxy_login", ""),
+        ca=provider.ca_pem,
+        certificate=provider.client_certificate,
+        certificate_key=secrets.get("client_key", ""),
+    )
 
 
 def _decrypt_for_provider(stored: bytes | memoryview, provider: Provider, description: str) -> str:

@@ -4,7 +4,12 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
+from toolbench.lab.credentials.keys import (
+    KeyUnavailableError,
+    read_endpoint_headers,
+    read_endpoint_key,
+    read_network_access,
+)
 from toolbench.lab.credentials.provider_secrets import list_url_secrets
 from toolbench.lab.models import Provider, ServiceAddress
 from toolbench.providers.masking.secrets import Masker, is_public_header
@@ -25,7 +30,8 @@ class KnownSecrets:
 def load_known_secrets(further: Iterable[str] = ()) -> KnownSecrets:
     """Return a masker for all known secrets.
 
-    These are the keys, secret headers and secret parts of addresses of all providers, the keys of local servers, and
+    These are the keys, secret headers, logins of proxies, private keys and secret parts of addresses of all providers,
+    the keys of local servers, and
     `further` secrets.
     """
     secrets: list[str] = [*further]
@@ -44,4 +50,6 @@ def load_known_secrets(further: Iterable[str] = ()) -> KnownSecrets:
 def _list_endpoint_secrets(provider: Provider) -> list[str]:
     values = [str(value) for name, value in read_endpoint_headers(provider).items() if not is_public_header(name)]
     tokens = [value.partition(" ")[2].strip() for value in values]
+    network = read_network_access(provider)
+    values += [network.proxy_login, network.proxy_login.partition(":")[2], network.certificate_key]
     return [secret for secret in (read_endpoint_key(provider), *values, *tokens) if secret]

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from toolbench.lab.credentials.headers import list_secret_names
-from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
+from toolbench.lab.credentials.keys import (
+    KeyUnavailableError,
+    read_endpoint_headers,
+    read_endpoint_key,
+    read_network_access,
+)
 from toolbench.lab.models import Provider
 from toolbench.providers.masking.url_keys import find_url_secrets
 
@@ -26,6 +31,8 @@ def list_provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tupl
     with suppress(KeyUnavailableError):
         headers = read_endpoint_headers(provider)
         secrets.extend(str(headers[name]) for name in list_secret_names(headers))
+    with suppress(KeyUnavailableError):
+        secrets.append(read_network_access(provider).proxy_login.partition(":")[2])
     return tuple(word for secret in secrets for word in {secret.strip(), *secret.split()} if word)
 
 

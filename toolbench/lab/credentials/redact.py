@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 # Where a secret is kept on purpose, encrypted or to be sent.
 _KEPT_FIELDS: dict[type[models.Model], FieldNames] = {
-    Provider: frozenset({"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"})
+    Provider: frozenset(
+        {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names", "network_encrypted"}
+    )
 }
 _KEPT_TABLES = (ServiceAddress, SignInLink)
 _DERIVED_TABLES = (CellPool,)  # deleted: the next sweep derives them from masked rows

@@ -16,6 +16,13 @@ from toolbench.engine.types import JsonObject
 from toolbench.lab.credentials.headers import change_headers, list_kept_names, list_secret_names
 from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
+from toolbench.lab.endpoints.network import (
+    REROUTED,
+    NetworkSettings,
+    change_network,
+    is_rerouted,
+    list_network_errors,
+)
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.simulated import build_personas, find_simulated_url_error
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
@@ -31,7 +38,7 @@ from toolbench.lab.worker.trial_plan import (
     load_provider_access,
 )
 from toolbench.providers import model_list
-from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.endpoint import MODEL_PLACEHOLDER, Endpoint
 from toolbench.providers.simulated.server import SERVER_NAME as SERVICE
 from toolbench.providers.templates import ProviderTemplate, list_templates_with_key, load_templates
 
@@ -61,6 +68,7 @@ class ConnectionSettings:
         read_seconds: timeout of an answer; None for the default.
         max_attempts: attempts of one request, retries included.
         concurrency: trials in flight at most.
+        network: proxy, certificates, query parameters and the header of the key.
     """
 
     name: str
@@ -78,6 +86,7 @@ class ConnectionSettings:
     read_seconds: float | None = None
     max_attempts: int = 3
     concurrency: int = 8
+    network: NetworkSettings = field(default_factory=NetworkSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +168,8 @@ def list_provider_models(provider_id: int) -> tuple[str, ...]:
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
+    if MODEL_PLACEHOLDER in provider.api_prefix:
+        raise ModelListError("This API lists no deployments: enter the names of yours below.")
     try:
         endpoint = build_model_endpoint(load_provider_access(provider), provider.service, "")
         return asyncio.run(_request_models(endpoint))
@@ -227,11 +238,13 @@ def _check_settings(wish: ConnectionSettings, provider: Provider) -> None:
     known = list_provider_secrets(
         provider, (wish.key, os.environ.get(wish.key_env.strip(), ""), *map(str, _list_secret_values(wish)))
     )
+    network = list_network_errors(wish.network, provider, known)
     troubles = [
         ("name", _find_name_error(wish.name.strip(), provider.pk)),
         *kind,
         *secrets,
         *_list_field_errors(wish, known),
+        *network,
     ]
     if errors := {name: [sentence] for name, sentence in troubles if sentence}:
         raise ConnectionSettingsError(errors)
@@ -265,7 +278,7 @@ def _find_key_error(wish: ConnectionSettings, provider: Provider) -> str:
     """Return why a stored key cannot be kept: it must be sent only to the host for which it was entered."""
     kept = provider.key_encrypted is not None and not (wish.key.strip() or wish.key_env.strip() or wish.remove_key)
     if not kept or not _is_other_host(wish, provider):
-        return ""
+        return REROUTED if kept and is_rerouted(wish.network, provider) else ""
     return "The address leads to another host: enter the key for it, or choose to remove the stored key."
 
 
@@ -273,7 +286,10 @@ def _find_header_error(wish: ConnectionSettings, provider: Provider) -> str:
     if not all(isinstance(value, str) for value in wish.headers.values()):
         return 'Headers are an object of texts, such as {"X-Title": "Toolbench"}.'
     kept = list_kept_names(provider, wish.headers, wish.remove_headers)
-    if (secret := ", ".join(list_secret_names(kept))) and _is_other_host(wish, provider):
+    secret = ", ".join(list_secret_names(kept))
+    if secret and is_rerouted(wish.network, provider):
+        return f"With another proxy or CA file another machine may read {secret}: enter it again, or remove it."
+    if secret and _is_other_host(wish, provider):
         return f"The address leads to another host: enter {secret} for it, or choose to remove what is stored."
     changed = wish.headers or wish.remove_headers
     return _find_decryption_error(provider) if kept and changed else ""
@@ -327,6 +343,7 @@ def _save_provider(provider: Provider, wish: ConnectionSettings) -> Provider:
     provider.paused_reason = ""
     _set_key(provider, wish)
     change_headers(provider, wish.headers, wish.remove_headers)
+    change_network(provider, wish.network)
     provider.save()
     return provider
 

@@ -92,5 +92,7 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
 
 def _build_cache_key(provider: Provider) -> str:
     """Return the key of the list; it changes with the address and the API, whose list may differ."""
-    named = (provider.pk, provider.created_at, provider.base_url, provider.api_prefix, provider.wire)
+    address = (provider.base_url, provider.api_prefix, provider.wire, provider.query)
+    network = (provider.proxy_url, provider.ca_pem, provider.client_certificate)
+    named = (provider.pk, provider.created_at, *address, *network)
     return f"models-{hashlib.sha256(repr(named).encode()).hexdigest()}"

@@ -168,5 +168,5 @@ class Migration(migrations.Migration):
                 ('run', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='lab.run')),
             ],
         ),
-        migrations.RunSQL("UPDATE lab_cell SET stale = true", migrations.RunSQL.noop),
+        migrations.RunSQL("UPDATE lab_cell SET stale = true WHERE passed + failed + infra > 0", migrations.RunSQL.noop),
     ]

@@ -39,6 +39,12 @@ class Provider(models.Model):
     key_encrypted = models.BinaryField(null=True, blank=True)
     header_names = models.JSONField(default=list, blank=True)
     headers_encrypted = models.BinaryField(null=True, blank=True)  # a JSON object of texts, in one piece
+    query = models.CharField(max_length=200, blank=True)  # of every request, such as api-version=…; no secret
+    key_header = models.CharField(max_length=60, blank=True)  # empty: that of the wire format
+    proxy_url = models.CharField(max_length=300, blank=True)  # without its login
+    ca_pem = models.TextField(blank=True)  # trusted besides those of the machine
+    client_certificate = models.TextField(blank=True)
+    network_encrypted = models.BinaryField(null=True, blank=True)  # JSON: proxy_login, client_key
     option_defaults = models.JSONField(default=dict, blank=True)
     connect_seconds = models.FloatField(null=True, blank=True)  # null: the setting
     read_seconds = models.FloatField(null=True, blank=True)

@@ -1,7 +1,8 @@
-"""Later verdicts on trials, and replays and imports that a worker works through."""
+"""Later verdicts on trials, verdicts of people, and replays and imports that a worker works through."""
 
 from urllib.parse import parse_qs
 
+from django.conf import settings
 from django.db import models
 
 
@@ -31,6 +32,42 @@ class Judgement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.outcome} by scenario {self.scenario_version}, judging {self.judging_version}"
+
+
+class HumanVerdict(models.Model):
+    """A person's verdict on one execution of a trial. It stands beside the judge's and changes no count.
+
+    A new verdict replaces the current one of the trial, which is kept.
+
+    Attributes:
+        username: the account's name at that time; it stays when the account is deleted.
+    """
+
+    class Outcome(models.TextChoices):
+        """Outcome by a person's verdict."""
+
+        PASS = "pass", "pass"
+        FAIL = "fail", "fail"
+
+    trial = models.ForeignKey("Trial", on_delete=models.CASCADE, related_name="human_verdicts")
+    execution = models.PositiveIntegerField()
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    username = models.CharField(max_length=150)
+    verdict = models.CharField(max_length=4, choices=Outcome)
+    reason = models.TextField()
+    current = models.BooleanField(default=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-at", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["trial"], name="one_current_human_verdict", condition=models.Q(current=True)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} by {self.username}"
 
 
 class Replay(models.Model):

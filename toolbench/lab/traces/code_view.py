@@ -93,11 +93,12 @@ def mark_bad_paths(code: CodeView, paths: Sequence[str]) -> CodeView:
     A path to a value that is missing marks no line.
     """
     bad_paths = [path for path in paths if path and path != "$"]
-    lines = (replace(line, mark="bad") if _is_below(line.path, bad_paths) else line for line in code.lines)
+    lines = (replace(line, mark="bad") if is_below(line.path, bad_paths) else line for line in code.lines)
     return replace(code, lines=tuple(lines))
 
 
-def _is_below(path: str, bad_paths: Sequence[str]) -> bool:
+def is_below(path: str, bad_paths: Sequence[str]) -> bool:
+    """Return whether the path of a line is one of these paths or below one."""
     return bool(path) and any(
         path == bad_path or path.startswith((f"{bad_path}.", f"{bad_path}[")) for bad_path in bad_paths
     )

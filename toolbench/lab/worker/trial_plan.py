@@ -20,7 +20,7 @@ from toolbench.engine.types import JsonObject, Message
 from toolbench.evals import few_shot as examples
 from toolbench.evals import scenarios
 from toolbench.evals.types import Instance, Scenario
-from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key
+from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key, read_network_access
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.lab.scenarios.catalogue import ScenarioKey, load_frozen_cases
@@ -163,6 +163,9 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
         ),
         max_attempts=provider.max_attempts,
         wire=provider.wire,
+        key_header=provider.key_header,
+        query=provider.query,
+        network=read_network_access(provider),
         seeded=provider.kind in SEEDED_KINDS,
     )
     return ProviderAccess(endpoint, provider.kind == Provider.Kind.LOCAL, services)

@@ -1,19 +1,24 @@
 """Transport for httpx that sends requests with aiohttp.
 
 It follows no redirects, keeps no cookies, decompresses nothing and never retries: bodies arrive as the server sent
-them. Of the request extensions it reads only `timeout`, in httpx's form (`connect` and `read` in seconds, None for no
-limit).
+them. Of the request extensions it reads `timeout`, in httpx's form (`connect` and `read` in seconds, None for no
+limit), and `network`, the proxy and certificates to use.
 """
 
 import functools
 import io
 import ssl
 from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import httpx
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+
+from toolbench.providers.endpoint import DIRECT, NetworkAccess
+from toolbench.providers.http.network_access import NetworkSettingsError, build_proxy_arguments, build_ssl_context
+from toolbench.providers.http.network_errors import describe_lost_connection, describe_network_error
 
 # Common servers close an idle connection after five seconds; a request sent at that moment would fail.
 KEEPALIVE_SECONDS = 4.0
@@ -56,9 +61,18 @@ _TRANSLATIONS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = 
 _TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, ValueError)
 
 
-def _translate_error(error: Exception) -> httpx.TransportError:
+def _translate_error(error: Exception, network: NetworkAccess = DIRECT) -> httpx.TransportError:
+    """Return the error in httpx's classes. One of proxy or TLS names the setting that causes it."""
+    if named := describe_network_error(error, network):
+        return (TlsError if named.is_tls else httpx.ConnectError)(named.sentence)
     kind = next(target for source, target in _TRANSLATIONS if isinstance(error, source))
     return kind(str(error) or type(error).__name__)
+
+
+def _add_cause(error: httpx.TransportError, network: NetworkAccess) -> httpx.TransportError:
+    """Return the error of a request without an answer, with what may be the cause of a lost connection."""
+    cause = describe_lost_connection(network) if isinstance(error, httpx.ReadError | ServerDisconnectedError) else ""
+    return type(error)(f"{error}.{cause}") if cause else error
 
 
 def is_connection_refused(error: Exception | None) -> bool:
@@ -73,11 +87,6 @@ def is_connection_refused(error: Exception | None) -> bool:
 @functools.lru_cache(maxsize=32)
 def _build_timeout(connect: float | None, read: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, connect=connect, sock_read=read)
-
-
-@functools.cache
-def _build_ssl_context() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
 
 
 class _Response(aiohttp.ClientResponse):
@@ -104,8 +113,9 @@ class _Response(aiohttp.ClientResponse):
 class _ResponseBody(httpx.AsyncByteStream):
     """Body of a response as a stream of chunks; closing it early closes the connection."""
 
-    def __init__(self, answer: _Response) -> None:
+    def __init__(self, answer: _Response, network: NetworkAccess) -> None:
         self._answer = answer
+        self._network = network
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -114,7 +124,7 @@ class _ResponseBody(httpx.AsyncByteStream):
         try:
             chunk = await self._answer.content.readany()
         except _TRANSPORT_ERRORS as error:
-            raise _translate_error(error) from error
+            raise _translate_error(error, self._network) from error
         if chunk:
             return chunk
         if lost := self._answer.find_reset():
@@ -134,6 +144,17 @@ def _wrap_large_body(data: bytes) -> bytes | io.BytesIO | None:
     return io.BytesIO(data) if len(data) > MIN_STREAMED_BODY_BYTES else data or None
 
 
+def _build_network_arguments(network: NetworkAccess, headers: list[tuple[str, str]], *, tunnel: bool) -> dict[str, Any]:
+    """Return the arguments of a request that differ from those of the session; {} for a direct connection.
+
+    Raises:
+        NetworkSettingsError: a certificate or key cannot be read.
+    """
+    if network == DIRECT:
+        return {}
+    return {"ssl": build_ssl_context(network), **build_proxy_arguments(network, headers, tunnel=tunnel)}
+
+
 class AiohttpTransport(httpx.AsyncBaseTransport):
     """Transport over one aiohttp session, bound to one event loop.
 
@@ -149,20 +170,26 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: the request could not be sent or no response head arrived.
         """
-        timeout = request.extensions.get("timeout", {})
+        timeout, network = request.extensions.get("timeout", {}), request.extensions.get("network", DIRECT)
+        headers = [(name.decode(), value.decode()) for name, value in request.headers.raw]
         try:
             answer = await self._get_session().request(
                 request.method,
                 str(request.url),
-                headers=[(name.decode(), value.decode()) for name, value in request.headers.raw],
+                headers=headers,
                 data=_wrap_large_body(await request.aread()),
                 allow_redirects=False,
                 timeout=_build_timeout(timeout.get("connect"), timeout.get("read")),
+                **_build_network_arguments(network, headers, tunnel=request.url.scheme == "https"),
             )
+        except NetworkSettingsError as error:
+            raise TlsError(str(error)) from error
         except _TRANSPORT_ERRORS as error:
-            raise _translate_error(error) from error
+            raise _add_cause(_translate_error(error, network), network) from error
         assert isinstance(answer, _Response)
-        return httpx.Response(answer.status, headers=answer.raw_headers, stream=_ResponseBody(answer), request=request)
+        return httpx.Response(
+            answer.status, headers=answer.raw_headers, stream=_ResponseBody(answer, network), request=request
+        )
 
     def _get_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -171,7 +198,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                     limit=0,
                     ttl_dns_cache=DNS_CACHE_SECONDS,
                     keepalive_timeout=KEEPALIVE_SECONDS,
-                    ssl=_build_ssl_context(),
+                    ssl=build_ssl_context(DIRECT),
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 response_class=_Response,

@@ -1,12 +1,13 @@
 """Headers and URL shared by all requests to one endpoint with one key, built once."""
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import httpx
 
 from toolbench.engine.types import JsonObject
-from toolbench.providers.endpoint import Endpoint, Timeouts
+from toolbench.providers.endpoint import Endpoint, NetworkAccess, Timeouts
 from toolbench.providers.masking.secrets import Masker, build_masker
 
 ANTHROPIC_VERSION = "2023-06-01"  # the last version with sampling parameters; an extra header can replace it
@@ -28,6 +29,7 @@ class RequestTemplate:
         masked_url: the address for display.
         masked_headers: the headers for display.
         is_masked: whether masking changed the address or the headers.
+        network: proxy and certificates with which the request is sent.
     """
 
     url: str = field(repr=False)
@@ -37,6 +39,7 @@ class RequestTemplate:
     masked_headers: JsonObject
     is_masked: bool
     timeouts: Timeouts
+    network: NetworkAccess
 
     def request(self, body: bytes | None) -> httpx.Request:
         """Build a POST of `body`, or a GET when it is None.
@@ -50,8 +53,26 @@ class RequestTemplate:
             _parse_url(self.url),
             headers=_encode_headers(self.headers),
             stream=httpx.ByteStream(body or b""),
-            extensions={"timeout": {"connect": self.timeouts.connect, "read": self.timeouts.read}},
+            extensions={
+                "timeout": {"connect": self.timeouts.connect, "read": self.timeouts.read},
+                "network": self.network,
+            },
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _TemplateKey:
+    """Everything that a template is built from."""
+
+    url: str
+    base_url: str
+    query: str  # it holds no secret, unlike other values in an address
+    key: str = field(repr=False)
+    key_header: str
+    wire: str
+    extra: tuple[tuple[str, str], ...] = field(repr=False)
+    timeouts: Timeouts
+    network: NetworkAccess
 
 
 def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
@@ -60,7 +81,19 @@ def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
     The endpoint's own headers replace fixed headers of the same name.
     """
     extra = tuple((str(name).lower(), str(value)) for name, value in endpoint.headers.items())
-    return _build_template(endpoint.url(path), endpoint.base_url, endpoint.key, endpoint.wire, extra, endpoint.timeouts)
+    return _build_template(
+        _TemplateKey(
+            url=endpoint.url(path),
+            base_url=endpoint.base_url,
+            query=endpoint.query,
+            key=endpoint.key,
+            key_header=endpoint.key_header,
+            wire=endpoint.wire,
+            extra=extra,
+            timeouts=endpoint.timeouts,
+            network=endpoint.network,
+        )
+    )
 
 
 def build_endpoint_masker(endpoint: Endpoint) -> Masker:
@@ -69,11 +102,13 @@ def build_endpoint_masker(endpoint: Endpoint) -> Masker:
 
 
 @functools.lru_cache(maxsize=256)
-def _build_template(
-    url: str, base_url: str, key: str, wire: str, extra: tuple[tuple[str, str], ...], timeouts: Timeouts
-) -> RequestTemplate:
-    headers = _FIXED_HEADERS | _build_auth_headers(key, wire) | dict(extra)
-    masker = build_masker(key, extra, (base_url, url))
+def _build_template(source: _TemplateKey) -> RequestTemplate:
+    url, extra = source.url, source.extra
+    auth = _build_auth_headers(source.key, source.wire, source.key_header)
+    headers = _FIXED_HEADERS | auth | dict(extra)
+    masker = build_masker(
+        source.key, (*extra, *_list_further_secrets(source)), (source.base_url, url.removesuffix(source.query))
+    )
     shown_url, shown_headers = masker.mask_text(url), masker.mask_headers(headers)
     return RequestTemplate(
         url=url,
@@ -82,15 +117,28 @@ def _build_template(
         masked_url=shown_url,
         masked_headers=shown_headers,
         is_masked=shown_url != url or shown_headers != headers,
-        timeouts=timeouts,
+        timeouts=source.timeouts,
+        network=source.network,
     )
 
 
-def _build_auth_headers(key: str, wire: str) -> dict[str, str]:
+def _list_further_secrets(source: _TemplateKey) -> Iterator[tuple[str, str]]:
+    """Yield, as headers, the secrets that stand in no header of the endpoint's own."""
+    if source.key and source.key_header:
+        yield source.key_header, source.key
+    if login := source.network.proxy_login:
+        yield "proxy-authorization", f"Basic {login}"
+        yield "proxy-password", login.partition(":")[2]
+
+
+def _build_auth_headers(key: str, wire: str, key_header: str) -> dict[str, str]:
     """Return the headers for the key and, for Anthropic, the API version."""
-    if wire == "anthropic":
-        return {"anthropic-version": ANTHROPIC_VERSION, **({"x-api-key": key} if key else {})}
-    return {"authorization": f"Bearer {key}"} if key else {}
+    version = {"anthropic-version": ANTHROPIC_VERSION} if wire == "anthropic" else {}
+    if not key:
+        return version
+    if key_header:
+        return {**version, key_header.lower(): key}
+    return {**version, "x-api-key": key} if version else {"authorization": f"Bearer {key}"}
 
 
 @functools.lru_cache(maxsize=256)

@@ -8,12 +8,14 @@ from django import forms
 
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.connect import ConnectionSettings, list_templates
+from toolbench.lab.endpoints.network import PRIVATE_KEY_MARK, NetworkSettings
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.simulated import SIMULATED_TITLE
 from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.models import Provider
 from toolbench.web.forms.json_object import JsonObjectField
 
+NETWORK_FIELDS = ("proxy_url", "ca_pem", "client_certificate", "client_key", "query", "key_header")
 FOLDED_FIELDS = ("concurrency", "max_attempts", "headers", "remove_headers", "option_defaults")
 _TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
@@ -24,6 +26,23 @@ class SecretTextarea(forms.Textarea):
     def format_value(self, value: Any) -> None:
         """Return None, so that the page never contains the typed text."""
         return None
+
+
+class CertificateTextarea(forms.Textarea):
+    """Text area for certificates, which are shown again unless a private key was pasted with them."""
+
+    def format_value(self, value: Any) -> str | None:
+        """Return the text, or None if it holds a private key."""
+        return None if value and PRIVATE_KEY_MARK in str(value) else value
+
+
+class ProxyInput(forms.TextInput):
+    """Input for the address of a proxy, shown without its login."""
+
+    def format_value(self, value: Any) -> str | None:
+        """Return the address without user and password."""
+        scheme, separator, rest = str(value or "").rpartition("://")
+        return f"{scheme}{separator}{rest.rpartition('@')[2]}" or None
 
 
 class UrlInput(forms.TextInput):
@@ -110,6 +129,47 @@ class ProviderForm(forms.Form):
     remove_headers = forms.MultipleChoiceField(
         required=False, label="Stored headers to remove", widget=forms.CheckboxSelectMultiple
     )
+    proxy_url = forms.CharField(
+        required=False,
+        max_length=300,
+        label="Proxy",
+        widget=ProxyInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text=(
+            "Example: http://user:password@proxy.example:3128. User and password are stored encrypted and never shown "
+            "again; without them, those stored for the same address stay."
+        ),
+    )
+    remove_proxy_login = forms.BooleanField(required=False, label="Remove the stored user and password of the proxy")
+    ca_pem = forms.CharField(
+        required=False,
+        max_length=400_000,
+        label="CA file (PEM)",
+        widget=CertificateTextarea(attrs=_TEXTAREA_ATTRIBUTES),
+        help_text="Certificates of your company's authority. They are trusted besides those of this machine.",
+    )
+    client_certificate = forms.CharField(
+        required=False,
+        max_length=100_000,
+        label="Client certificate (PEM)",
+        widget=CertificateTextarea(attrs=_TEXTAREA_ATTRIBUTES),
+        help_text="With its chain. Blank: none, and the stored private key is deleted.",
+    )
+    client_key = forms.CharField(
+        required=False,
+        max_length=20_000,
+        label="Private key of the client certificate (PEM)",
+        widget=SecretTextarea(attrs=_TEXTAREA_ATTRIBUTES),
+        help_text="Without a password. Stored encrypted and never shown again. Leave blank to keep the stored one.",
+    )
+    query = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Query parameters",
+        help_text="Added to every request, such as api-version=2024-10-21. Shown and stored, so never a key.",
+    )
+    key_header = forms.CharField(
+        required=False, max_length=60, label="Header of the key", help_text="Blank: that of the API. Azure: api-key."
+    )
     option_defaults = JsonObjectField(
         required=False, label="Default options", help_text="A JSON object. A request’s own options override it."
     )
@@ -134,10 +194,16 @@ class ProviderForm(forms.Form):
         """Whether the less common fields are shown at once: one of them has an error."""
         return any(self[name].errors for name in FOLDED_FIELDS)
 
+    @property
+    def is_network_unfolded(self) -> bool:
+        """Whether the network fields are shown at once: one of them has an error or a value."""
+        return any(self[name].errors or self[name].value() for name in NETWORK_FIELDS)
+
     @classmethod
     def from_provider(cls, provider: Provider) -> "ProviderForm":
         """Return the form of a provider without its key and the values of its headers."""
-        written = {"key", "remove_key", "headers", "remove_headers", "option_defaults"}
+        written = {"key", "remove_key", "headers", "remove_headers", "option_defaults", "client_key"}
+        written.add("remove_proxy_login")
         initial = {name: getattr(provider, name) for name in cls.base_fields if name not in written}
         initial["option_defaults"] = _render_json(provider.option_defaults)
         return cls(initial=initial, provider=provider)
@@ -150,7 +216,7 @@ class ProviderForm(forms.Form):
         return ConnectionSettings(
             name=data["name"] or (known.title if known else _parse_host(typed)),
             base_url=typed or (known.base_url if known else ""),
-            api_prefix=data["api_prefix"] or (known.api_prefix if known and not typed else "/v1"),
+            api_prefix=data["api_prefix"] or (known.api_prefix if known and not (typed and known.base_url) else "/v1"),
             template=data["template"],
             wire=data["wire"] or (known.wire if known else Provider.Wire.CHAT),
             key=data["key"],
@@ -163,6 +229,15 @@ class ProviderForm(forms.Form):
             read_seconds=data["read_seconds"],
             max_attempts=3 if data["max_attempts"] is None else data["max_attempts"],
             concurrency=8 if data["concurrency"] is None else data["concurrency"],
+            network=NetworkSettings(
+                proxy=data["proxy_url"],
+                remove_proxy_login=data["remove_proxy_login"],
+                ca=data["ca_pem"],
+                client_certificate=data["client_certificate"],
+                client_key=data["client_key"],
+                query=data["query"] or (known.query if known else ""),
+                key_header=data["key_header"] or (known.key_header if known else ""),
+            ),
         )
 
 

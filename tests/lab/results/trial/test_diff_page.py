@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Cell, Trial
-from toolbench.lab.results.trial import partial_bodies
+from toolbench.lab.results.trial.bodies import partial_bodies
 from toolbench.lab.results.trial.diff_page import MAX_TURNS, DiffPage, get_diff_page
 from toolbench.lab.traces.code_view import MAX_LINES
 

@@ -10,8 +10,9 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from tests.page_html import read_html
+from tests.providers.company_network import Authority
 from toolbench.lab import builtin_data
-from toolbench.lab.models import Probe, Provider, Run
+from toolbench.lab.models import AuditEntry, Probe, Provider, Run
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 from toolbench.providers.scripted_server import ScriptedServer, error_reply, json_reply
 
@@ -226,3 +227,43 @@ def test_stored_prefix_with_a_key_is_shown_as_stars(owner_client: Client) -> Non
     text = read_html(owner_client.get(f"/providers/{provider.pk}/"))
     assert "planted" not in text
     assert f'value="/{"*" * len("sk-planted-0123456789")}/v1"' in text
+
+
+def test_network_secrets_are_never_on_a_page(owner_client: Client) -> None:
+    company = Authority()
+    certificate, key = company.issue()
+    fields = {
+        "name": "Behind",
+        "base_url": "https://api.example.test",
+        "proxy_url": "http://ana:hidden-1234@proxy.test:3128",
+        "ca_pem": company.pem,
+        "client_certificate": certificate,
+        "client_key": key,
+        "query": "api-version=1",
+    }
+    refused = owner_client.post(
+        "/providers/new/", fields | {"key_header": "a b", "client_certificate": certificate + key}
+    )
+    assert refused.status_code == 422
+    owner_client.post("/providers/new/", fields)
+    provider = Provider.objects.get(name="Behind")
+    shown = read_html(owner_client.get(f"/providers/{provider.pk}/"))
+    for page in (read_html(refused), shown):
+        assert "hidden-1234" not in page
+        assert "PRIVATE KEY-----" not in page
+        assert key.splitlines()[1] not in page
+        assert 'value="http://proxy.test:3128"' in page
+    assert certificate.splitlines()[1] in shown
+    assert "Remove the stored user and password" in shown
+    assert AuditEntry.objects.filter(action="key_entered", subject="provider Behind").exists()
+
+
+def test_azure_template_fills_in_path_version_and_header(owner_client: Client) -> None:
+    fields = {"template": "azure", "key": "azure-key-1"}
+    missing = owner_client.post("/providers/new/", fields)
+    assert "The base URL begins with" in read_html(missing)
+    owner_client.post("/providers/new/", fields | {"base_url": "https://name.openai.azure.com"})
+    provider = Provider.objects.get(template="azure")
+    assert (provider.api_prefix, provider.query, provider.key_header) == (
+        "/openai/deployments/{model}", "api-version=2024-10-21", "api-key",
+    )  # fmt: skip

@@ -39,3 +39,14 @@ def test_the_trial_page_leads_to_them(owner_client: Client) -> None:
 @pytest.mark.parametrize("path", ["/steps/424242/response/", "/steps/424242/request.bin", "/steps/1/facts/"])
 def test_what_is_not_there_is_a_page_that_says_so(owner_client: Client, path: str) -> None:
     assert owner_client.get(path).status_code == 404
+
+
+def test_request_is_shown_as_a_curl_command_in_plain_text(owner_client: Client) -> None:
+    trial = make_trial(make_cell(make_config(make_run())))
+    step = make_step(trial, url="https://example.test/", bodies={"request": HOSTILE})
+    assert f'href="/steps/{step.pk}/curl/"' in read_html(owner_client.get(f"/trials/{trial.pk}/?step=0.request"))
+    answer = owner_client.get(f"/steps/{step.pk}/curl/")
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert b"<script>alert(1)" in answer.content
+    assert owner_client.get("/steps/424242/curl/").status_code == 404

@@ -17,7 +17,7 @@ from tests.factories import (
 from tests.lab.results.trial.test_page import failed_trial
 from tests.page_html import read_html
 from toolbench.engine.types import JsonObject
-from toolbench.lab.models import Trial
+from toolbench.lab.models import AuditEntry, Trial
 
 pytestmark = pytest.mark.django_db
 
@@ -27,10 +27,17 @@ SCRIPT = "<script>document.title='owned'</script>"
 def test_markup_from_a_model_is_text_everywhere(owner_client: Client) -> None:
     config = make_config(make_run(title=SCRIPT), make_model(SCRIPT))
     trial = make_trial(make_cell(config), "fail", sentence=SCRIPT, final_text=SCRIPT.encode(), upstream=SCRIPT)
-    facts = {"message": {"content": SCRIPT}, "findings": [{"code": "x", "message": SCRIPT, "path": SCRIPT}]}
+    call = {"name": SCRIPT, "arguments": SCRIPT, "id": SCRIPT}
+    facts = {
+        "message": {"content": SCRIPT},
+        "text": SCRIPT,
+        "calls": [call],
+        "findings": [{"code": "x", "message": SCRIPT, "path": SCRIPT}],
+    }
     make_step(trial, bodies={"response": SCRIPT.encode(), "facts": facts})
-    make_step(trial, kind="tool", tool_name=SCRIPT, ok=False, error_code="TOOL_NOT_ALLOWED")
-    for path in (f"/trials/{trial.pk}/", f"/trials/{trial.pk}/?step=0.calls", "/trials/", f"/runs/{trial.run_id}/"):
+    refused = {"arguments": {SCRIPT: SCRIPT}, "envelope": {"errors": [{"code": SCRIPT, "message": SCRIPT}]}}
+    make_step(trial, kind="tool", tool_name=SCRIPT, ok=False, bodies={"facts": refused}, error_code="TOOL_NOT_ALLOWED")
+    for path in (f"/trials/{trial.pk}/?step=0.calls", f"/trials/{trial.pk}/", "/trials/", f"/runs/{trial.run_id}/"):
         assert "<script>document" not in read_html(owner_client.get(path))
 
 
@@ -116,7 +123,7 @@ def test_a_trial_that_was_never_sent_has_no_lane(owner_client: Client) -> None:
     assert "view=differences" not in read_html(owner_client.get(f"/trials/{unsent.pk}/"))
 
 
-@pytest.mark.parametrize("query", ["", "?step=0.calls", "?view=differences"])
+@pytest.mark.parametrize("query", ["", "?view=steps", "?step=0.calls", "?view=differences"])
 def test_trial_page_needs_12_queries_at_most(
     owner_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries, query: str
 ) -> None:
@@ -128,3 +135,39 @@ def test_trial_page_needs_12_queries_at_most(
     recompute_stale_cells()
     with django_assert_max_num_queries(12):
         assert owner_client.get(f"/trials/{bad.pk}/{query}").status_code == 200
+
+
+def test_conversation_comes_first_and_leads_to_each_step(owner_client: Client) -> None:
+    text = read_html(owner_client.get(f"/trials/{failed_trial().pk}/"))
+    assert 'aria-current="page">Conversation' in text
+    assert 'href="?step=0.calls#step"' in text
+    assert 'id="step"' not in text
+    assert "The task has no fixed arguments for state_patch" in text
+
+
+def test_steps_open_at_the_first_bad_one(owner_client: Client) -> None:
+    text = read_html(owner_client.get(f"/trials/{failed_trial().pk}/?view=steps"))
+    assert "Turn 1, dispatch of state_patch" in text
+    assert 'aria-current="step"' in text
+
+
+def test_human_verdict_is_saved_shown_and_recorded(owner_client: Client) -> None:
+    trial = failed_trial()
+    page = f"/trials/{trial.pk}/"
+    answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "reason": SCRIPT, "next": f"{page}?step=0.calls"})
+    assert answer.headers["Location"] == f"{page}?step=0.calls"
+    text = read_html(owner_client.get(page))
+    assert "the judge is wrong" in text
+    assert "<script>document" not in text
+    entry = AuditEntry.objects.get()
+    assert (entry.subject, entry.url) == (f"human verdict on trial {trial.pk}", page)
+    assert f'href="{page}' in read_html(owner_client.get("/trials/?search=human%3Awrong"))
+
+
+def test_human_verdict_without_a_reason_says_what_is_missing(owner_client: Client) -> None:
+    page = f"/trials/{failed_trial().pk}/"
+    answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "next": "https://evil.test/"}, follow=True)
+    assert answer.redirect_chain == [(page, 302)]
+    assert "Nothing was saved. A verdict needs a reason." in read_html(answer)
+    assert not AuditEntry.objects.exists()
+    assert owner_client.post("/trials/424242/verdict/", {"verdict": "pass"}).status_code == 404

@@ -13,6 +13,7 @@ from toolbench.lab.credentials.keys import (
     KeyUnavailableError,
     read_endpoint_headers,
     read_endpoint_key,
+    read_network_access,
 )
 from toolbench.lab.credentials.provider_secrets import list_environment_secrets, list_provider_secrets
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
@@ -109,6 +110,7 @@ def check_reachable(models: Iterable[Model]) -> None:
         try:
             read_endpoint_key(provider)
             read_endpoint_headers(provider)
+            read_network_access(provider)
         except KeyNotInEnvironmentError as error:
             raise EvalError(f"{provider.key_env} is not set, and {provider.name} needs it.") from error
         except KeyUnavailableError as error:

@@ -56,6 +56,8 @@ def build_chosen_settings(config: RunConfig) -> ExportedSettings:
     provider = config.provider
     simulated = ("A simulated model: nothing was measured on a real one.",) if config.run.simulated else ()
     headers = tuple(provider.header_names) if provider else ()
+    query = provider.query if provider else ""
+    also = (f"The provider also wants the query parameters {query}.",) if query else ()
     notes = (f"The provider also wants the headers {', '.join(headers)}; their values stay here.",) if headers else ()
     return ExportedSettings(
         name=str(config),
@@ -67,7 +69,7 @@ def build_chosen_settings(config: RunConfig) -> ExportedSettings:
         layers=tuple((name, patch) for name, patch in config.layers),
         policy_hash=config.policy_hash,
         stream=config.stream,
-        about=(f"Frozen in run {config.run_id}, settings {config.policy_hash[:12]}.", *simulated, *notes),
+        about=(f"Frozen in run {config.run_id}, settings {config.policy_hash[:12]}.", *simulated, *notes, *also),
     )
 
 

@@ -14,14 +14,22 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
 from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.replays.rejudge import get_judgements
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import choose_mark
-from toolbench.lab.results.trial.partial_bodies import (
+from toolbench.lab.results.trial.bodies.partial_bodies import (
     MAX_BODY_BYTES,
     StoredBodies,
     read_step_bodies,
     select_facts,
 )
+from toolbench.lab.results.trial.conversation.turns import TrialConversation, build_conversation
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.human_verdicts import (
+    HumanVerdictRow,
+    build_verdicts_expression,
+    is_open_to_people,
+    parse_verdict_rows,
+)
+from toolbench.lab.results.trial.index import choose_mark
+from toolbench.lab.results.trial.page_query import CONVERSATION, STEPS
 from toolbench.lab.results.trial.previous_next import Neighbours, get_neighbours
 from toolbench.lab.results.trial.repeats import RepeatGroup, TrialRepeat, get_repeats
 from toolbench.lab.results.trial.step_details import StepView, build_step_view
@@ -73,6 +81,7 @@ class Trace:
     timeline: tuple[TimelineTurn, ...]
     steps_cut: bool
     step: StepView | None
+    conversation: TrialConversation | None
     earlier: tuple[EarlierExecution, ...]
     repeats: tuple[TrialRepeat, ...]
     repeat_groups: tuple[RepeatGroup, ...]
@@ -80,6 +89,7 @@ class Trace:
     answered: Rate
     delivered: Rate
     judgements: tuple[Judgement, ...]
+    human_verdicts: tuple[HumanVerdictRow, ...]  # newest first
     support: str  # who said, before the first request, whether the model calls tools
     left_out: tuple[OmissionNote, ...]
 
@@ -87,6 +97,11 @@ class Trace:
     def other_model_echoed(self) -> str:
         """Return the model that the answers name, where it is not the one that was requested; else empty."""
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
+
+    @property
+    def may_be_judged(self) -> bool:
+        """Return whether a person may judge the trial: it passed or failed."""
+        return is_open_to_people(self.trial)
 
     @property
     def has_differences(self) -> bool:
@@ -102,10 +117,7 @@ class Trace:
     @property
     def judged_version(self) -> int:
         """Return the scenario version of the current verdict."""
-        return next(
-            (judgement.scenario_version for judgement in self.judgements if judgement.current),
-            self.trial.scenario_version,
-        )
+        return _find_judged_version(self.trial, self.judgements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +139,25 @@ class _ReadSteps:
     chosen: TimelineRow | None
 
 
-def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
+def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: str = STEPS) -> Trace:
     """Return the trial page.
 
     Args:
         trial_id: the trial.
         trial_filter: filter of the list that the trial is seen in; without any, its neighbours are those of its run.
         key: the row to open, `<ordinal>.<part>`; unknown or empty opens the first bad row, else the first response.
+        view: a name of VIEWS. Only what it shows is read: the open step, or the conversation.
 
     Raises:
         Trial.DoesNotExist: there is no such trial, or its run was deleted.
     """
-    trial, earlier = _find_trial(trial_id)
+    trial, earlier, human_verdicts = _find_trial(trial_id)
     read = _read_steps(trial, key)
     repeats = get_repeats(trial)
     counts = tally_cells([trial.cell])
     row = _find_failure_class(trial)
+    judgements = get_judgements(trial)
+    version = _find_judged_version(trial, judgements)
     return Trace(
         trial=trial,
         run=trial.run,
@@ -161,17 +176,24 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
         rendered_prompt=_decode_text(trial.rendered_prompt),
         timeline=read.timeline,
         steps_cut=read.is_cut,
-        step=_build_step_view(read),
+        step=_build_step_view(read) if view == STEPS else None,
+        conversation=build_conversation(trial, version, read.steps, read.stored) if view == CONVERSATION else None,
         earlier=earlier,
         repeats=repeats.all_repeats,
         repeat_groups=repeats.repeat_groups,
         distinct=repeats.distinct,
         answered=counts.answered_success(),
         delivered=counts.delivered(),
-        judgements=get_judgements(trial),
+        judgements=judgements,
+        human_verdicts=human_verdicts,
         support=describe_support(trial.config.support),
         left_out=parse_omitted_parameters(trial.left_out),
     )
+
+
+def _find_judged_version(trial: Trial, judgements: Sequence[Judgement]) -> int:
+    current = (judgement.scenario_version for judgement in judgements if judgement.current)
+    return next(current, trial.scenario_version)
 
 
 def _find_failure_class(trial: Trial) -> failure_classes.FailureClass | None:
@@ -234,14 +256,18 @@ def _build_step_view(read: _ReadSteps) -> StepView | None:
     )
 
 
-def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...]]:
-    """Return the trial with its run, configuration, model and cell, and its earlier executions, with one query."""
+def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tuple[HumanVerdictRow, ...]]:
+    """Return the trial with its run, configuration, model and cell, with one query.
+
+    Its earlier executions and the verdicts of people come with it.
+    """
     earlier = Step.objects.filter(trial=OuterRef("pk"), execution__lt=OuterRef("execution")).order_by("execution")
     counted = earlier.values("execution").annotate(steps=Count("pk"))
     rows = ArraySubquery(counted.values_list(JSONObject(execution="execution", steps="steps")))
     trials = Trial.objects.select_related("run", "config__model__provider", "cell").annotate(earlier_rows=rows)
-    trial = trials.get(pk=trial_id, run__deleted_at=None)
-    return trial, tuple(EarlierExecution(**row) for row in trial.earlier_rows)
+    trial = trials.annotate(human_rows=build_verdicts_expression()).get(pk=trial_id, run__deleted_at=None)
+    earlier_executions = tuple(EarlierExecution(**row) for row in trial.earlier_rows)
+    return trial, earlier_executions, parse_verdict_rows(trial.human_rows, trial)
 
 
 def _read_steps(trial: Trial, key: str) -> _ReadSteps:

@@ -7,8 +7,8 @@ from toolbench.lab.query_params import QueryParams, clean_text
 from toolbench.lab.results.trial.filter import MAX_VALUE_CHARS, TrialFilter
 
 FIELD_NAMES = ("view", "step", "beside", "level")
-STEPS, DIFFERENCES = "steps", "differences"
-VIEWS = (STEPS, DIFFERENCES)
+CONVERSATION, STEPS, DIFFERENCES = "conversation", "steps", "differences"
+VIEWS = (CONVERSATION, STEPS, DIFFERENCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class TrialPageQuery:
         """Return the view that the page shows: the one named, else the one that the other fields belong to."""
         if self.view in VIEWS:
             return self.view
-        return DIFFERENCES if (self.beside or self.level) and not self.step else STEPS
+        return STEPS if self.step else DIFFERENCES if self.beside or self.level else CONVERSATION
 
     @property
     def form_fields(self) -> dict[str, str]:

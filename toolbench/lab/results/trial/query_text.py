@@ -13,7 +13,7 @@ from django.db.models import BooleanField, Exists, F, OuterRef, Q
 from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
-from toolbench.lab.models import Step
+from toolbench.lab.models import HumanVerdict, Step
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial.text_search import build_search_condition
 
@@ -53,7 +53,7 @@ OUTCOME_WORDS = ("pass", "fail", "infra", "na", "cancelled", "running", "queued"
 FIELDS = (
     *PART_FIELDS,
     *EXACT_FIELDS,
-    *("outcome", "seen", "path", "tool", "run", "trial"),
+    *("outcome", "human", "seen", "path", "tool", "run", "trial"),
     *NUMBER_FIELDS,
     "started",
 )
@@ -191,6 +191,17 @@ def _called_tool(value: str) -> Condition:
     return Q(called) & build_search_condition(value)
 
 
+def _judged_by_people(value: str) -> Condition | None:
+    """Return the condition that a person judged the trial: as the judge did, otherwise, or at all."""
+    current = HumanVerdict.objects.filter(trial=OuterRef("pk"), current=True, execution=OuterRef("execution"))
+    found = {
+        "wrong": current.exclude(verdict=OuterRef("outcome")),
+        "right": current.filter(verdict=OuterRef("outcome")),
+        "any": current,
+    }
+    return Exists(found[value]) if value in found else None
+
+
 def _match_number(column: str) -> Callable[[str], Condition | None]:
     def match(value: str) -> Condition | None:
         number = parse_whole_number(value.removeprefix("#"))
@@ -201,6 +212,7 @@ def _match_number(column: str) -> Callable[[str], Condition | None]:
 
 _OTHER_FIELDS: Mapping[str, Callable[[str], Condition | None]] = {
     "outcome": lambda value: Q() if value in OUTCOME_WORDS else None,
+    "human": _judged_by_people,
     "seen": lambda value: build_seen_condition(value, ""),
     "path": lambda value: build_seen_condition("", value),
     "tool": _called_tool,

@@ -84,24 +84,24 @@ def _is_one_word(pair: str) -> bool:
 
 def _list_request_texts(request: dict[str, Any]) -> Iterator[str]:
     """Yield the texts of a request. A rendered prompt is one text."""
-    yield from _list_content_texts(request.get("prompt"))
-    yield from _list_content_texts(request.get("system"))
+    yield from list_content_texts(request.get("prompt"))
+    yield from list_content_texts(request.get("system"))
     messages = request.get("messages")
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("role") in GIVEN_ROLES:
-            yield from _list_content_texts(message.get("content"))
+            yield from list_content_texts(message.get("content"))
 
 
-def _list_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
+def list_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
     """Yield a text, or the texts in content blocks."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list) and depth < MAX_DEPTH:
         for block in content:
-            yield from _list_content_texts(block, depth + 1)
+            yield from list_content_texts(block, depth + 1)
     elif isinstance(content, dict) and depth < MAX_DEPTH:
-        yield from _list_content_texts(content.get("text"), depth + 1)
-        yield from _list_content_texts(content.get("content"), depth + 1)
+        yield from list_content_texts(content.get("text"), depth + 1)
+        yield from list_content_texts(content.get("content"), depth + 1)
 
 
 def _list_enum_values(*written: str) -> Iterator[str]:

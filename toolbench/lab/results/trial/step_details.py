@@ -1,7 +1,6 @@
 """The open step of a trial: two views side by side, the changes between them and the problems found."""
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,8 +41,12 @@ class StepView:
     faults: tuple[StepProblem, ...]
     headers: tuple[tuple[str, str], ...]
     error: str
-    curl: str
     notice: str  # "Tool not executed: …", "" for nothing
+
+    @property
+    def has_curl(self) -> bool:
+        """Return whether the step's request can be shown as a curl command."""
+        return self.part == "request" and bool(self.step.url)
 
     @property
     def side(self) -> str:
@@ -76,7 +79,6 @@ def build_step_view(
         faults=faults,
         headers=_list_headers(part, facts, bodies[0]),
         error=step.error_message if part in ("response", "result", "dispatch") else "",
-        curl=render_curl(step, facts, bodies[0]) if part == "request" else "",
         notice=facts.get("notice", "") if part in ("response", "calls") else "",
     )
 
@@ -184,16 +186,3 @@ def _find_prompt(body: bytes) -> str:
     except (ValueError, AttributeError):
         return ""
     return prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
-
-
-def render_curl(step: Step, facts: JsonObject, body: bytes) -> str:
-    """Return the request as a curl command that reads the key from $API_KEY, because the stored key is masked."""
-    headers = facts.get("request_headers", {})
-    lines = [f"curl {shlex.quote(step.url)}"]
-    for name, value in headers.items():
-        if name.lower() == "authorization":
-            lines.append('-H "Authorization: Bearer $API_KEY"')
-        elif name.lower() not in ("content-length", "host", "accept-encoding"):
-            lines.append(f"-H {shlex.quote(f'{name}: {value}')}")
-    lines.append(f"--data-binary {shlex.quote(body.decode('utf-8', 'backslashreplace'))}")
-    return " \\\n  ".join(lines)

@@ -1,11 +1,12 @@
-"""Views of the exact bytes of a step: a page of them as text, or all as a download."""
+"""Views of the exact bytes of a step: a page of them as text, all as a download, a request as a curl command."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.models import Step
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.results.trial.bytes_page import get_bytes, get_bytes_page
+from toolbench.lab.results.trial.bodies.bytes_page import get_bytes, get_bytes_page
+from toolbench.lab.results.trial.bodies.curl import get_curl
 from toolbench.web.downloads import build_file_response
 from toolbench.web.rendering import render_page
 
@@ -33,3 +34,15 @@ def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
         raise Http404(_STEP_NOT_FOUND) from None
     name = f"trial-{step.trial_id}-execution-{step.execution}-step-{step.ordinal}-{side}.bin"
     return build_file_response(raw, "application/octet-stream", name=name)
+
+
+@require_safe
+def show_curl(request: HttpRequest, step_id: int) -> HttpResponse:
+    """Show the request of a step as a curl command in plain text."""
+    try:
+        command = get_curl(step_id)
+    except Step.DoesNotExist:
+        raise Http404(_STEP_NOT_FOUND) from None
+    return HttpResponse(
+        command, content_type="text/plain; charset=utf-8", headers={"Cache-Control": "private, no-cache"}
+    )

@@ -5,19 +5,21 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.diff_page import get_diff_page
 from toolbench.lab.results.trial.filter import SORTS, TrialFilter, list_sort_queries
+from toolbench.lab.results.trial.human_verdicts import save_human_verdict
 from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.page import Trace, get_trace
 from toolbench.lab.results.trial.page_query import DIFFERENCES, TrialPageQuery
 from toolbench.lab.results.trial.query_text import FIELDS
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
 from toolbench.web.rendering import is_part_request, render_page
-from toolbench.web.requests import Action, choose_local_path, record
+from toolbench.web.requests import Action, choose_local_path, find_owner, record
 from toolbench.web.result_scope import ResultScope
 
 FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}
@@ -46,7 +48,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
     """Show a trial, or one part of its page for htmx."""
     here = TrialPageQuery.from_query(request.GET)
     try:
-        trace = get_trace(trial_id, here.filter, here.step)
+        trace = get_trace(trial_id, here.filter, here.step, view=here.shown_view)
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
     context = {"trace": trace, "here": here, "permalink": request.get_full_path()}
@@ -62,6 +64,22 @@ def _read_view(trace: Trace, here: TrialPageQuery) -> dict[str, object]:
     if here.shown_view == DIFFERENCES:
         return {"lane": get_diff_page(trace.trial, beside=here.beside, level=here.level), "causes": ()}
     return {"causes": get_text_call_causes(trace)}
+
+
+@require_POST
+def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
+    """Save the verdict of a person beside the judge's, then redirect to the trial."""
+    page = reverse("trial", args=[trial_id])
+    verdict, reason = request.POST.get("verdict", ""), request.POST.get("reason", "")
+    try:
+        save_human_verdict(trial_id, find_owner(request), verdict=verdict, reason=reason)
+        record(request, Action.CHANGED, f"human verdict on trial {trial_id}", page)
+        messages.success(request, "Verdict saved. The judge's verdict and all counts stay as they are.")
+    except Trial.DoesNotExist:
+        raise Http404(f"There is no trial {trial_id}; nothing was saved.") from None
+    except InvalidFieldsError as error:
+        messages.error(request, f"Nothing was saved. {error}")
+    return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), page))
 
 
 @require_POST

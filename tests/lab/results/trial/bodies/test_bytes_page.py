@@ -4,7 +4,7 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from toolbench.lab.models import Run, Step
-from toolbench.lab.results.trial.bytes_page import PAGE_BYTES, get_bytes, get_bytes_page, split_invisible
+from toolbench.lab.results.trial.bodies.bytes_page import PAGE_BYTES, get_bytes, get_bytes_page, split_invisible
 
 RAW = b'{"a":\r\n\t"\x00\xff\xc3\xa9\xe2\x80\xae"}'
 

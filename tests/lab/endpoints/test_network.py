@@ -1,0 +1,167 @@
+"""Proxy, certificates and query of a provider: kept secrets, messages by field, and requests that use them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from tests.providers.company_network import Authority, ConnectProxy
+from toolbench.lab.credentials.keys import KeyUnavailableError, read_network_access
+from toolbench.lab.credentials.known_secrets import load_known_secrets
+from toolbench.lab.endpoints import connect
+from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError, ModelListError
+from toolbench.lab.endpoints.network import KEY_IN_CERTIFICATE, REROUTED, NetworkSettings
+from toolbench.lab.models import Provider
+from toolbench.lab.worker.trial_plan import load_provider_access
+from toolbench.providers.scripted_server import ScriptedServer, json_reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PASSWORD = "s3cret-of-the-proxy"
+PROXY = f"http://ana:{PASSWORD}@proxy.test:3128"
+COMPANY = Authority()
+CERTIFICATE, KEY = COMPANY.issue()
+WISH = ConnectionSettings("Mine", "https://api.example.test", key="sk-12345678")
+FULL = NetworkSettings(PROXY, False, COMPANY.pem, CERTIFICATE, KEY, "api-version=1", "api-key")
+
+
+def connect_with(network: NetworkSettings) -> Provider:
+    provider = connect.connect_provider(replace(WISH, network=network))
+    provider.refresh_from_db()
+    return provider
+
+
+def edit(provider: Provider, network: NetworkSettings, *, key: str = "") -> Provider:
+    edited = connect.edit_provider(provider.pk, replace(WISH, network=network, key=key))
+    edited.refresh_from_db()
+    return edited
+
+
+def test_secrets_are_stored_encrypted_and_reach_the_endpoint() -> None:
+    provider = connect_with(FULL)
+    assert provider.proxy_url == "http://proxy.test:3128"
+    row = repr(Provider.objects.values().get(pk=provider.pk))
+    assert PASSWORD not in row
+    assert KEY.splitlines()[1] not in row
+    endpoint = load_provider_access(provider).endpoint
+    assert endpoint.network.proxy_login == f"ana:{PASSWORD}"
+    assert endpoint.network.certificate_key == KEY.strip()
+    assert endpoint.network.ca == COMPANY.pem.strip()
+    assert (endpoint.query, endpoint.key_header) == ("api-version=1", "api-key")
+    assert PASSWORD not in load_known_secrets().masker.mask_text(f"the login is ana:{PASSWORD}")
+
+
+def test_blank_secrets_keep_the_stored_ones() -> None:
+    shown = replace(FULL, proxy="http://proxy.test:3128", client_key="")
+    network = read_network_access(edit(connect_with(FULL), shown))
+    assert (network.proxy_login, network.certificate_key) == (f"ana:{PASSWORD}", KEY.strip())
+
+
+def test_login_is_for_one_address_and_key_for_one_certificate() -> None:
+    provider = connect_with(FULL)
+    moved = edit(provider, replace(FULL, proxy="http://other.test:3128", client_key=""))
+    assert read_network_access(moved).proxy_login == ""
+    with pytest.raises(ConnectionSettingsError, match="does not belong to the client certificate"):
+        edit(provider, replace(FULL, client_certificate=COMPANY.issue()[0], client_key=""))
+    without = edit(provider, NetworkSettings())
+    assert without.network_encrypted is None
+
+
+def test_login_can_be_removed() -> None:
+    shown = replace(FULL, proxy="http://proxy.test:3128", remove_proxy_login=True, client_key="")
+    network = read_network_access(edit(connect_with(FULL), shown))
+    assert (network.proxy, network.proxy_login, network.certificate_key) == ("http://proxy.test:3128", "", KEY.strip())
+
+
+@pytest.mark.parametrize(
+    ("field", "changed", "message"),
+    [
+        ("proxy_url", {"proxy": "proxy.test"}, "A proxy is an address such as"),
+        ("ca_pem", {"ca": "MIIB"}, "No certificate in PEM can be read here"),
+        ("ca_pem", {"ca": COMPANY.pem + KEY}, KEY_IN_CERTIFICATE),
+        ("client_certificate", {"client_certificate": "x"}, "No certificate in PEM can be read here"),
+        ("client_certificate", {"client_certificate": CERTIFICATE + KEY}, KEY_IN_CERTIFICATE),
+        ("client_key", {"client_key": "x"}, "No private key in PEM can be read here"),
+        ("client_key", {"client_key": ""}, "Enter the private key of the client certificate."),
+        ("client_key", {"client_certificate": ""}, "Enter the certificate that belongs to this key."),
+        ("client_key", {"client_key": COMPANY.issue()[1]}, "does not belong to the client certificate"),
+        ("query", {"query": "api-version"}, "Query parameters are pairs"),
+        ("query", {"query": "a=1 2"}, "Query parameters are pairs"),
+        ("query", {"query": "a=1#b"}, "Query parameters are pairs"),
+        ("query", {"query": "key=sk-proj-0123456789abcdef"}, "a key cannot be among them"),
+        ("key_header", {"key_header": "api key"}, "letters, digits and hyphens"),
+        ("key_header", {"key_header": "Host"}, "another meaning"),
+    ],
+)
+def test_each_malformed_field_has_its_own_message(field: str, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConnectionSettingsError) as refused:
+        connect.connect_provider(replace(WISH, network=replace(FULL, **changed)))
+    (errors,) = refused.value.errors.values()
+    assert list(refused.value.errors) == [field]
+    assert message in errors[0]
+    assert not Provider.objects.filter(name="Mine").exists()
+
+
+def test_stored_key_is_not_sent_past_a_new_ca_unless_entered_again() -> None:
+    provider = connect_with(NetworkSettings())
+    with pytest.raises(ConnectionSettingsError) as refused:
+        edit(provider, NetworkSettings(ca=COMPANY.pem))
+    assert refused.value.errors == {"key": [REROUTED]}
+    edited = edit(provider, NetworkSettings(ca=COMPANY.pem), key="sk-12345678")
+    assert edit(edited, NetworkSettings(ca=COMPANY.pem, proxy="http://proxy.test:1")).ca_pem == COMPANY.pem.strip()
+
+
+def test_stored_headers_of_a_plain_address_are_not_sent_to_a_new_proxy() -> None:
+    plain = replace(WISH, base_url="http://api.example.test", key="", headers={"X-Token": "token-12345"})
+    provider = connect.connect_provider(plain)
+    with pytest.raises(ConnectionSettingsError, match="another machine may read X-Token"):
+        connect.edit_provider(provider.pk, replace(plain, headers={}, network=NetworkSettings("http://proxy.test:1")))
+
+
+def test_lost_key_file_is_said_by_field(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    provider = connect_with(FULL)
+    monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another")
+    with pytest.raises(KeyUnavailableError, match="login of the proxy and the private key"):
+        read_network_access(provider)
+    with pytest.raises(ConnectionSettingsError) as refused:
+        edit(provider, replace(FULL, proxy="http://proxy.test:3128", client_key=""), key="sk-12345678")
+    assert set(refused.value.errors) == {"proxy_url", "client_key"}
+    assert read_network_access(edit(provider, FULL, key="sk-12345678")).certificate_key == KEY.strip()
+
+
+def test_models_are_listed_through_proxy_and_certificates(tmp_path: Path) -> None:
+    context = COMPANY.build_server_context(tmp_path, clients=COMPANY)
+    with (
+        ScriptedServer([json_reply({"data": [{"id": "gpt"}]})], tls=context) as server,
+        ConnectProxy(login=f"ana:{PASSWORD}") as proxy,
+    ):
+        network = replace(FULL, proxy=proxy.url.replace("//", f"//ana:{PASSWORD}@"))
+        provider = connect.connect_provider(replace(WISH, base_url=server.base_url, network=network))
+        assert connect.list_provider_models(provider.pk) == ("gpt",)
+        assert server.seen[0].headers["api-key"] == "sk-12345678"
+        assert server.seen[0].path == "/v1/models?api-version=1"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"ca": ""}, "CA file: none is entered"),
+        ({"client_certificate": "", "client_key": ""}, "Client certificate: the server (requires|may require) one"),
+        ({"proxy": "{proxy}"}, "asks for a user and a password"),
+    ],
+)
+def test_failed_list_of_models_names_the_setting(tmp_path: Path, changed: dict[str, str], words: str) -> None:
+    context = COMPANY.build_server_context(tmp_path, clients=COMPANY)
+    with ScriptedServer([], tls=context) as server, ConnectProxy(login="ana:other") as proxy:
+        values: dict[str, Any] = {name: text.format(proxy=proxy.url) for name, text in changed.items()}
+        wish = replace(FULL, **({"proxy": ""} | values))
+        provider = connect.connect_provider(replace(WISH, base_url=server.base_url, network=wish))
+        with pytest.raises(ModelListError, match=words):
+            connect.list_provider_models(provider.pk)
+
+
+def test_deployments_are_named_not_listed() -> None:
+    provider = connect.connect_provider(replace(WISH, api_prefix="/openai/deployments/{model}"))
+    with pytest.raises(ModelListError, match="enter the names of yours"):
+        connect.list_provider_models(provider.pk)

@@ -1,0 +1,105 @@
+"""Verdicts of people beside the judge's."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import HumanVerdict, Trial
+from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial.human_verdicts import MAX_REASON_CHARS, save_human_verdict
+from toolbench.lab.results.trial.page import Trace, get_trace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def trial() -> Trial:
+    return make_trial(make_cell(make_config(make_run())), "fail")
+
+
+@pytest.fixture
+def person() -> User:
+    return User.objects.create(username="ana")
+
+
+def open_page(trial: Trial) -> Trace:
+    return get_trace(trial.pk, TrialFilter())
+
+
+def find(search: str) -> list[int]:
+    return list(filter_trials(TrialFilter.from_query({"search": search})).values_list("pk", flat=True))
+
+
+def test_verdict_stands_beside_the_judges_and_changes_no_count(trial: Trial, person: User) -> None:
+    recompute_stale_cells()
+    before = Trial.objects.values().get(pk=trial.pk), open_page(trial).answered
+    save_human_verdict(trial.pk, person, verdict="pass", reason=" The city is right.\0 ")
+    recompute_stale_cells()
+    trace = open_page(trial)
+    assert (Trial.objects.values().get(pk=trial.pk), trace.answered) == before
+    (row,) = trace.human_verdicts
+    assert (row.verdict, row.username, row.reason, row.current) == ("pass", "ana", "The city is right.", True)
+    assert row.is_other
+
+
+def test_new_verdict_replaces_the_current_one_and_keeps_it(trial: Trial, person: User) -> None:
+    save_human_verdict(trial.pk, person, verdict="pass", reason="First.")
+    save_human_verdict(trial.pk, None, verdict="fail", reason="Second.")
+    rows = open_page(trial).human_verdicts
+    assert [(row.reason, row.current, row.username) for row in rows] == [
+        ("Second.", True, ""),
+        ("First.", False, "ana"),
+    ]
+    assert HumanVerdict.objects.filter(trial=trial, current=True).count() == 1
+    person.delete()
+    assert open_page(trial).human_verdicts[1].username == "ana"
+
+
+def test_verdict_on_an_earlier_execution_is_not_current(trial: Trial, person: User) -> None:
+    save_human_verdict(trial.pk, person, verdict="pass", reason="Right.")
+    Trial.objects.filter(pk=trial.pk).update(execution=2)
+    assert [row.current for row in open_page(trial).human_verdicts] == [False]
+    assert find("human:any") == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "message"),
+    [
+        ("pass", " \0 ", "A verdict needs a reason."),
+        ("maybe", "So.", "Choose pass or fail."),
+        ("", "", "Choose pass or fail. A verdict needs a reason."),
+        ("fail", "x" * (MAX_REASON_CHARS + 1), "The reason has 4,001 characters; 4,000 are allowed."),
+    ],
+)
+def test_invalid_verdict_is_refused(trial: Trial, person: User, verdict: str, reason: str, message: str) -> None:
+    with pytest.raises(InvalidFieldsError, match=message):
+        save_human_verdict(trial.pk, person, verdict=verdict, reason=reason)
+    assert not HumanVerdict.objects.exists()
+
+
+@pytest.mark.parametrize("outcome", ["queued", "running", "infra", "na", "cancelled"])
+def test_trial_without_pass_or_fail_cannot_be_judged(trial: Trial, person: User, outcome: str) -> None:
+    other = make_trial(trial.cell, outcome)
+    assert not open_page(other).may_be_judged
+    with pytest.raises(InvalidFieldsError, match="passed or failed"):
+        save_human_verdict(other.pk, person, verdict="pass", reason="So.")
+
+
+def test_trial_of_a_deleted_run_is_unknown(trial: Trial, person: User) -> None:
+    trial.run.deleted_at = trial.queued_at
+    trial.run.save()
+    with pytest.raises(Trial.DoesNotExist):
+        save_human_verdict(trial.pk, person, verdict="pass", reason="So.")
+
+
+def test_filter_finds_where_person_and_judge_differ(trial: Trial, person: User) -> None:
+    agreed, unjudged = make_trial(trial.cell), make_trial(trial.cell)
+    save_human_verdict(trial.pk, person, verdict="pass", reason="Right.")
+    save_human_verdict(agreed.pk, person, verdict="fail", reason="Wrong.")
+    save_human_verdict(agreed.pk, person, verdict="pass", reason="Right after all.")
+    assert find("human:wrong") == [trial.pk]
+    assert find("human:right outcome:pass") == [agreed.pk]
+    assert sorted(find("human:any")) == sorted([trial.pk, agreed.pk])
+    assert unjudged.pk not in find("human:any")
+    assert TrialFilter.from_query({"search": "human:maybe"}).ignored == ("human:maybe",)

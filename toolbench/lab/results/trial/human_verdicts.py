@@ -1,0 +1,98 @@
+"""Verdicts of people on trials. They stand beside the judge's verdict and change no count."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db import transaction
+from django.db.models import OuterRef
+from django.db.models.functions import JSONObject
+
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import HumanVerdict, Trial
+from toolbench.lab.query_params import clean_text
+
+MAX_REASON_CHARS = 4_000
+_COLUMNS = ("verdict", "username", "reason", "at", "current", "execution")
+
+
+@dataclass(frozen=True, slots=True)
+class HumanVerdictRow:
+    """A verdict of a person.
+
+    Attributes:
+        current: False for one that was replaced, and for one on an earlier execution of the trial.
+        is_other: True if the judge's current verdict is another one.
+    """
+
+    verdict: str
+    username: str
+    reason: str
+    at: datetime
+    current: bool
+    is_other: bool
+
+
+def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reason: str) -> None:
+    """Save a person's verdict on the current execution of a trial; it replaces the trial's current one.
+
+    Raises:
+        Trial.DoesNotExist: there is no such trial, or its run was deleted.
+        InvalidFieldsError: the trial has no verdict yet, the verdict is unknown, or the reason is empty or too long.
+    """
+    with transaction.atomic():
+        trial = Trial.objects.select_for_update().get(pk=trial_id, run__deleted_at=None)
+        text = clean_text(reason)
+        if errors := _find_errors(trial, verdict, text):
+            raise InvalidFieldsError(errors)
+        HumanVerdict.objects.filter(trial=trial, current=True).update(current=False)
+        HumanVerdict.objects.create(
+            trial=trial,
+            execution=trial.execution,
+            person=person,
+            username=person.username if person else "",
+            verdict=verdict,
+            reason=text,
+        )
+
+
+def is_open_to_people(trial: Trial) -> bool:
+    """Return whether a person may judge the trial: it passed or failed."""
+    return trial.state == Trial.State.DONE and trial.outcome in HumanVerdict.Outcome.values
+
+
+def build_verdicts_expression() -> ArraySubquery:
+    """Return the expression that reads all verdicts of people with their trial, newest first."""
+    rows = HumanVerdict.objects.filter(trial=OuterRef("pk"))
+    return ArraySubquery(rows.values_list(JSONObject(**{name: name for name in _COLUMNS})))
+
+
+def parse_verdict_rows(rows: Iterable[Mapping[str, Any]], trial: Trial) -> tuple[HumanVerdictRow, ...]:
+    """Return the verdicts that `build_verdicts_expression` read."""
+    return tuple(
+        HumanVerdictRow(
+            verdict=row["verdict"],
+            username=row["username"],
+            reason=row["reason"],
+            at=datetime.fromisoformat(row["at"]),
+            current=row["current"] and row["execution"] == trial.execution,
+            is_other=row["verdict"] != trial.outcome,
+        )
+        for row in rows
+    )
+
+
+def _find_errors(trial: Trial, verdict: str, reason: str) -> dict[str, list[str]]:
+    if not is_open_to_people(trial):
+        return {"verdict": ["Only a trial that passed or failed can be judged."]}
+    errors: dict[str, list[str]] = {}
+    if verdict not in HumanVerdict.Outcome.values:
+        errors["verdict"] = ["Choose pass or fail."]
+    if not reason:
+        errors["reason"] = ["A verdict needs a reason."]
+    elif len(reason) > MAX_REASON_CHARS:
+        errors["reason"] = [f"The reason has {len(reason):,} characters; {MAX_REASON_CHARS:,} are allowed."]
+    return errors
