@@ -31,6 +31,7 @@ _POST_URL_NAMES = (
     "rule-new",
     "rejudge",
     "trial-note",
+    "trial-verdict",
     "what-if-again",
     "scenario",
 )

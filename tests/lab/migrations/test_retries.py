@@ -53,9 +53,9 @@ def test_upgrade_knows_zeros_of_cells_without_such_steps(request: pytest.Fixture
     call_command("migrate", "lab", verbosity=0)
 
     plain.refresh_from_db()
-    assert (plain.answers_429, tally_cells([plain]).retries_known) == (0, True)
+    assert (plain.stale, plain.answers_429, tally_cells([plain]).retries_known) == (True, 0, True)
     limited.refresh_from_db()
-    assert not tally_cells([limited]).retries_known
+    assert (limited.stale, tally_cells([limited]).retries_known) == (True, False)
 
 
 def test_upgrade_builds_an_index_left_half_built_anew(request: pytest.FixtureRequest) -> None:

@@ -1,5 +1,6 @@
 import threading
 import time
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -201,15 +202,25 @@ def test_the_slot_of_a_trial_that_backs_off_is_free() -> None:
     assert run.trials.get(retries=1).backoff_ms > 0
 
 
-def test_runs_share_a_provider_fairly(scripted: ScriptedServer) -> None:
-    model = make_scripted_model(scripted, concurrency=2)
-    first = launch_run(model, scenarios=("chat_only",), trials=6)
-    second = launch_run(model, scenarios=("chat_only",), trials=6)
-    run_worker_session(model)
+def test_runs_share_a_provider_fairly() -> None:
+    together = threading.Barrier(2, timeout=PATIENCE)
+
+    def send_together(body: bytes) -> Iterator[bytes]:
+        together.wait()
+        yield body
+
+    def play(seen: ReceivedRequest) -> ScriptedReply:
+        body = answer_correctly(seen).body
+        assert isinstance(body, bytes)
+        headers = {"content-type": "application/json"}
+        return ScriptedReply(headers=headers, body=send_together(body), ending=ConnectionEnd.CLOSE)
+
+    with ScriptedServer(play) as pairing:
+        model = make_scripted_model(pairing, concurrency=2)
+        runs = [launch_run(model, scenarios=("chat_only",), trials=6).pk for _ in range(2)]
+        run_worker_session(model)
     order = list(Trial.objects.order_by("started_at", "pk").values_list("run_id", flat=True))
-    assert set(order[:2]) == {first.pk, second.pk}
-    # While one request of a run lasts, the other run may start several trials, but not all of its own.
-    assert set(order[2:7]) == {first.pk, second.pk}
+    assert [sorted(pair) for pair in zip(order[::2], order[1::2], strict=True)] == [runs] * 6
 
 
 def test_a_deleted_provider_harms_no_run(elsewhere: RunInThread) -> None:

@@ -6,9 +6,9 @@ from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, Sam
 from toolbench.lab.models.decisions import DecisionRecord
 from toolbench.lab.models.histories import History, HistoryTurn
 from toolbench.lab.models.job_failures import JobFailure
+from toolbench.lab.models.judgements import HumanVerdict, Judgement, Replay
 from toolbench.lab.models.library import LibraryVersion
 from toolbench.lab.models.pools import CellPool, PoolState, RunChange
-from toolbench.lab.models.judgements import HumanVerdict, Judgement, Replay
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.refused_parameters import RefusedParameter

@@ -1,7 +1,10 @@
 """Verdicts of people beside the judge's."""
 
+from urllib.parse import urlencode
+
 import pytest
 from django.contrib.auth.models import User
+from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.errors import InvalidFieldsError
@@ -28,7 +31,9 @@ def open_page(trial: Trial) -> Trace:
 
 
 def find(search: str) -> list[int]:
-    return list(filter_trials(TrialFilter.from_query({"search": search})).values_list("pk", flat=True))
+    return list(
+        filter_trials(TrialFilter.from_query(QueryDict(urlencode({"search": search})))).values_list("pk", flat=True)
+    )
 
 
 def test_verdict_stands_beside_the_judges_and_changes_no_count(trial: Trial, person: User) -> None:
@@ -102,4 +107,4 @@ def test_filter_finds_where_person_and_judge_differ(trial: Trial, person: User) 
     assert find("human:right outcome:pass") == [agreed.pk]
     assert sorted(find("human:any")) == sorted([trial.pk, agreed.pk])
     assert unjudged.pk not in find("human:any")
-    assert TrialFilter.from_query({"search": "human:maybe"}).ignored == ("human:maybe",)
+    assert TrialFilter.from_query(QueryDict("search=human:maybe")).ignored == ("human:maybe",)

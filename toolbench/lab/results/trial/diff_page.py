@@ -24,7 +24,8 @@ from toolbench.lab.traces.code_view import CodeLine
 PARSED, RAW = "parsed", "raw"
 MAX_TURNS = 24
 FIXED_WORDING_GROUPS = (OWN, PUBLIC)  # groups whose cases every seed asks in the same words
-_NEAREST_PASS_SQL = statement("results/trial/nearest_pass")
+_NEAREST_PASS_SQL = statement("results/trial/nearest_pass", columns="failed.id AS failed_id, near.id AS near_id")
+_NEAREST_PASS_ID_SQL = statement("results/trial/nearest_pass", columns="near.id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _find_other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
     notice = f"There is no other trial “{beside[:40]}”." if beside else ""
     if trial.outcome == Trial.Outcome.PASS:
         return None, notice or "It passed: name a trial to see where the two part."
-    nearest = found.filter(pk=RawSQL(f"(SELECT near_id FROM ({_NEAREST_PASS_SQL}) AS nearest)", [[trial.pk]])).first()
+    nearest = found.filter(pk=RawSQL(_NEAREST_PASS_ID_SQL, [[trial.pk]])).first()
     return (
         nearest,
         notice if nearest else f"{notice} No trial of this scenario passed in its run: name another.".strip(),

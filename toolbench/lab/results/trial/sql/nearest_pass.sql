@@ -2,8 +2,8 @@
 -- the same model; of the same instance where there is one.
 --
 -- Parameters: ids of failed trials.
--- Returns: the failed trial and the passed one.
-SELECT failed.id AS failed_id, near.id AS near_id FROM lab_trial AS failed, LATERAL (
+-- Returns: {columns} of `failed`, the failed trial, and `near`, the passed one.
+SELECT {columns} FROM lab_trial AS failed, LATERAL (
     SELECT passed.id FROM lab_cell AS cell JOIN lab_trial AS passed ON passed.cell_id = cell.id
     JOIN lab_runconfig AS config ON config.id = cell.config_id JOIN lab_runconfig AS own ON own.id = failed.config_id
     WHERE cell.run_id = failed.run_id AND cell.scenario = failed.scenario AND cell.passed > 0
