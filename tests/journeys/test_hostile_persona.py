@@ -55,7 +55,7 @@ def test_nothing_that_a_model_or_a_person_writes_runs_on_any_page(
     start_run(page, RunForm(models=(f"evil {EVIL}"[:80],), scenarios=("happy_path", "chat_only"), trials=2))
     wait_until_finished(page, 4)
     page.get_by_label("Label").fill(EVIL[:80])
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Label saved.")).to_be_visible()
     assert_nothing_ran(page)
     run = Run.objects.get()

@@ -38,7 +38,7 @@ def test_a_wrong_key_is_mended_and_exactly_what_it_stopped_is_tried_again(
 
     page.goto(f"/providers/{locked.provider_id}/")
     page.get_by_label("Key", exact=True).fill("sk-right")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved.")).to_be_visible()
     page.goto(address)
     page.get_by_role("button", name="Retry the 3 infrastructure errors").click()

@@ -13,6 +13,8 @@ from typing import Any
 import psycopg
 import redis
 from django.conf import settings
+from psycopg.errors import DeadlockDetected
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from tests.lab.durable_postgres import DurablePostgres
 from tests.wait import wait_until
@@ -72,9 +74,14 @@ class Stack:
             self.start_broker()
         if not self.is_alive("scheduler"):
             self._start("scheduler", _SCHEDULER_COMMAND)
+        self._remove_rows()
+        redis.Redis.from_url(self._valkey.url()).flushall()
+
+    @retry(retry=retry_if_exception_type(DeadlockDetected), stop=stop_after_attempt(5), reraise=True)
+    def _remove_rows(self) -> None:
+        """Remove all runs and providers. The scheduler goes on reading, in another order of tables."""
         with psycopg.connect(self._postgres.url()) as connection:
             connection.execute("TRUNCATE lab_run, lab_provider CASCADE")
-        redis.Redis.from_url(self._valkey.url()).flushall()
 
     def start_postgres(self) -> None:
         self._postgres.start()

@@ -1,12 +1,10 @@
 """Own presets: what their page shows, created, copied, edited with versions, deleted."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
-from django.utils import timezone
+from django.db import connection
 
 from toolbench.engine.errors import EngineError, PolicyError
 from toolbench.engine.policy.keys import normalise_name
@@ -16,16 +14,9 @@ from toolbench.engine.repairs.registry import check_repairs
 from toolbench.engine.transforms.apply import KINDS, check_names
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.library.names import build_copy_name, find_name_error
+from toolbench.lab.library.entries import EntryPage, create_entry, delete_entry, edit_entry, list_active
 from toolbench.lab.library.values import is_same, render_indented
-from toolbench.lab.library.versions import (
-    EntryVersion,
-    VersionDifference,
-    compare_versions,
-    list_versions,
-    save_first_version,
-    save_version,
-)
+from toolbench.lab.library.versions import EntryVersion, compare_versions, list_versions
 from toolbench.lab.models import Model, Preset, RunConfig
 from toolbench.lab.planning.policy_page import PolicyKeyRow, PolicyQuery, get_policy_page
 from toolbench.lab.sql import statement
@@ -53,29 +44,17 @@ class EffectiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PresetPage:
+class PresetPage(EntryPage[Preset]):
     """Data of the page of one preset.
 
     Attributes:
-        versions: newest first; the first is what the next run uses.
-        difference: between the chosen versions; None with one version.
         patch: the patch as JSON.
         used_by: the models that have it as a workaround.
-        others: all presets that are not archived.
     """
 
-    preset: Preset
-    versions: tuple[EntryVersion, ...]
-    difference: VersionDifference | None
     patch: str
     used_by: tuple[Model, ...]
     effective: EffectiveSettings
-    others: tuple[Preset, ...]
-
-    @property
-    def editable(self) -> bool:
-        """Whether it can be changed: built-in and archived presets cannot."""
-        return not self.preset.builtin and self.preset.archived_at is None
 
 
 def list_settings() -> tuple[KeyDescription, ...]:
@@ -94,25 +73,14 @@ def get_preset_page(
     preset = Preset.objects.get(name=name)
     versions = _count_runs(preset, list_versions(preset))
     return PresetPage(
-        preset=preset,
+        entry=preset,
         versions=versions,
         difference=compare_versions(versions, old, new),
+        others=list_active(Preset),
         patch=render_indented(preset.patch),
         used_by=_list_users(name),
         effective=_get_effective_settings(name, model),
-        others=tuple(Preset.objects.filter(archived_at=None)),
     )
-
-
-def build_preset_copy(name: str) -> Mapping[str, Any]:
-    """Return name and content of a copy of a preset, not saved.
-
-    Raises:
-        Preset.DoesNotExist: there is no such preset.
-    """
-    preset = Preset.objects.get(name=name)
-    taken = set(Preset.objects.values_list("name", flat=True))
-    return {"name": build_copy_name(name, taken), "patch": preset.patch, "description": preset.description}
 
 
 def create_preset(name: str, content: JsonObject, username: str) -> Preset:
@@ -121,18 +89,9 @@ def create_preset(name: str, content: JsonObject, username: str) -> Preset:
     Raises:
         InvalidFieldsError: the name or a setting is not accepted.
     """
-    taken = set(Preset.objects.values_list("name", flat=True))
-    reserved = {normalise_name(name), *STRATEGIES} if _is_builtin(name) else STRATEGIES
-    if name_error := find_name_error(name, taken, reserved):
-        raise InvalidFieldsError({"name": [name_error]})
     check_patch(content["patch"])
-    try:
-        with transaction.atomic():
-            preset = Preset.objects.create(name=name, **content)
-            save_first_version(preset, username)
-    except IntegrityError as error:
-        raise InvalidFieldsError({"name": [f"Somebody has just saved a preset {name}. Choose another."]}) from error
-    return preset
+    reserved = {normalise_name(name), *STRATEGIES} if _is_builtin(name) else STRATEGIES
+    return create_entry(Preset(name=name, **content), username, reserved)
 
 
 def edit_preset(preset: Preset, content: JsonObject, *, read_number: int, username: str) -> int:
@@ -142,10 +101,8 @@ def edit_preset(preset: Preset, content: JsonObject, *, read_number: int, userna
         InvalidFieldsError: the preset is built in or archived, a setting is not accepted, or another version was saved
             meanwhile.
     """
-    if preset.builtin or preset.archived_at:
-        raise InvalidFieldsError({"name": ["Built-in and archived presets stay as they are: copy it."]})
     check_patch(content["patch"])
-    return save_version(preset, content, read_number=read_number, username=username)
+    return edit_entry(preset, content, read_number=read_number, username=username)
 
 
 def delete_preset(preset: Preset) -> bool:
@@ -154,16 +111,10 @@ def delete_preset(preset: Preset) -> bool:
     Raises:
         InvalidFieldsError: the preset is built in, or a workaround of a model.
     """
-    if preset.builtin:
-        raise InvalidFieldsError({"name": ["Built-in presets cannot be deleted."]})
     if users := _list_users(preset.name):
         names = ", ".join(str(model) for model in users[:5])
         raise InvalidFieldsError({"name": [f"It is a workaround of {names}: remove it there first."]})
-    if not _is_used(preset.name):
-        preset.delete()
-        return False
-    Preset.objects.filter(pk=preset.pk).update(archived_at=timezone.now())
-    return True
+    return delete_entry(preset, used=_is_used(preset.name))
 
 
 def check_patch(patch: JsonObject) -> None:

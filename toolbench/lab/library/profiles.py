@@ -1,27 +1,16 @@
 """Own sampling profiles: what their page shows, created, copied, edited with versions, deleted."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
-from django.db import IntegrityError, transaction
 from django.db.models import Count
-from django.utils import timezone
 
 from toolbench.engine.policy.layered_key import RESERVED_KEYS
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.library.names import build_copy_name, find_name_error
+from toolbench.lab.library.entries import EntryPage, create_entry, delete_entry, edit_entry, list_active
 from toolbench.lab.library.values import is_same, render_indented
-from toolbench.lab.library.versions import (
-    EntryVersion,
-    VersionDifference,
-    compare_versions,
-    list_versions,
-    save_first_version,
-    save_version,
-)
+from toolbench.lab.library.versions import EntryVersion, compare_versions, list_versions
 from toolbench.lab.models import Model, RunConfig, SamplingProfile
 
 MAX_PATTERN_CHARACTERS = 200
@@ -63,28 +52,16 @@ OPTION_NAMES = tuple(option.name for option in SAMPLING_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
-class ProfilePage:
+class ProfilePage(EntryPage[SamplingProfile]):
     """Data of the page of one sampling profile.
 
     Attributes:
-        versions: newest first; the first is what the next run uses.
-        difference: between the chosen versions; None with one version.
-        sent: the options of the chosen version as JSON.
+        sent: the options of the newest version as JSON.
         models: names of the models that it applies to.
-        others: names of all profiles that are not archived.
     """
 
-    profile: SamplingProfile
-    versions: tuple[EntryVersion, ...]
-    difference: VersionDifference | None
     sent: str
     models: tuple[str, ...]
-    others: tuple[SamplingProfile, ...]
-
-    @property
-    def editable(self) -> bool:
-        """Whether it can be changed: built-in and archived profiles cannot."""
-        return not self.profile.builtin and self.profile.archived_at is None
 
 
 def get_profile_page(name: str, old: int | None = None, new: int | None = None) -> ProfilePage:
@@ -97,29 +74,13 @@ def get_profile_page(name: str, old: int | None = None, new: int | None = None) 
     versions = _count_runs(profile, list_versions(profile))
     models = Model.objects.filter(retired=False).values_list("name", flat=True).order_by("name").distinct()
     return ProfilePage(
-        profile=profile,
+        entry=profile,
         versions=versions,
         difference=compare_versions(versions, old, new),
+        others=list_active(SamplingProfile),
         sent=render_indented(profile.options),
         models=tuple(model for model in models if fnmatchcase(model, profile.applies_to)),
-        others=tuple(SamplingProfile.objects.filter(archived_at=None)),
     )
-
-
-def build_copy(name: str) -> Mapping[str, Any]:
-    """Return name and content of a copy of a profile, not saved.
-
-    Raises:
-        SamplingProfile.DoesNotExist: there is no such profile.
-    """
-    profile = SamplingProfile.objects.get(name=name)
-    taken = set(SamplingProfile.objects.values_list("name", flat=True))
-    return {
-        "name": build_copy_name(name, taken),
-        "options": profile.options,
-        "applies_to": profile.applies_to,
-        "tags": profile.tags,
-    }
 
 
 def create_profile(name: str, content: JsonObject, username: str) -> SamplingProfile:
@@ -128,17 +89,8 @@ def create_profile(name: str, content: JsonObject, username: str) -> SamplingPro
     Raises:
         InvalidFieldsError: the name or an option is not accepted.
     """
-    taken = set(SamplingProfile.objects.values_list("name", flat=True))
-    if name_error := find_name_error(name, taken):
-        raise InvalidFieldsError({"name": [name_error]})
     _check_options(content["options"])
-    try:
-        with transaction.atomic():
-            profile = SamplingProfile.objects.create(name=name, **content)
-            save_first_version(profile, username)
-    except IntegrityError as error:
-        raise InvalidFieldsError({"name": [f"Somebody has just saved a profile {name}. Choose another."]}) from error
-    return profile
+    return create_entry(SamplingProfile(name=name, **content), username)
 
 
 def edit_profile(profile: SamplingProfile, content: JsonObject, *, read_number: int, username: str) -> int:
@@ -148,10 +100,8 @@ def edit_profile(profile: SamplingProfile, content: JsonObject, *, read_number: 
         InvalidFieldsError: the profile is built in or archived, an option is not accepted, or another version was
             saved meanwhile.
     """
-    if profile.builtin or profile.archived_at:
-        raise InvalidFieldsError({"name": ["Built-in and archived profiles stay as they are: copy it."]})
     _check_options(content["options"])
-    return save_version(profile, content, read_number=read_number, username=username)
+    return edit_entry(profile, content, read_number=read_number, username=username)
 
 
 def delete_profile(profile: SamplingProfile) -> bool:
@@ -160,13 +110,7 @@ def delete_profile(profile: SamplingProfile) -> bool:
     Raises:
         InvalidFieldsError: the profile is built in.
     """
-    if profile.builtin:
-        raise InvalidFieldsError({"name": ["Built-in profiles cannot be deleted."]})
-    if not RunConfig.objects.filter(profile=profile.name).exists():
-        profile.delete()
-        return False
-    SamplingProfile.objects.filter(pk=profile.pk).update(archived_at=timezone.now())
-    return True
+    return delete_entry(profile, used=RunConfig.objects.filter(profile=profile.name).exists())
 
 
 def _check_options(options: JsonObject) -> None:

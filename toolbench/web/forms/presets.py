@@ -7,16 +7,10 @@ from django import forms
 from django.http import QueryDict
 
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.library.presets import (
-    PresetPage,
-    build_preset_copy,
-    create_preset,
-    edit_preset,
-    list_settings,
-)
+from toolbench.lab.library.presets import create_preset, edit_preset, list_settings
 from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, check_characters, parse_value, render_value
 from toolbench.lab.models import Preset
-from toolbench.web.forms.errors import add_form_errors
+from toolbench.web.forms.library import EntryForm
 
 NOT_SET, CLEARED = "not set", "cleared"
 _NULL = "null"
@@ -49,14 +43,14 @@ def _build_field(name: str) -> forms.Field:
     )
 
 
-class PresetForm(forms.Form):
+class PresetForm(EntryForm[Preset]):
     """Form of a preset. A setting that is left empty keeps the value of the layers below."""
 
-    name = forms.CharField(label="Name", max_length=80, help_text="Letters, digits, hyphens and underscores.")
+    entry_class = Preset
+
     description = forms.CharField(
         label="What it is for", required=False, max_length=2000, widget=forms.Textarea({"rows": 2})
     )
-    read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
 
     def __init__(self, data: QueryDict | None = None, *, initial: Mapping[str, Any] | None = None) -> None:
         """Build the form with a field for each setting."""
@@ -76,48 +70,30 @@ class PresetForm(forms.Form):
     def _list_fields(self) -> list[forms.BoundField]:
         return [self[_name_field(name)] for name in _SETTINGS]
 
-    @classmethod
-    def for_new(cls, data: QueryDict | None, copied: str = "") -> "PresetForm":
-        """Return the form of a new preset: as typed, or a copy of another preset, or empty.
+    @staticmethod
+    def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the initial values of the fields for the content of a preset."""
+        settings = {_name_field(name): _render_setting(name, value) for name, value in content["patch"].items()}
+        return {**content, **settings}
+
+    def save_new(self, name: str, content: dict[str, Any], username: str) -> Preset:
+        """Save a new preset.
 
         Raises:
-            Preset.DoesNotExist: there is no preset to copy.
+            InvalidFieldsError: the name or a setting is not accepted.
         """
-        return cls(data, initial=_to_initial(build_preset_copy(copied)) if copied else None)
+        return create_preset(name, content, username)
 
-    @classmethod
-    def for_version(cls, data: QueryDict | None, page: PresetPage) -> "PresetForm":
-        """Return the form of a new version of a preset."""
-        content = {"patch": page.preset.patch, "description": page.preset.description}
-        form = cls(data, initial=_to_initial(content) | {"read_number": page.versions[0].number})
-        del form.fields["name"]
-        return form
+    def save_version(self, entry: Preset, content: dict[str, Any], username: str, read_number: int) -> int:
+        """Save a new version of a preset and return its number.
 
-    def create(self, username: str) -> Preset | None:
-        """Save the preset as new; return None if the form is empty or has errors."""
-        content = self._build_content()
-        if content is None:
-            return None
-        try:
-            return create_preset(self.cleaned_data["name"], content, username)
-        except InvalidFieldsError as error:
-            self._add_errors(error)
-            return None
+        Raises:
+            InvalidFieldsError: a setting is not accepted, or another version was saved meanwhile.
+        """
+        return edit_preset(entry, content, read_number=read_number, username=username)
 
-    def edit(self, preset: Preset, username: str) -> int | None:
-        """Save a new version and return its number; return None if the form is empty or has errors."""
-        content = self._build_content()
-        if content is None:
-            return None
-        read_number = self.cleaned_data["read_number"] or 0
-        try:
-            return edit_preset(preset, content, read_number=read_number, username=username)
-        except InvalidFieldsError as error:
-            self._add_errors(error)
-            return None
-
-    def _build_content(self) -> dict[str, Any] | None:
-        """Return the content as typed; None, with an error for each setting that cannot be read, if there is one."""
+    def build_content(self) -> dict[str, Any] | None:
+        """Return the content as typed; None if the form is empty or has errors, one for each setting."""
         if not self.is_bound:
             return None
         self.is_valid()
@@ -131,9 +107,10 @@ class PresetForm(forms.Form):
                 self.add_error(_name_field(name), str(error))
         return None if self.errors else {"patch": patch, "description": self.cleaned_data["description"]}
 
-    def _add_errors(self, error: InvalidFieldsError) -> None:
+    def add_errors(self, error: InvalidFieldsError) -> None:
+        """Show why the preset was not saved, beside the fields of its settings."""
         named = {_name_field(name) if name in _SETTINGS else name: found for name, found in error.errors.items()}
-        add_form_errors(self, InvalidFieldsError(named))
+        super().add_errors(InvalidFieldsError(named))
 
 
 def _name_field(name: str) -> str:
@@ -155,11 +132,6 @@ def _parse_setting(name: str, text: str) -> Any:
         check_characters(text)
         return [part.strip() for part in text.split(",") if part.strip()] if kind in _LIST_KINDS else text
     return parse_value(text)
-
-
-def _to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {_name_field(name): _render_setting(name, value) for name, value in content["patch"].items()}
-    return {**content, **settings}
 
 
 def _render_setting(name: str, value: Any) -> str:

@@ -8,20 +8,17 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.library.profiles import (
     MAX_PATTERN_CHARACTERS,
     OPTION_NAMES,
     SAMPLING_OPTIONS,
-    ProfilePage,
     SamplingOption,
-    build_copy,
     create_profile,
     edit_profile,
 )
 from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, parse_value, render_indented
 from toolbench.lab.models import SamplingProfile
-from toolbench.web.forms.errors import add_form_errors
+from toolbench.web.forms.library import EntryForm
 
 NOT_SENT = "not sent"
 _FLAGS = {"true": True, "false": False}
@@ -62,10 +59,11 @@ def _build_field(option: SamplingOption) -> forms.Field:
     )
 
 
-class ProfileForm(forms.Form):
+class ProfileForm(EntryForm[SamplingProfile]):
     """Form of a sampling profile: a field for each usual option, others as JSON. An empty field is not sent."""
 
-    name = forms.CharField(label="Name", max_length=80, help_text="Letters, digits, hyphens and underscores.")
+    entry_class = SamplingProfile
+
     more = forms.CharField(
         label="Other options",
         required=False,
@@ -80,7 +78,6 @@ class ProfileForm(forms.Form):
         help_text="A pattern for names of models: * for all, z-ai/glm-* for some.",
     )
     tags = forms.CharField(label="Tags", required=False, max_length=400, help_text="Separated by commas.")
-    read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
 
     def __init__(self, data: QueryDict | None = None, *, initial: Mapping[str, Any] | None = None) -> None:
         """Build the form with the fields of the usual options."""
@@ -92,23 +89,34 @@ class ProfileForm(forms.Form):
         """The fields of the usual options."""
         return [self[name] for name in OPTION_NAMES]
 
-    @classmethod
-    def for_new(cls, data: QueryDict | None, copied: str = "") -> "ProfileForm":
-        """Return the form of a new profile: as typed, or a copy of another profile, or empty.
+    @staticmethod
+    def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the initial values of the fields; what does not fit a field stands among the other options."""
+        options = dict(content["options"])
+        fitting = {
+            option.name: options.pop(option.name)
+            for option in SAMPLING_OPTIONS
+            if option.name in options and _fits(option, options[option.name])
+        }
+        initial = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in fitting.items()}
+        more = render_indented(options) if options else ""
+        return {**content, **initial, "more": more, "tags": ", ".join(content["tags"])}
+
+    def save_new(self, name: str, content: dict[str, Any], username: str) -> SamplingProfile:
+        """Save a new profile.
 
         Raises:
-            SamplingProfile.DoesNotExist: there is no profile to copy.
+            InvalidFieldsError: the name or an option is not accepted.
         """
-        return cls(data, initial=_to_initial(build_copy(copied)) if copied else None)
+        return create_profile(name, content, username)
 
-    @classmethod
-    def for_version(cls, data: QueryDict | None, page: ProfilePage) -> "ProfileForm":
-        """Return the form of a new version of a profile."""
-        profile = page.profile
-        content = {"options": profile.options, "applies_to": profile.applies_to, "tags": profile.tags}
-        form = cls(data, initial=_to_initial(content) | {"read_number": page.versions[0].number})
-        del form.fields["name"]
-        return form
+    def save_version(self, entry: SamplingProfile, content: dict[str, Any], username: str, read_number: int) -> int:
+        """Save a new version of a profile and return its number.
+
+        Raises:
+            InvalidFieldsError: an option is not accepted, or another version was saved meanwhile.
+        """
+        return edit_profile(entry, content, read_number=read_number, username=username)
 
     def clean_more(self) -> dict[str, Any]:
         """Return the other options.
@@ -127,45 +135,14 @@ class ProfileForm(forms.Form):
             raise forms.ValidationError(f"Use the field of {', '.join(doubled)}.")
         return options
 
-    def create(self, username: str) -> SamplingProfile | None:
-        """Save the profile as new; return None if the form is empty or has errors."""
+    def build_content(self) -> dict[str, Any] | None:
+        """Return the content as typed; None if the form is empty or has errors."""
         if not self.is_valid():
             return None
-        try:
-            return create_profile(self.cleaned_data["name"], self._build_content(), username)
-        except InvalidFieldsError as error:
-            add_form_errors(self, error)
-            return None
-
-    def edit(self, profile: SamplingProfile, username: str) -> int | None:
-        """Save a new version and return its number; return None if the form is empty or has errors."""
-        if not self.is_valid():
-            return None
-        read_number = self.cleaned_data["read_number"] or 0
-        try:
-            return edit_profile(profile, self._build_content(), read_number=read_number, username=username)
-        except InvalidFieldsError as error:
-            add_form_errors(self, error)
-            return None
-
-    def _build_content(self) -> dict[str, Any]:
         data = self.cleaned_data
         usual = {name: _FLAGS.get(data[name], data[name]) for name in OPTION_NAMES if data[name] not in (None, "")}
         tags = [tag.strip() for tag in data["tags"].split(",") if tag.strip()]
         return {"options": usual | data["more"], "applies_to": data["applies_to"], "tags": list(dict.fromkeys(tags))}
-
-
-def _to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the initial values of the form; what does not fit a field stands among the other options."""
-    options = dict(content["options"])
-    fitting = {
-        option.name: options.pop(option.name)
-        for option in SAMPLING_OPTIONS
-        if option.name in options and _fits(option, options[option.name])
-    }
-    initial = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in fitting.items()}
-    more = render_indented(options) if options else ""
-    return {**content, **initial, "more": more, "tags": ", ".join(content["tags"])}
 
 
 def _fits(option: SamplingOption, value: Any) -> bool:

@@ -1,0 +1,111 @@
+"""What sampling profiles and presets have in common: created, copied, edited with versions, deleted or archived."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from toolbench.engine.types import JsonObject
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.library.names import build_copy_name, find_name_error
+from toolbench.lab.library.versions import (
+    EntryVersion,
+    VersionDifference,
+    read_content,
+    save_first_version,
+    save_version,
+)
+from toolbench.lab.models import Preset, SamplingProfile
+
+Entry = TypeVar("Entry", SamplingProfile, Preset)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage(Generic[Entry]):
+    """Data of the page of one entry.
+
+    Attributes:
+        versions: newest first; the first is what the next run uses.
+        difference: between the chosen versions; None with one version.
+        others: all entries of this kind that are not archived.
+    """
+
+    entry: Entry
+    versions: tuple[EntryVersion, ...]
+    difference: VersionDifference | None
+    others: tuple[Entry, ...]
+
+    @property
+    def editable(self) -> bool:
+        """Whether it can be changed: built-in and archived entries cannot."""
+        return not self.entry.builtin and self.entry.archived_at is None
+
+
+def list_active(entry_class: type[Entry]) -> tuple[Entry, ...]:
+    """Return the entries of a kind that are not archived."""
+    return tuple(entry_class._default_manager.filter(archived_at=None))
+
+
+def build_copy(entry_class: type[Entry], name: str) -> dict[str, Any]:
+    """Return name and content of a copy of an entry, not saved.
+
+    Raises:
+        ObjectDoesNotExist: there is no such entry.
+    """
+    entry = entry_class._default_manager.get(name=name)
+    return {"name": build_copy_name(name, _list_names(entry_class)), **read_content(entry)}
+
+
+def create_entry(entry: Entry, username: str, reserved: Collection[str] = ()) -> Entry:
+    """Save a new entry with its first version, and return it.
+
+    Args:
+        entry: the entry, not saved.
+        username: who created it.
+        reserved: names that no entry may have, whatever their capitals.
+
+    Raises:
+        InvalidFieldsError: the name is not accepted.
+    """
+    if name_error := find_name_error(entry.name, _list_names(type(entry)), reserved):
+        raise InvalidFieldsError({"name": [name_error]})
+    try:
+        with transaction.atomic():
+            entry.save(force_insert=True)
+            save_first_version(entry, username)
+    except IntegrityError as error:
+        message = f"Somebody has just saved {entry.name}. Choose another name."
+        raise InvalidFieldsError({"name": [message]}) from error
+    return entry
+
+
+def edit_entry(entry: Entry, content: JsonObject, *, read_number: int, username: str) -> int:
+    """Save a new version of an entry and return its number. Runs keep what they froze.
+
+    Raises:
+        InvalidFieldsError: the entry is built in or archived, or another version was saved meanwhile.
+    """
+    if entry.builtin or entry.archived_at:
+        raise InvalidFieldsError({"name": ["Built-in and archived entries stay as they are: copy it."]})
+    return save_version(entry, content, read_number=read_number, username=username)
+
+
+def delete_entry(entry: Entry, *, used: bool) -> bool:
+    """Delete an entry, or archive it if runs used it; return whether it was archived.
+
+    Raises:
+        InvalidFieldsError: the entry is built in.
+    """
+    if entry.builtin:
+        raise InvalidFieldsError({"name": ["Built-in entries cannot be deleted."]})
+    if not used:
+        entry.delete()
+        return False
+    type(entry)._default_manager.filter(pk=entry.pk).update(archived_at=timezone.now())
+    return True
+
+
+def _list_names(entry_class: type[Entry]) -> set[str]:
+    return set(entry_class._default_manager.values_list("name", flat=True))

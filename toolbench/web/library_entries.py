@@ -1,0 +1,115 @@
+"""What the pages of sampling profiles and presets have in common: create, edit with versions, delete."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.library.entries import EntryPage
+from toolbench.lab.query_params import clean_text
+from toolbench.web.forms.library import EntryForm
+from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, find_username, record
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKind:
+    """A kind of entry of the library.
+
+    Attributes:
+        noun: its name in sentences.
+        plural: its name in headings.
+        address: the name of the address of one entry; `{address}s` lists all, `{address}-new` and `{address}-delete`
+            change them; `{address}s/` is the folder of the templates.
+        where: where a person chooses an entry.
+        get_page: returns the data of the page of the entry with this name.
+        delete: deletes or archives an entry and returns whether it was archived.
+    """
+
+    noun: str
+    plural: str
+    address: str
+    where: str
+    form: type[EntryForm[Any]]
+    get_page: Callable[[HttpRequest, str], EntryPage[Any]]
+    delete: Callable[[Any], bool]
+
+    @property
+    def list_url(self) -> str:
+        """Address of the list of all entries."""
+        return reverse(f"{self.address}s")
+
+    @property
+    def new_url(self) -> str:
+        """Address of the form of a new entry."""
+        return reverse(f"{self.address}-new")
+
+    @property
+    def fields_template(self) -> str:
+        """Template of the fields of the form, without the name."""
+        return f"{self.address}s/_fields.html"
+
+    def find_page(self, request: HttpRequest, name: str) -> EntryPage[Any]:
+        """Return the data of an entry's page.
+
+        Raises:
+            Http404: there is no such entry.
+        """
+        try:
+            return self.get_page(request, name)
+        except ObjectDoesNotExist:
+            raise Http404(f"There is no {self.noun} {name}; it may have been deleted.") from None
+
+
+def create_entry(request: HttpRequest, kind: EntryKind) -> HttpResponse:
+    """Show the form of a new entry, filled in with a copy of ?copy=; on POST, save it."""
+    copied = clean_text(request.GET.get("copy", ""))
+    try:
+        form = kind.form.for_new(request.POST if request.method == "POST" else None, copied)
+    except ObjectDoesNotExist:
+        raise Http404(f"There is no such {kind.noun} to copy.") from None
+    entry = form.create(find_username(request))
+    if entry is None:
+        status = 422 if form.is_bound else 200
+        return render_page(request, "library/new.html", {"kind": kind, "form": form}, status=status)
+    record(request, Action.ADDED, f"{kind.noun} {entry.name}", reverse(kind.address, args=[entry.name]))
+    messages.success(request, f"Saved as version 1. You can choose it in a new run{kind.where}.")
+    return redirect(kind.address, entry.name)
+
+
+def edit_entry(request: HttpRequest, kind: EntryKind, name: str) -> HttpResponse:
+    """Show an entry and its versions; on POST, save a new version."""
+    page = kind.find_page(request, name)
+    form = kind.form.for_version(request.POST if request.method == "POST" else None, page)
+    number = form.edit(page.entry, find_username(request))
+    if number is None:
+        context = {"kind": kind, "page": page, "form": form}
+        return render_page(request, f"{kind.address}s/one.html", context, status=422 if form.is_bound else 200)
+    record(request, Action.CHANGED, f"{kind.noun} {name}, version {number}", reverse(kind.address, args=[name]))
+    messages.success(request, f"This is version {number}. Runs that used another version keep theirs.")
+    return redirect(kind.address, name)
+
+
+def delete_entry(request: HttpRequest, kind: EntryKind, name: str) -> HttpResponse:
+    """Ask for confirmation; on POST, delete the entry, or archive it if a run used it."""
+    page = kind.find_page(request, name)
+    if not page.editable:
+        raise Http404(f"A built-in or archived {kind.noun} cannot be deleted.")
+    if request.method != "POST":
+        back = reverse(kind.address, args=[name])
+        return render_page(request, "library/delete.html", {"name": name, "back": back})
+    try:
+        archived = kind.delete(page.entry)
+    except InvalidFieldsError as error:
+        messages.error(request, str(error))
+        return redirect(kind.address, name)
+    record(request, Action.DELETED, f"{kind.noun} {name}", kind.list_url)
+    done = "is archived: runs that used it keep their settings" if archived else "is deleted; no run had used it"
+    messages.success(request, f"{name} {done}.")
+    return redirect(kind.list_url)
