@@ -20,9 +20,10 @@ START_PAGES = (
     "/", "/matrix/", "/matrix/?view=profile", "/matrix/?view=strategy", "/matrix/?view=bars",
     "/matrix/?scope=published",
     "/trials/", "/trials/?outcome=fail", "/failures/", "/failures/codes/", "/latency/", "/compare/", "/decide/",
-    "/decide/records/", "/runs/", "/runs/new/", "/demo/", "/imported/", "/imported/new/", "/scenarios/", "/cases/",
-    "/cases/new/", "/models/", "/profiles/", "/presets/", "/policy/", "/formats/", "/compatibility/", "/metrics/",
-    "/providers/", "/providers/new/", "/what-if/", "/search/?q=a", "/health/", "/settings/people/", "/settings/audit/",
+    "/decide/records/", "/trend/", "/runs/", "/runs/new/", "/demo/", "/imported/", "/schedules/", "/scenarios/",
+    "/cases/", "/cases/new/", "/models/", "/profiles/", "/profiles/new/", "/presets/", "/presets/new/", "/policy/",
+    "/formats/", "/compatibility/", "/metrics/", "/providers/", "/providers/new/", "/search/?q=a", "/health/",
+    "/settings/people/", "/settings/audit/",
 )  # fmt: skip
 # Pages that exist once something was made: where a link to one is, and what the link looks like.
 LINKED_PAGES = {
@@ -54,7 +55,7 @@ def take_shots(browser: Browser, link: str, addresses: Sequence[str], folder: Pa
     page = first.new_page()
     page.goto(link)
     base = re.sub(r"(https?://[^/]+).*", r"\1", link)
-    paths = list(addresses) or [*START_PAGES, *_find_linked_pages(page, base)]
+    paths = addresses or list_pages(page, base)
     state = first.storage_state()
     for theme in THEMES:
         for width, height in WIDTHS.items():
@@ -67,6 +68,14 @@ def take_shots(browser: Browser, link: str, addresses: Sequence[str], folder: Pa
             for path in paths:
                 _take_shot(page, f"{base}{path}", folder / f"{_name_file(path)}-{width}-{theme}.png")
             context.close()
+
+
+def list_pages(page: Page, base: str) -> list[str]:
+    """Return the paths of all pages of the navigation and of one page of each kind that exists.
+
+    `page` is signed in; `base` is the address of the site without a path.
+    """
+    return [*START_PAGES, *_find_linked_pages(page, base)]
 
 
 def _take_shot(page: Page, url: str, file: Path) -> None:
