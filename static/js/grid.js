@@ -159,6 +159,7 @@ document.addEventListener("click", (event) => {
   const link = event.target instanceof Element && event.target.closest("[data-grid] .c > a[href]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
+  hideCard();
   if (link.id === opened) close();
   else open(link);
 });
