@@ -8,6 +8,7 @@ const lines = () => [...grid().querySelectorAll("tbody tr")];
 const stops = (line) => [...line.querySelectorAll("td > a")];
 let opened = ""; // id of the cell whose trials are shown
 let asked = 0;
+const CARD_DELAY_MS = 150;
 
 function walk(down, right) {
   if (!grid()) return false;
@@ -39,9 +40,9 @@ function close() {
 
 function describe(link) {
   const row = link.closest("tr");
-  const name = row.querySelector("th").innerText.replaceAll("\n", ", ");
+  const name = [...row.querySelectorAll("th > *")].map((part) => part.textContent.trim()).join(", ");
   const place = [...row.querySelectorAll(".c")].indexOf(link.parentElement);
-  return [name, place < 0 ? "Overall" : grid().querySelectorAll("thead .sc")[place].innerText.replaceAll("\n", " ")];
+  return [name, place < 0 ? "Overall" : grid().querySelectorAll("thead .sc")[place].textContent.trim()];
 }
 
 async function open(link) {
@@ -121,18 +122,24 @@ function showCard(link) {
 
 const findCell = (event) => event.target instanceof Element && event.target.closest("[data-grid] tbody td > a[data-card]");
 
-for (const name of ["pointerover", "focusin"]) {
-  document.addEventListener(name, (event) => {
-    if (event.pointerType === "touch") return;
-    const link = findCell(event);
-    if (link) showCard(link);
-    else if (described && document.activeElement !== described) hideCard();
-  });
-}
+// Under the pointer a card opens once it rests: rows that scroll past build none.
+let resting = 0;
+document.addEventListener("pointerover", (event) => {
+  clearTimeout(resting);
+  if (event.pointerType === "touch") return;
+  const link = findCell(event);
+  if (link) resting = setTimeout(showCard, CARD_DELAY_MS, link);
+  else if (described && document.activeElement !== described) hideCard();
+});
+document.addEventListener("focusin", (event) => {
+  const link = findCell(event);
+  if (link?.matches(":focus-visible")) showCard(link);
+});
 document.addEventListener("focusout", (event) => { if (event.target === described) hideCard(); });
 document.addEventListener("scroll", () => {
+  clearTimeout(resting);
   if (described && described === document.activeElement) placeCard(described);
-  else hideCard();
+  else if (described) hideCard();
 }, { capture: true, passive: true });
 document.body.addEventListener("htmx:afterSwap", () => {
   hideCard();

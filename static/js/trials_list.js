@@ -33,6 +33,7 @@ async function search() {
   if (number !== asked || !response.ok) return;
   forgetPeek();
   document.getElementById("found").replaceWith(page.getElementById("found"));
+  document.querySelector(".table-tools").replaceWith(page.querySelector(".table-tools")); // they hold the query too
   history.replaceState(null, "", address);
 }
 

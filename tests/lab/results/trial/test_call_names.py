@@ -1,11 +1,14 @@
 """Names of expected calls and of calls made, beside each other in the list of trials."""
 
+import json
+
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.call_names import MAX_NAMED_CALLS, NO_CALL, UNKNOWN_CALLS, read_call_names
+from toolbench.engine.types import JsonObject
+from toolbench.lab.models import Case, CaseSet, CaseVersion, Trial
+from toolbench.lab.results.trial.call_names import MAX_NAMED_CALLS, NO_CALL, UNKNOWN_CALLS, CallNames, read_call_names
 
 pytestmark = pytest.mark.django_db
 
@@ -55,3 +58,16 @@ def test_calls_of_many_trials_are_read_with_one_query(django_assert_num_queries:
     trials = list(Trial.objects.select_related("run").filter(pk__in=[make_trial(cell).pk for _ in range(20)]))
     with django_assert_num_queries(1):
         assert len(read_call_names(trials)) == 20
+
+
+def test_expected_calls_of_a_users_case_take_one_query_more(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    definition: JsonObject = {
+        "messages": [{"role": "user", "content": "Book it."}],
+        "tools": [{"type": "function", "function": {"name": "book", "parameters": {"type": "object"}}}],
+        "expect": {"calls": [{"name": "book", "arguments": {}}]},
+    }
+    case = Case.objects.create(slug="mine", title="Mine", set=CaseSet.objects.create(name="Own"), current=1)
+    CaseVersion.objects.create(case=case, number=1, definition=json.dumps(definition))
+    trial = make_trial_with_calls(("book", True), scenario="mine")
+    with django_assert_num_queries(2):
+        assert read_call_names([trial])[trial.pk] == CallNames("book", "book")

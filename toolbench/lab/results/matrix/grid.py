@@ -20,6 +20,7 @@ from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MIN_ANSWERS = 5  # fewer answers get no verdict
 MAX_DEPTH = 60  # percent of the full tint of a cell far below the target
+MAX_CAUSE_TRIALS = 50_000
 _NO_TALLY = Tally()
 
 
@@ -52,9 +53,15 @@ def get_grid(matrix: Matrix, page: int = 1) -> Grid:
 
 
 def get_grid_with_causes(matrix: Matrix, page: int = 1) -> Grid:
-    """Return a page of the grid with the causes of its failed trials, which take one query unless they are kept."""
+    """Return a page of the grid with the causes of its failed trials, which take one query unless they are kept.
+
+    Above MAX_CAUSE_TRIALS trials on the page none are read, so that a page stays fast over any number of trials.
+    """
     grid = get_grid(matrix, page)
-    ids = tuple(sorted({pk for row in grid.shown_rows for pk in row.overall.config_ids}))
+    cells = [cell for row in grid.shown_rows for cell in row.cells if cell]
+    if sum(cell.tally.trials for cell in cells) > MAX_CAUSE_TRIALS:
+        return grid
+    ids = tuple(sorted({pk for cell in cells for pk in cell.config_ids}))
     return replace(grid, causes=_causes.get(matrix.version, ids, lambda: count_causes(ids)))
 
 
