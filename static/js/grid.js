@@ -142,7 +142,9 @@ document.addEventListener("scroll", () => {
   else if (described) hideCard();
 }, { capture: true, passive: true });
 document.body.addEventListener("htmx:afterSwap", () => {
+  const again = described && document.getElementById(described.id);
   hideCard();
+  if (again) showCard(again);
   if (opened) document.getElementById(opened)?.setAttribute("aria-expanded", "true");
 });
 

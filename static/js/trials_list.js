@@ -44,6 +44,11 @@ async function readSummary(address) {
   const parts = response.ok ? [...page.querySelectorAll("[data-peek]")] : [];
   for (const part of parts) {
     for (const link of part.querySelectorAll("a[href]")) link.href = new URL(link.getAttribute("href"), new URL(address, location.href));
+    for (const heading of part.querySelectorAll("h1")) {
+      const lower = document.createElement("h3");
+      lower.append(...heading.childNodes);
+      heading.replaceWith(lower);
+    }
     for (const named of part.querySelectorAll("[id], [data-key]")) {
       named.removeAttribute("id");
       named.removeAttribute("data-key");

@@ -181,6 +181,7 @@ PAGES = (
     "/matrix/",
     "/matrix/?scope=published",
     "/matrix/?density=compact",
+    "/trials/",
     "/matrix/?view=profile",
     "/matrix/?view=strategy",
     "/matrix/?scope=published&cell=p4",
