@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests.browsers import TIMEOUT_MS, ComplaintRecorder
+from tests.factories import make_cell, make_config, make_run, make_trials
 from tests.journeys.conftest import StartScriptedServer
 from tests.journeys.run_form import RunForm, fill_form, start_run, wait_until_finished
 from tests.lab.scripted_runs import answer_correctly, make_scripted_model
@@ -123,3 +124,24 @@ def test_the_matrix_opens_its_rows_by_links(
     page.get_by_role("table").get_by_role("link", name="player").click()
 
     expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
+
+
+def test_columns_and_density_are_chosen_without_a_script(plain_page: Page, catalogue: None) -> None:
+    page = plain_page
+    make_trials(make_cell(make_config(make_run())), **{"pass": 1, "fail": 1})
+    page.goto("/trials/?outcome=fail")
+    page.get_by_text("Columns", exact=True).first.click()
+    page.get_by_label("Path", exact=True).uncheck()
+    page.get_by_label("Comfortable").check()
+    page.get_by_role("button", name="Show these").click()
+    expect(page.locator("table.dense.comfortable thead .col-got")).to_be_visible()
+    expect(page.locator(".col-path")).to_have_count(0)
+    expect(page.locator("[data-rows] tbody tr")).to_have_count(1)
+    expect(page.locator("[data-peek-open]").first).to_be_hidden()
+
+    page.get_by_role("link", name="Matrix", exact=True).click()
+    page.get_by_text("Columns", exact=True).click()
+    expect(page.get_by_label("Comfortable")).to_be_checked()
+    page.get_by_label("p99 latency").check()
+    page.get_by_role("button", name="Show these").click()
+    expect(page.locator("#sort-p99")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Files to download: responses that a browser saves, and tables as CSV, JSON or Markdown."""
+"""Files to download: responses that a browser saves, and tables as CSV, JSON, JSON lines or Markdown."""
 
 import csv
 import io
@@ -50,6 +50,12 @@ def render_json(table: ExportTable) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1)
 
 
+def render_json_lines(table: ExportTable) -> str:
+    """Return one JSON object in a line for each row, without title and notes."""
+    rows = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+
 def render_markdown(table: ExportTable) -> str:
     """Return the table as Markdown, with its brief columns only if it defines some."""
     column_indexes = [table.columns.index(name) for name in table.brief or table.columns]
@@ -79,5 +85,6 @@ def _escape_formula(value: Value) -> Value:
 WRITERS: Mapping[str, tuple[Callable[[ExportTable], str], str]] = {
     "csv": (render_csv, "text/csv; charset=utf-8"),
     "json": (render_json, "application/json"),
+    "jsonl": (render_json_lines, "application/jsonl"),
     "md": (render_markdown, "text/markdown; charset=utf-8"),
 }

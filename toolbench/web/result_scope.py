@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, parse_run_ids
+from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 KINDS = (SIMULATED, IMPORTED, PUBLISHED)
@@ -32,11 +33,13 @@ class ResultScope:
         kind: own, simulated, imported or published results; it does not count where runs are named.
         runs: primary keys of the named runs.
         chosen: models, profiles, strategies, scenarios and times.
+        layout: columns and density of the tables.
     """
 
     kind: str = REAL
     runs: tuple[int, ...] = ()
     chosen: ResultFilter = NO_FILTER
+    layout: TableLayout = USUAL_LAYOUT
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "ResultScope":
@@ -48,7 +51,7 @@ class ResultScope:
         kinds = {name: query.get(name, "") == "1" for name in (SIMULATED, IMPORTED)}
         named = next((name for name, is_set in kinds.items() if is_set), query.get("scope", ""))
         chosen, _ = ResultFilter.from_query(query)
-        return cls(named if named in KINDS else REAL, runs, chosen)
+        return cls(named if named in KINDS else REAL, runs, chosen, TableLayout.from_query(query))
 
     def build_query(self, url: str) -> str:
         """Return the query string, with its question mark, that gives the page of a tab this scope; "" for none.
@@ -57,7 +60,8 @@ class ResultScope:
         """
         if url in _UNSCOPED_PAGES:
             return ""
-        pairs = [*self._list_run_pairs(url), *(() if url == "/compare/" else self.chosen.pairs)]
+        kept = () if url == "/compare/" else (*self.chosen.pairs, *self.layout.pairs)
+        pairs = [*self._list_run_pairs(url), *kept]
         return f"?{urlencode(pairs, safe=',')}" if pairs else ""
 
     def _list_run_pairs(self, url: str) -> list[tuple[str, str]]:

@@ -25,3 +25,9 @@ class CaseFormatConverter(StringConverter):
     """File format of test cases."""
 
     regex = "jsonl|yaml"
+
+
+class ListFormatConverter(StringConverter):
+    """File format of a list of trials."""
+
+    regex = "csv|json|jsonl"

@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from toolbench.web.url_converters import (
     BodySideConverter,
     CaseFormatConverter,
+    ListFormatConverter,
     SheetFormatConverter,
     TableFormatConverter,
 )
@@ -35,6 +36,7 @@ for name, converter in {
     "table": TableFormatConverter,
     "sheet": SheetFormatConverter,
     "case_file": CaseFormatConverter,
+    "list_file": ListFormatConverter,
 }.items():
     register_converter(converter, name)
 
@@ -65,6 +67,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("imported/histories/<int:history_id>/", imports.show_history, name="history"),
     path("demo/", runs.list_runs, {"kind": "simulated"}, name="demo"),
     path("trials/", trials.list_trials, name="trials"),
+    path("trials/export.<list_file:kind>", trials.export, name="trials-export"),
     path("trials/<int:trial_id>/", trials.show, name="trial"),
     path("trials/<int:trial_id>/note/", trials.save_note, name="trial-note"),
     path("trials/<int:trial_id>/verdict/", trials.save_verdict, name="trial-verdict"),

@@ -36,7 +36,7 @@ def test_the_totals_are_those_of_the_case_study(published: PublishedMatrix) -> N
 
 
 def test_published_page_shows_every_published_category(published: PublishedMatrix, admin_client: Client) -> None:
-    page = read_html(admin_client.get("/matrix/?scope=published"))
+    page = read_html(admin_client.get("/matrix/?scope=published&view=bars"))
     rows = dict(re.findall(r'id="row-(p\d+)"(.*?)</tr>', page, re.DOTALL))
     assert len(rows) == 29
     shown = {row.key: [f"{name} x{count}" in rows[row.key] for name, count in row.categories] for row in published.rows}
@@ -105,7 +105,7 @@ def test_forty_of_forty_is_not_told_from_thirty_six_and_the_page_says_so(
     assert (published.best.tool.k, published.best.tool.n) == (40, 40)
     assert [row.tool.k for row in published.indistinguishable_from_best] == [39, 38, 37, 36, 35]
     (row,) = (row for row in published.indistinguishable_from_best if row.tool.k == 36)
-    text = read_html(owner_client.get("/matrix/?scope=published"))
+    text = read_html(owner_client.get("/matrix/?scope=published&view=bars"))
     link = f"/compare/?a_published={row.key}&amp;b_published={published.best.key}"
     assert f'href="/compare/?a_published={published.indistinguishable_from_best[0].key}' in text
     assert f'href="{link}">36/40' in text

@@ -41,6 +41,18 @@ def load_scenario(slug: str, version: int | None = None) -> Scenario:
     return build_scenario(row)
 
 
+def load_scenarios(keys: Iterable[ScenarioKey]) -> Mapping[ScenarioKey, Scenario]:
+    """Return the scenarios of these versions, without those that are not known here. One query if one may be a case."""
+    unique_keys = set(keys)
+    slugs = {slug for slug, _ in unique_keys}
+    found = {(slug, scenario.version): scenario for slug in slugs for scenario in scenarios.list_versions(slug)}
+    rest = {slug for slug in slugs if not scenarios.list_versions(slug) and slug.isprintable()}
+    numbers = {number for _, number in unique_keys}
+    rows = _query_versions().filter(case__slug__in=rest, number__in=numbers) if rest else ()
+    found |= {(row.case.slug, row.number): build_scenario(row) for row in rows}
+    return {key: found[key] for key in unique_keys if key in found}
+
+
 def load_judging_scenario(slug: str, version: int) -> Scenario:
     """Return the scenario that judges trials of this version: code in the version that was tried, a case in its newest.
 

@@ -1,6 +1,7 @@
 """Template filters and tags for figures and outcomes, so that all pages show them in the same form."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -101,6 +102,12 @@ def address(state: QueryState, **changes: object) -> str:
 def values_of(settings: Mapping[str, str], names: Iterable[str]) -> list[str]:
     """Return the values of these settings, without empty ones."""
     return [value for name, value in settings.items() if name in names and value]
+
+
+@register.filter
+def path_parts(path: str) -> list[str]:
+    """Return the parts of a JSON path between which a line may break, such as `$`, `.choices[0]`, `.message`."""
+    return re.split(r"(?=\.)", path)
 
 
 @register.filter

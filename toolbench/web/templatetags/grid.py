@@ -4,8 +4,9 @@ from django import template
 from django.utils.safestring import SafeString, mark_safe
 
 from toolbench.evals.statistics.quantile_texts import render_quantile_bounds
-from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.metrics.definitions import compute_tokens_per_trial
 from toolbench.lab.metrics.values import MetricValue
+from toolbench.lab.results.matrix.causes import CauseCounts, find_frequent_cause
 from toolbench.lab.results.matrix.grid_types import GridCell
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.web.templatetags.figures import figure, seconds
@@ -36,6 +37,42 @@ def cell_title(cell: GridCell) -> str:
 
 
 @register.filter
+def cell_card(cell: GridCell, causes: CauseCounts) -> str:
+    """Return the lines of a cell's card below its rate: trials by outcome, frequent cause, times, tokens."""
+    if cell.note:
+        return cell.note
+    tally = cell.tally
+    outcomes = {"passed": tally.passed, "failed": tally.failed, "infrastructure": tally.infra}
+    cause = find_frequent_cause(causes, cell.config_ids, cell.scenarios) if tally.failed or tally.infra else None
+    quantiles = {"p50": cell.p50, "p95": cell.p95}
+    times = " · ".join(f"{name} {seconds(found.value)} s" for name, found in quantiles.items() if found)
+    tokens = compute_tokens_per_trial(tally)
+    lines = (
+        " · ".join(f"{count:,} {word}" for word, count in outcomes.items()),
+        f"Most often: {cause.sentence} ({cause.count:,})" if cause else "",
+        times,
+        f"{figure(tokens)} tokens a trial" if tokens else "",
+    )
+    return "\n".join(line for line in lines if line)
+
+
+@register.filter
+def figure_text(value: MetricValue) -> str:
+    """Return the value of a column after the cells; empty if it is unknown."""
+    if value.rate:
+        return f"{value.rate.percent} %" if value.rate.n else ""
+    return seconds(value.quantile.value) if value.quantile else figure(value.figure)
+
+
+@register.filter
+def figure_title(value: MetricValue) -> str:
+    """Return the bounds of a quantile, or the counts and the interval of a rate."""
+    if value.quantile:
+        return render_quantile_bounds(value.quantile)
+    return value.rate.text if value.rate else ""
+
+
+@register.filter
 def cell_style(cell: GridCell) -> SafeString | str:
     """Return the custom properties of a cell, all numbers.
 
@@ -47,12 +84,6 @@ def cell_style(cell: GridCell) -> SafeString | str:
     tally = cell.tally
     ended = f";--ended:{100 * tally.done // tally.total}" if tally.done < tally.total else ""
     return mark_safe(f"--lo:{rate.low_axis};--hi:{rate.high_axis};--k:{rate.axis};--d:{cell.depth}{ended}")
-
-
-@register.filter
-def bounds(found: Quantile) -> str:
-    """Return the bounds of a quantile in seconds and the number of answers."""
-    return render_quantile_bounds(found)
 
 
 @register.filter

@@ -3,10 +3,11 @@
 import pytest
 from django.http import QueryDict
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials
 from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.models import Run, RunConfig
-from toolbench.lab.results.matrix.grid import build_grid
+from toolbench.lab.results.matrix import grid as grid_module
+from toolbench.lab.results.matrix.grid import build_grid, get_grid_with_causes
 from toolbench.lab.results.matrix.grid_types import Grid
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
@@ -134,3 +135,14 @@ def test_any_metric_fills_the_cells_without_a_verdict(metric: str, view: str) ->
     make_row(run, "alpha", happy_path=9, type_error_recovery=3)
     states = {state for row in list_states(read_grid(f"metric={metric}&view={view}")) for state in row}
     assert states <= {"plain", "unknown"}
+
+
+def test_causes_are_read_up_to_a_number_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "fail", cause="wrong_value")
+    recompute_all_stale()
+    matrix = get_matrix(MatrixQuery.from_query(QueryDict("scope=real")))
+    key = cell.config_id, (cell.scenario, cell.scenario_version)
+    assert get_grid_with_causes(matrix).causes == {key: {"wrong_value": 1}}
+    monkeypatch.setattr(grid_module, "MAX_CAUSE_TRIALS", 0)
+    assert get_grid_with_causes(matrix).causes == {}

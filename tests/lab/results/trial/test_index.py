@@ -34,3 +34,17 @@ def test_a_page_of_the_list_takes_a_fixed_number_of_queries(django_assert_num_qu
     make_trials(cell, **{"pass": 30, "fail": 30})
     with django_assert_num_queries(4):
         assert len(get_trials(TrialFilter(run=cell.run_id)).rows) == 50
+
+
+def test_names_of_calls_take_one_query_more(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 30, "fail": 30})
+    with django_assert_num_queries(5):
+        rows = get_trials(TrialFilter(run=cell.run_id), with_calls=True).rows
+    assert {row.calls.expected for row in rows if row.calls} == {"state_patch"}
+
+
+def test_outcomes_of_the_list_are_counted() -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 3, "fail": 1})
+    counts = [(outcome.value, outcome.count, outcome.share) for outcome in get_trials(TrialFilter()).outcomes]
+    assert counts == [("pass", 3, 75.0), ("fail", 1, 25.0)]

@@ -1,6 +1,7 @@
 """The matrix page: plain links and forms, state in the address, exports of what is shown."""
 
 import json
+import re
 
 import pytest
 from django.test import Client
@@ -42,8 +43,8 @@ def test_a_row_opens_by_a_link_and_the_address_holds_it(owner_client: Client) ->
 
 def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    text = read_html(owner_client.get("/matrix/"))
-    assert "Published 2026-02, not measured here." in text
+    assert "Published 2026-02, not measured here." in read_html(owner_client.get("/matrix/"))
+    text = read_html(owner_client.get("/matrix/?view=bars"))
     assert "1,002/1,160" in text
     assert "1,002/1,120" in text
     assert "5 not published" in text
@@ -118,9 +119,69 @@ def test_the_matrix_is_walked_by_keys(browser_page: Page) -> None:
     expect(browser_page.locator("#keys")).to_be_visible()
 
 
+def test_columns_and_density_are_held_by_the_address(owner_client: Client) -> None:
+    measured()
+    text = read_html(owner_client.get("/matrix/?grid_column=p99&grid_column=schema&density=compact&target=80"))
+    heads = re.findall(r'id="sort-([a-z0-9_]+)"', text)
+    assert heads[-2:] == ["schema", "p99"]
+    assert 'class="grid compact' in text
+    assert 'name="target" value="80"' in text, "the form of the columns carries the rest of the address"
+    kept = "grid_column=p99%2Cschema&amp;density=compact"
+    assert 'href="/trials/?grid_column=p99,schema&amp;density=compact"' in text
+    assert f'href="?scope=real&amp;target=80&amp;sort=p99&amp;{kept}"' in text
+    assert owner_client.get("/matrix/?grid_column=%00,nonsense&density=huge").status_code == 200
+
+
+def test_published_snapshot_is_a_grid_that_names_what_is_missing(owner_client: Client) -> None:
+    builtin_data.load_builtin_data()
+    text = read_html(owner_client.get("/matrix/?scope=published"))
+    assert text.count('title="not published"') > 5
+    assert "Published 2026-02, not measured here" in text
+    assert "Scenario × strategy" not in text
+    for view in ("profile", "strategy"):
+        assert owner_client.get(f"/matrix/?scope=published&view={view}&sort=-overall").status_code == 200
+    assert "deepseek" not in read_html(owner_client.get("/matrix/?scope=published&q=glm"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_card_of_a_cell_opens_on_focus_and_pointer(browser_page: Page) -> None:
+    config = measured()
+    requests: list[str] = []
+    browser_page.goto(f"/runs/{config.run_id}/")
+    browser_page.wait_for_load_state("networkidle")
+    browser_page.on("request", lambda request: requests.append(request.url))
+    browser_page.locator("#cell-1-1").hover()
+    card = browser_page.get_by_role("tooltip")
+    expect(card).to_contain_text("9 passed · 1 failed · 0 infrastructure")
+    assert requests == []
+    browser_page.locator("#cell-1-1").focus()
+    browser_page.keyboard.press("ArrowRight")
+    expect(card).to_contain_text("6 passed · 3 failed · 1 infrastructure")
+    browser_page.keyboard.press("Enter")
+    expect(browser_page.locator("#panel")).to_contain_text("long arguments guard")
+    browser_page.keyboard.press("Escape")
+    expect(browser_page.locator("#panel")).to_be_hidden()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_toolbar_is_one_menu_on_a_phone(browser_page: Page) -> None:
+    measured()
+    browser_page.set_viewport_size({"width": 390, "height": 844})
+    browser_page.goto("/matrix/")
+    form = browser_page.locator("#filter")
+    expect(form).to_be_hidden()
+    browser_page.get_by_role("button", name="View").click()
+    form.get_by_label("Judge against").select_option("80")
+    form.get_by_role("button", name="Apply").last.click()
+    expect(browser_page).to_have_url(re.compile("target=80"))
+
+
 PAGES = (
     "/",
     "/matrix/",
+    "/matrix/?scope=published",
+    "/matrix/?density=compact",
+    "/trials/",
     "/matrix/?view=profile",
     "/matrix/?view=strategy",
     "/matrix/?scope=published&cell=p4",

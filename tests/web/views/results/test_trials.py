@@ -1,7 +1,11 @@
 """The trial page shows what models write without ever running it."""
 
+import json
+import re
+
 import pytest
 from django.test import Client
+from playwright.sync_api import Page, expect
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import (
@@ -12,6 +16,7 @@ from tests.factories import (
     make_run,
     make_step,
     make_trial,
+    make_trials,
     recompute_stale_cells,
 )
 from tests.lab.results.trial.test_page import failed_trial
@@ -171,3 +176,72 @@ def test_human_verdict_without_a_reason_says_what_is_missing(owner_client: Clien
     assert "Nothing was saved. A verdict needs a reason." in read_html(answer)
     assert not AuditEntry.objects.exists()
     assert owner_client.post("/trials/424242/verdict/", {"verdict": "pass"}).status_code == 404
+
+
+def test_columns_and_density_of_the_list_are_held_by_the_address(owner_client: Client) -> None:
+    failed_trial()
+    address = "/trials/?outcome=fail&trial_column=path&trial_column=got&density=comfortable"
+    text = read_html(owner_client.get(address))
+    assert re.findall(r'<th scope="col" class="col-([a-z]+)', text) == ["trial", "path", "got"]
+    kept = "trial_column=path,got&amp;density=comfortable"
+    assert f'href="/matrix/?{kept}"' in text
+    assert f"outcome=fail&amp;{kept}" in text
+    assert 'class="dense comfortable"' in text
+    assert owner_client.get("/trials/?trial_column=%00,x&density=huge").status_code == 200
+
+
+def test_neighbours_stay_in_the_run_where_only_columns_are_chosen(owner_client: Client) -> None:
+    first, second = (make_trial(make_cell(make_config(make_run()))) for _ in range(2))
+    text = read_html(owner_client.get(f"/trials/{first.pk}/?density=compact"))
+    assert f"/trials/{second.pk}/" not in text
+
+
+@pytest.mark.parametrize("query", ["", "?trial_column=expected,got&sort=-cause&search=model:a"])
+def test_trial_list_needs_12_queries_at_most(
+    owner_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries, query: str
+) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 30, "fail": 30})
+    with django_assert_max_num_queries(12):
+        assert owner_client.get(f"/trials/{query}").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])
+def test_the_trials_of_the_filter_can_be_taken_away(owner_client: Client, kind: str) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 2, "fail": 1})
+    link = f"/trials/export.{kind}?outcome=fail"
+    assert f'href="{link}"' in read_html(owner_client.get("/trials/?outcome=fail"))
+    response = owner_client.get(link)
+    assert response.headers["Content-Disposition"] == f'attachment; filename="toolbench-trials.{kind}"'
+    lines = read_html(response).splitlines()
+    if kind == "csv":
+        assert lines[0].startswith("trial_id,simulated,outcome,model,sampling_profile")
+        assert len(lines) == 2
+    else:
+        rows = [json.loads(line) for line in lines] if kind == "jsonl" else json.loads(response.content)["rows"]
+        assert [(row["outcome"], row["expected_calls"]) for row in rows] == [("fail", "state_patch")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_list_is_walked_and_peeked_at_by_keys(browser_page: Page) -> None:
+    cell = make_cell(make_config(make_run()))
+    for reason in ("First reason.", "Second reason."):
+        make_trial(cell, "fail", sentence=reason)
+    make_trial(cell)
+    recompute_stale_cells()
+    browser_page.goto("/trials/")
+    browser_page.wait_for_load_state("networkidle")
+    peek = browser_page.locator("#peek")
+    browser_page.keyboard.press("j")
+    browser_page.keyboard.press("p")
+    expect(peek).to_contain_text("First reason.")
+    browser_page.keyboard.press("j")
+    expect(peek).to_contain_text("Second reason.")
+    expect(browser_page).to_have_url(re.compile(r"/trials/$"))
+    browser_page.keyboard.press("Escape")
+    expect(peek).to_be_hidden()
+    browser_page.locator("[data-peek-open]").first.click()
+    expect(peek.get_by_role("link", name="Open")).to_be_visible()
+    browser_page.keyboard.press("p")
+    expect(peek).to_be_hidden()
+    browser_page.keyboard.press("Enter")
+    expect(browser_page.locator("h1")).to_contain_text("First reason.")

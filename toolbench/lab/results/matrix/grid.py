@@ -1,33 +1,49 @@
 """The matrix as a grid: model × scenario, model × profile or scenario × strategy, with a cell for each pair."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from toolbench.lab.metrics.definitions import METRICS, compute_cost_per_success, compute_tokens_per_trial
+from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.tally import Tally, add_tallies
+from toolbench.lab.metrics.times import Times
 from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.version_cache import VersionCache
+from toolbench.lab.results.matrix.causes import CauseCounts, count_causes
+from toolbench.lab.results.matrix.columns import choose_columns, compute_figure
 from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridColumn, GridRow
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
+from toolbench.lab.results.matrix.sorting import sort_rows
 from toolbench.lab.results.matrix.table import Matrix
 from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MIN_ANSWERS = 5  # fewer answers get no verdict
 MAX_DEPTH = 60  # percent of the full tint of a cell far below the target
+MAX_CAUSE_TRIALS = 50_000
 _NO_TALLY = Tally()
 
 
 _grids: VersionCache[Grid] = VersionCache(max_entries=8)
+_causes: VersionCache[CauseCounts] = VersionCache(max_entries=8)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a row or cell is computed from, and the query string of its trials; "" if no query selects them."""
+    """What a row or cell is computed from.
+
+    Attributes:
+        trials_query: the query string of its trials; "" if none selects them.
+        config_ids: its configurations.
+        scenarios: its scenarios with their versions.
+    """
 
     counted: MetricInput
     trials_query: str
-    is_control: bool = False
+    is_control: bool
+    times: Times
+    config_ids: tuple[int, ...]
+    scenarios: tuple[ScenarioKey, ...]
 
 
 def get_grid(matrix: Matrix, page: int = 1) -> Grid:
@@ -36,11 +52,25 @@ def get_grid(matrix: Matrix, page: int = 1) -> Grid:
     return replace(grid, page=max(1, min(page, grid.pages)))
 
 
+def get_grid_with_causes(matrix: Matrix, page: int = 1) -> Grid:
+    """Return a page of the grid with the causes of its failed trials, which take one query unless they are kept.
+
+    Above MAX_CAUSE_TRIALS trials on the page none are read, so that a page stays fast over any number of trials.
+    """
+    grid = get_grid(matrix, page)
+    cells = [cell for row in grid.shown_rows for cell in row.cells if cell]
+    if sum(cell.tally.trials for cell in cells) > MAX_CAUSE_TRIALS:
+        return grid
+    ids = tuple(sorted({pk for cell in cells for pk in cell.config_ids}))
+    return replace(grid, causes=_causes.get(matrix.version, ids, lambda: count_causes(ids)))
+
+
 def build_grid(matrix: Matrix) -> Grid:
     """Return the grid of a matrix, pivoted and sorted as its query asks."""
     build = {"profile": _build_profile_grid, "strategy": _build_strategy_grid}
     grid = build.get(matrix.query.view, _build_scenario_grid)(matrix)
-    return replace(grid, rows=_sort_rows(grid, matrix.query.sort))
+    grid = replace(grid, row_columns=choose_columns(matrix.query.layout.grid))
+    return replace(grid, rows=sort_rows(grid, matrix.query.sort))
 
 
 def _build_scenario_grid(matrix: Matrix) -> Grid:
@@ -53,7 +83,7 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
         # Written once, since a link for each cell takes time.
         any_scenario = replace(row.trials.chosen, scenarios=())
         row_query = replace(row.trials, group="", scenario="", chosen=any_scenario).query()
-        sources = [_build_scenario_source(row_query, sums.get((row.key, slug))) for slug in slugs]
+        sources = [_build_scenario_source(row, row_query, sums.get((row.key, slug))) for slug in slugs]
         rows.append(_build_model_row(matrix, row, sources))
     columns = [
         GridColumn(
@@ -77,7 +107,7 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
     for group in _group_rows(matrix.rows, lambda row: (row.provider, row.model, *row.settings.values(), row.prompt)):
         by_profile = {row.profile: row for row in group}
         found = [by_profile.get(profile) for profile in profiles]
-        sources = [_Source(row.counted, row.trials_query) if row else None for row in found]
+        sources = [_build_source(row) if row else None for row in found]
         rows.append(_build_model_row(matrix, _pool_rows(group), sources))
     columns = [
         _build_column(matrix, profile, (row for row in matrix.rows if row.profile == profile)) for profile in profiles
@@ -97,9 +127,7 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
         sources = [_pool_scenario(matrix.query, chosen[strategy], slug, strategy) for strategy in strategies]
         overall = _pool_scenario(matrix.query, matrix.rows, slug, "")
         assert overall is not None
-        times = overall.counted.pooled_times
-        row = _build_row(matrix, overall, sources, label=slug, note="control" if controls[slug] else "")
-        rows.append(replace(row, p50=times.p50, p95=times.p95))
+        rows.append(_build_row(matrix, overall, sources, label=slug, note="control" if controls[slug] else ""))
     columns = [
         _build_column(matrix, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
         for strategy in strategies
@@ -122,10 +150,18 @@ def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
     times = tuple(time for row in rows for time in row.counted.times)
     control = add_tallies(row.control for row in rows)
     counted = MetricInput(add_tallies(parts), control, parts, times)
-    pooled = counted.pooled_times
     trials = replace(rows[0].trials, profile="")
+    pooled = counted.pooled_times
+    ids = tuple(sorted({pk for row in rows for pk in row.config_ids}))
     return replace(
-        rows[0], counted=counted, p50=pooled.p50, p95=pooled.p95, trials=trials, profile=f"{len(rows)} profiles"
+        rows[0],
+        counted=counted,
+        times=pooled,
+        p50=pooled.p50,
+        p95=pooled.p95,
+        trials=trials,
+        config_ids=ids,
+        profile=f"{len(rows)} profiles",
     )
 
 
@@ -135,6 +171,7 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
     Trials have no filter for a part of a model's name, so the cells of filtered rows have no link.
     """
     tried = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
+    config_ids = tuple(pk for row in rows for pk in row.config_ids)
     if not tried:
         return None
     newest = max(sums.version for sums in tried)
@@ -150,7 +187,9 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
         prompt="" if query.prompt == SPLIT_BY_PROMPT else query.prompt,
         chosen=replace(query.chosen, scenarios=(), strategies=() if strategy else query.chosen.strategies),
     )
-    return _Source(_count_scenario(found), "" if query.q else trials.query(), found[0].control)
+    counted = _count_scenario(found)
+    trials_query = "" if query.q else trials.query()
+    return _Source(counted, trials_query, found[0].control, counted.pooled_times, config_ids, ((slug, newest),))
 
 
 def _count_scenario(found: Sequence[ScenarioSums]) -> MetricInput:
@@ -160,10 +199,17 @@ def _count_scenario(found: Sequence[ScenarioSums]) -> MetricInput:
     return MetricInput(tally, control, (tally,), tuple(sums.times for sums in found))
 
 
-def _build_scenario_source(row_query: str, sums: ScenarioSums | None) -> _Source | None:
+def _build_scenario_source(row: MatrixRow, row_query: str, sums: ScenarioSums | None) -> _Source | None:
     if sums is None:
         return None
-    return _Source(_count_scenario([sums]), f"{row_query}&scenario={sums.scenario}", sums.control)
+    trials_query, key = f"{row_query}&scenario={sums.scenario}", (sums.scenario, sums.version)
+    return _Source(_count_scenario([sums]), trials_query, sums.control, sums.times, row.config_ids, (key,))
+
+
+def _build_source(row: MatrixRow, is_control: bool = False) -> _Source:
+    """Return the source of a whole row: its tool scenarios, or its controls."""
+    keys = tuple((sums.scenario, sums.version) for sums in row.scenarios if sums.control == is_control)
+    return _Source(row.counted, row.trials_query, is_control, row.times, row.config_ids, keys)
 
 
 def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None]) -> GridRow:
@@ -178,7 +224,7 @@ def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source |
         f"{', '.join(row.differing)} differ": bool(row.differing),
     }
     special_notes = [note for note, holds in special.items() if holds]
-    source = _Source(row.counted, row.trials_query, matrix.metric.of_control)
+    source = _build_source(row, matrix.metric.of_control)
     built = _build_row(
         matrix,
         source,
@@ -187,14 +233,14 @@ def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source |
         note=" · ".join([row.profile, *varying, *prompt, *special_notes]),
         key=row.key,
     )
-    return replace(built, title=f"{row.model} at {row.provider}", is_repeated=row.again, p50=row.p50, p95=row.p95)
+    return replace(built, title=f"{row.model} at {row.provider}", is_repeated=row.again)
 
 
 def _build_row(
     matrix: Matrix, source: _Source, sources: Sequence[_Source | None], *, label: str, note: str, key: str = ""
 ) -> GridRow:
-    counted = source.counted
     cells = tuple(_build_cell(matrix, found) if found else None for found in sources)
+    columns = choose_columns(matrix.query.layout.grid)
     return GridRow(
         key=key,
         label=label,
@@ -203,9 +249,8 @@ def _build_row(
         is_repeated=False,
         overall=_build_cell(matrix, source),
         cells=cells,
-        tally=counted.tools,
-        tokens=compute_tokens_per_trial(counted.tools),
-        cost=compute_cost_per_success(counted.tools),
+        tally=source.counted.tools,
+        figures=tuple((column, compute_figure(column, source.counted, source.times)) for column in columns),
     )
 
 
@@ -214,15 +259,29 @@ def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
     metric = METRICS["given"] if source.is_control and matrix.metric.judged else matrix.metric
     value = compute_metric(metric, source.counted, target=target)
     tally = source.counted.control if metric.of_control else source.counted.tools
-    state = _choose_state(metric, value, tally, is_control=source.is_control)
+    return GridCell(
+        choose_state(metric, value, tally, is_control=source.is_control),
+        value,
+        tally,
+        source.trials_query,
+        compute_depth(value, target),
+        p50=source.times.p50,
+        p95=source.times.p95,
+        config_ids=source.config_ids,
+        scenarios=source.scenarios,
+    )
+
+
+def compute_depth(value: MetricValue, target: float | None) -> int:
+    """Return the depth of the tint of a value: 0 unless its whole interval lies below the target."""
     rate = value.rate
-    depth = 0
-    if state == "below" and rate and target:
-        depth = round(MAX_DEPTH * (target - 100 * rate.share) / target)
-    return GridCell(state, value, tally, source.trials_query, depth)
+    if rate is None or not rate.n or not target or rate.target_status != "below":
+        return 0
+    return max(0, round(MAX_DEPTH * (target - 100 * rate.share) / target))
 
 
-def _choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:
+def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:
+    """Return the state of a cell, as GridCell names it."""
     if tally.not_applicable and tally.not_applicable == tally.done:
         return "na"
     rate = value.rate
@@ -257,43 +316,3 @@ def _compute_total(
     tally = add_tallies(tallies)
     counted = MetricInput(tally, tally if is_control else _NO_TALLY, (tally,))
     return compute_metric(metric, counted, target=None if is_control else query.target)
-
-
-def _sort_rows(grid: Grid, sort: str) -> tuple[GridRow, ...]:
-    """Return the rows as `sort` asks: a column, with "-" in front of it for the smallest first.
-
-    Rows without a value come last either way. Sorted rows each show their label.
-    """
-    name = sort.removeprefix("-")
-    keys: Mapping[str, Callable[[GridRow], float | None]] = {
-        "overall": lambda row: _rank(row.overall),
-        "p50": lambda row: row.p50.value if row.p50 else None,
-        "p95": lambda row: row.p95.value if row.p95 else None,
-        "retries": lambda row: row.tally.retries if row.tally.retries_known else None,
-        "tokens": lambda row: row.tokens.low if row.tokens else None,
-        "cost": lambda row: row.cost.low if row.cost else None,
-        **{column.key: _get_cell_key(index) for index, column in enumerate(grid.columns)},
-    }
-    if name not in keys:
-        return grid.rows
-    ranked = [(keys[name](row), row) for row in grid.rows]
-    known = [(value, row) for value, row in ranked if value is not None]
-    known.sort(key=lambda pair: pair[0], reverse=not sort.startswith("-"))
-    unknown = [row for value, row in ranked if value is None]
-    return tuple(replace(row, is_repeated=False) for row in (*(row for _, row in known), *unknown))
-
-
-def _get_cell_key(index: int) -> Callable[[GridRow], float | None]:
-    return lambda row: _rank(row.cells[index])
-
-
-def _rank(cell: GridCell | None) -> float | None:
-    """Return the number by which a cell is sorted; None without a value."""
-    if cell is None or not cell.has_value:
-        return None
-    value = cell.value
-    if value.rate:
-        return value.rate.share
-    if value.quantile:
-        return value.quantile.value
-    return value.figure.low if value.figure else None

@@ -1,15 +1,19 @@
 """The grid as its page shows it: cells, columns, rows and pages."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally
-from toolbench.lab.metrics.values import Figure, MetricValue
+from toolbench.lab.metrics.values import MetricValue
+from toolbench.lab.results.matrix.causes import CauseCounts
+from toolbench.lab.results.matrix.columns import RowColumn
+from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MAX_PAGE_ROWS = 60
-STATES_WITHOUT_VALUE = ("na", "waiting", "unknown")
+STATES_WITHOUT_VALUE = ("na", "waiting", "unknown", "unpublished")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +22,15 @@ class GridCell:
 
     Attributes:
         state: "clears", "clean" (no miss, but too few answers to clear), "open", "below", "few" (fewer than MIN_ANSWERS
-            answers), "control", "plain" (the metric has no target), "unknown" (no value), "na" or "waiting".
+            answers), "control", "plain" (the metric has no target), "unknown" (no value), "unpublished", "na" or
+            "waiting".
         depth: percent of the tint; the further below the target, the larger.
         trials_query: the query string that selects the trials of the cell; "" if none does.
+        p50: median time of the trials with an answer; None without one.
+        p95: 95th percentile of it.
+        config_ids: the configurations whose trials it counts.
+        scenarios: the scenarios with their versions.
+        note: what its card says instead of counts, times and tokens; "" for those.
     """
 
     state: str
@@ -28,6 +38,11 @@ class GridCell:
     tally: Tally
     trials_query: str
     depth: int = 0
+    p50: Quantile | None = None
+    p95: Quantile | None = None
+    config_ids: tuple[int, ...] = ()
+    scenarios: tuple[ScenarioKey, ...] = ()
+    note: str = ""
 
     @property
     def rate(self) -> Rate | None:
@@ -66,6 +81,7 @@ class GridRow:
         is_repeated: whether the row above has the same label.
         overall: the value over all tool scenarios of the row.
         cells: in the order of the columns; None where nothing was planned.
+        figures: a value for each column after the cells.
     """
 
     key: str
@@ -76,21 +92,24 @@ class GridRow:
     overall: GridCell
     cells: tuple[GridCell | None, ...]
     tally: Tally
-    tokens: Figure | None
-    cost: Figure | None
-    p50: Quantile | None = None
-    p95: Quantile | None = None
+    figures: tuple[tuple[RowColumn, MetricValue], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The grid as its page shows it."""
+    """The grid as its page shows it.
+
+    Attributes:
+        causes: of the failed trials of the page's rows; empty if they were not read.
+    """
 
     corner: str  # head of the rows' labels
     columns: tuple[GridColumn, ...]
     rows: tuple[GridRow, ...]
     overall: MetricValue | None
+    row_columns: tuple[RowColumn, ...] = ()
     page: int = 1
+    causes: CauseCounts = field(default_factory=dict)
 
     @property
     def shown_rows(self) -> tuple[GridRow, ...]:
@@ -106,5 +125,14 @@ class Grid:
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
         """The heads above the columns with the number of columns below each."""
-        found = groupby(self.columns, key=lambda column: column.group)
-        return tuple((group, len(tuple(columns))) for group, columns in found)
+        return _count_by_group(self.columns)
+
+    @property
+    def row_groups(self) -> tuple[tuple[str, int], ...]:
+        """The heads above the columns after the cells with the number of columns below each."""
+        return _count_by_group(self.row_columns)
+
+
+def _count_by_group(columns: Iterable[GridColumn] | Iterable[RowColumn]) -> tuple[tuple[str, int], ...]:
+    found = groupby(columns, key=lambda column: column.group)
+    return tuple((group, len(tuple(members))) for group, members in found)

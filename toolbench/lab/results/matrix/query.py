@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
+from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 
 SCOPES = ("real", "runs", "demo", "imported", "published")
 TARGET_PERCENTS = (80, 90, 95)
@@ -35,6 +37,7 @@ class MatrixQuery:
         view: a key of VIEWS.
         sort: the column by which the grid is sorted, largest first; with "-" in front, smallest first.
         chosen: models, profiles, strategies, scenarios and times.
+        layout: columns and density of the grid.
         ignored: names of the values that could not be read.
     """
 
@@ -49,6 +52,7 @@ class MatrixQuery:
     view: str = ""
     sort: str = ""
     chosen: ResultFilter = NO_FILTER
+    layout: TableLayout = USUAL_LAYOUT
     ignored: tuple[str, ...] = ()
 
     @classmethod
@@ -77,10 +81,18 @@ class MatrixQuery:
             view="bars" if given["cell"] else "" if wrong["view"] else given["view"],
             sort=given["sort"],
             chosen=chosen,
+            layout=TableLayout.from_query(query),
             ignored=(*(name for name, is_wrong in wrong.items() if is_wrong), *unread_choices),
         )
 
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed and without default values."""
+        layout = changes.pop("layout", self.layout)
+        pairs = layout.pairs if isinstance(layout, TableLayout) else ()
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
-        return render_query(values, DEFAULTS, self.chosen.pairs)
+        return render_query(values, DEFAULTS, (*self.chosen.pairs, *pairs))
+
+    @property
+    def layout_fields(self) -> list[tuple[str, str]]:
+        """The fields that a form for columns and density must carry."""
+        return parse_qsl(self.query(layout=self.layout.without_grid))

@@ -42,6 +42,7 @@ class MatrixRow:
         key: name of the row in the URL.
         again: True if the row above has the same model at the same provider.
         value: the value of the chosen metric.
+        times: of all its tool scenarios together.
         prompt: the prompt version where rows are split by it, else None.
     """
 
@@ -55,6 +56,7 @@ class MatrixRow:
     again: bool
     counted: MetricInput
     value: MetricValue
+    times: Times
     p50: Quantile | None
     p95: Quantile | None
     scenarios: tuple[ScenarioSums, ...]
@@ -156,6 +158,7 @@ def build_row(
         again=False,
         counted=counted,
         value=compute_metric(metric, counted, target=query.target),
+        times=times,
         p50=times.p50,
         p95=times.p95,
         scenarios=scenarios,

@@ -22,6 +22,7 @@ from toolbench.lab.models import Cell, PublishedCell, Run
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import FIELD_LABELS, ROW_KEY, SETTING_FIELDS, MatrixRow, ScenarioSums, build_row
 from toolbench.lab.results.run_choices import list_run_choices
+from toolbench.lab.results.table_layout import USUAL_LAYOUT
 
 _VERSION_KEY = ("scenario", "scenario_version")
 
@@ -80,10 +81,12 @@ def get_matrix(query: MatrixQuery) -> Matrix:
     A matrix over ended runs is kept in memory until their sums change.
     """
     sums, published = _sum_cells(query), _read_published_counts()
-    key = (query, tuple(sorted(published.items())))
-    matrix = _matrices.get(sums.version, key, lambda: _build_matrix(query, sums.lines, published))
+    counted = replace(query, layout=USUAL_LAYOUT)  # columns and density change no figure
+    key = (counted, tuple(sorted(published.items())))
+    matrix = _matrices.get(sums.version, key, lambda: _build_matrix(counted, sums.lines, published))
     return replace(
         matrix,
+        query=replace(matrix.query, layout=query.layout),
         version=sums.version,
         runs=list_run_choices(_filter_runs(query), query.runs),
         prompts=matrix.prompts or _list_prompt_versions(query),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import QueryParams
-from toolbench.lab.results.matrix.grid import get_grid
+from toolbench.lab.results.matrix.grid import get_grid_with_causes
 from toolbench.lab.results.matrix.grid_types import Grid
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import Matrix, get_matrix
@@ -27,11 +27,11 @@ class RunGrid:
 
 
 def get_run_grid(run_id: int, params: QueryParams) -> RunGrid:
-    """Return the grid of a run, grouped and sorted as the URL asks, with five queries."""
+    """Return the grid of a run, grouped and sorted as the URL asks, with six queries."""
     chosen = MatrixQuery.from_query(params)
     view = "" if chosen.view == "bars" else chosen.view
     query = replace(chosen, scope="runs", runs=(run_id,), cell="", view=view, q="", prompt="")
     matrix = get_matrix(query)
     ended = Trial.objects.filter(run_id=run_id, finished_at__isnull=False).order_by("-finished_at")
     latest = ended.select_related("config").only(*_LATEST_COLUMNS)[:MAX_LATEST_TRIALS]
-    return RunGrid(matrix, get_grid(matrix), tuple(latest))
+    return RunGrid(matrix, get_grid_with_causes(matrix), tuple(latest))

@@ -26,12 +26,14 @@ class FacetValue:
 
     Attributes:
         query: the query string of the list with this value, or without it if it is chosen already.
-        percent: its share of the counted trials.
+        percent: its share of the counted trials, rounded.
+        share: the same with one decimal, for bars.
     """
 
     value: str
     count: int
     percent: int
+    share: float
     is_chosen: bool
     query: str
 
@@ -73,6 +75,7 @@ def _build_facet(name: str, counts: Sequence[tuple[str, int]], total: int, trial
             value,
             count,
             round(100 * count / total),
+            round(100 * count / total, 1),
             value == chosen,
             trial_filter.query(**_toggle(name, value, chosen)),
         )

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, fields
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 from django.db.models.expressions import OrderBy
+from django.db.models.functions import NullIf
 
 from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
@@ -14,6 +15,7 @@ from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
+from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 from toolbench.lab.results.trial.query_text import build_query_conditions, build_seen_condition, parse_query_text
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
@@ -21,20 +23,33 @@ MAX_LISTED = 2_000  # ids, ranges or tokens in one field
 MAX_QUERY_CHARS = 7_800  # characters of a link: the web server's limit of a request line is 8,190
 STREAMED, WHOLE = "streamed", "whole"
 NO_EXAMPLES = "none"
+_OTHER_FIELDS = ("ignored", "chosen", "layout")  # no parameters of one text
 ALL_SCOPES = "all"
 ID_FIELDS = ("run", "cell", "config", "alike", "version", "cause_version")
 LIST_FIELDS = ("runs", "cells", "without")
 VERBATIM_FIELDS = ("path", "cluster", "signature")  # made of keys that a model wrote, so blanks around them count
 SORTS = {
     "failed": "failed first",
+    "-failed": "failed last",
     "order": "in the order they ran",
     "slow": "slowest first",
     "fast": "fastest first",
     "tokens": "most tokens first",
+    "-tokens": "fewest tokens first",
     "retries": "most retries first",
+    "-retries": "fewest retries first",
     "turns": "most turns first",
+    "-turns": "fewest turns first",
     "newest": "newest first",
     "oldest": "oldest first",
+    "model": "by model",
+    "-model": "by model, last first",
+    "profile": "by profile",
+    "-profile": "by profile, last first",
+    "scenario": "by scenario",
+    "-scenario": "by scenario, last first",
+    "cause": "by cause",
+    "-cause": "by cause, last first",
 }
 OUTCOMES = {
     "pass": Q(outcome=Trial.Outcome.PASS),
@@ -47,14 +62,28 @@ OUTCOMES = {
 }
 FAILED_FIRST_ORDERING = ("rank", "-run_id", "position")
 RUN_ORDERING = ("-run_id", "position")
+_TOKENS = F("input_tokens") + F("output_tokens")
+_CAUSE = NullIf("cause", Value(""))
 ORDERINGS: Mapping[str, tuple[str | OrderBy, ...]] = {
     "failed": FAILED_FIRST_ORDERING,
+    "-failed": ("-rank", "-run_id", "position"),
     "order": RUN_ORDERING,
     "slow": (F("duration_ms").desc(nulls_last=True), "-run_id", "position"),
     "fast": (F("duration_ms").asc(nulls_last=True), "-run_id", "position"),
-    "tokens": ((F("input_tokens") + F("output_tokens")).desc(), "-run_id", "position"),
-    "retries": ("-retries", "-run_id", "position"),
-    "turns": ("-turns", "-run_id", "position"),
+    "tokens": (_TOKENS.desc(), *RUN_ORDERING),
+    "-tokens": (_TOKENS.asc(), *RUN_ORDERING),
+    "retries": ("-retries", *RUN_ORDERING),
+    "-retries": ("retries", *RUN_ORDERING),
+    "turns": ("-turns", *RUN_ORDERING),
+    "-turns": ("turns", *RUN_ORDERING),
+    "model": ("config__model_name", *FAILED_FIRST_ORDERING),
+    "-model": ("-config__model_name", *FAILED_FIRST_ORDERING),
+    "profile": ("config__profile", *FAILED_FIRST_ORDERING),
+    "-profile": ("-config__profile", *FAILED_FIRST_ORDERING),
+    "scenario": ("scenario", *FAILED_FIRST_ORDERING),
+    "-scenario": ("-scenario", *FAILED_FIRST_ORDERING),
+    "cause": (_CAUSE.asc(nulls_last=True), *FAILED_FIRST_ORDERING),
+    "-cause": (_CAUSE.desc(nulls_last=True), *FAILED_FIRST_ORDERING),
     "newest": (F("started_at").desc(nulls_last=True), "-id"),
     "oldest": (F("started_at").asc(nulls_last=True), "id"),
 }
@@ -108,6 +137,7 @@ class TrialFilter:
         search: the text of the query bar.
         chosen: fields with several values, which the parameters model, profile, strategy and scenario may have, and
             days on which runs began.
+        layout: columns and density of the list; it does not filter.
         ignored: names of fields, and terms of the query bar, whose values could not be read; they do not filter.
     """
 
@@ -148,16 +178,17 @@ class TrialFilter:
     imported: str = ""
     sort: str = "failed"
     chosen: ResultFilter = NO_FILTER
+    layout: TableLayout = USUAL_LAYOUT
     ignored: tuple[str, ...] = ()
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "TrialFilter":
         """Return the filter of these URL parameters."""
         chosen, unread_days = ResultFilter.from_query(query)
-        values: dict[str, Any] = {"chosen": chosen.keep_several()}
+        values: dict[str, Any] = {"chosen": chosen.keep_several(), "layout": TableLayout.from_query(query)}
         ignored: list[str] = list(unread_days)
         several = {name for name, found in chosen.choices.items() if len(found) > 1}
-        for name in (field.name for field in fields(cls) if field.name not in ("ignored", "chosen")):
+        for name in (field.name for field in fields(cls) if field.name not in _OTHER_FIELDS):
             if name in several:
                 continue
             text = query.get(name, "")
@@ -179,15 +210,27 @@ class TrialFilter:
 
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed, without empty fields and the default sort order."""
+        layout = changes.pop("layout", self.layout)
         pairs = self._list_values() | changes
         if pairs.get("sort") == "failed":
             pairs["sort"] = ""
         given = [(name, value) for name, value in pairs.items() if value not in (None, "")]
         kept = [(name, value) for name, value in self.chosen.pairs if name not in changes]
-        return urlencode([*given, *kept], safe=",@")
+        shown = layout.pairs if isinstance(layout, TableLayout) else ()
+        return urlencode([*given, *kept, *shown], safe=",@")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is chosen; columns and density do not count."""
+        return not self.query(layout=USUAL_LAYOUT)
+
+    @property
+    def layout_fields(self) -> list[tuple[str, str]]:
+        """The fields that a form for columns and density must carry."""
+        return parse_qsl(self.query(layout=self.layout.without_trials))
 
     def _list_values(self) -> dict[str, Any]:
-        names = (field.name for field in fields(self) if field.name not in ("ignored", "chosen"))
+        names = (field.name for field in fields(self) if field.name not in _OTHER_FIELDS)
         return {name: getattr(self, name) for name in names}
 
 
@@ -198,14 +241,6 @@ _ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
     "scope": (ALL_SCOPES,),
     "had": tuple(RETRY_CONDITIONS),
 }
-
-
-def list_sort_queries(trial_filter: TrialFilter) -> dict[str, str]:
-    """Return the query string of each column that sorts the list; time and start change their direction."""
-    time = "fast" if trial_filter.sort == "slow" else "slow"
-    started = "oldest" if trial_filter.sort == "newest" else "newest"
-    names = {name: name for name in ("failed", "turns", "retries", "tokens")} | {"time": time, "started": started}
-    return {name: trial_filter.query(sort=sort) for name, sort in names.items()}
 
 
 def join_ids(ids: Iterable[int]) -> str:

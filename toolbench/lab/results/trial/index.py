@@ -8,7 +8,8 @@ from django.db.models import BooleanField
 from django.db.models.expressions import RawSQL
 
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.facets import Facet, count_facets
+from toolbench.lab.results.trial.call_names import CallNames, read_call_names
+from toolbench.lab.results.trial.facets import Facet, FacetValue, count_facets
 from toolbench.lab.results.trial.filter import FAILED_FIRST, ORDERINGS, TrialFilter, filter_trials
 from toolbench.lab.traces.search_text import get_text_lag
 
@@ -22,6 +23,7 @@ class TrialRow:
 
     Attributes:
         path: the JSON path of the first problem; "" without one.
+        calls: names of the expected calls and of those made; None if they were not read.
     """
 
     id: int
@@ -51,6 +53,7 @@ class TrialRow:
     errors_retried: int
     label: str
     finished_at: datetime | None
+    calls: CallNames | None = None
 
     @property
     def configuration(self) -> str:
@@ -78,21 +81,28 @@ class TrialListPage:
     facets: tuple[Facet, ...]
     text_lag: float = 0.0
 
+    @property
+    def outcomes(self) -> tuple[FacetValue, ...]:
+        """The number of trials by outcome."""
+        return next((facet.values for facet in self.facets if facet.name == "outcome"), ())
 
-def get_trials(trial_filter: TrialFilter, page: int = 1) -> TrialListPage:
+
+def get_trials(trial_filter: TrialFilter, page: int = 1, *, with_calls: bool = False) -> TrialListPage:
     """Return one page of the list.
 
     Of more than MAX_COUNTED_TRIALS trials, the newest are counted and sorted.
+
+    Args:
+        trial_filter: the filter and the order.
+        page: from 1; a page beyond the last one is the last.
+        with_calls: whether the names of calls are read, for which `read_call_names` needs its queries.
     """
-    matching = filter_trials(trial_filter).order_by("-pk").values_list("pk", flat=True)
-    ids = list(matching[: MAX_COUNTED_TRIALS + 1])
-    is_more = len(ids) > MAX_COUNTED_TRIALS
-    ids = ids[:MAX_COUNTED_TRIALS]
+    ids, is_more = _list_ids(trial_filter)
     pages = max(1, -(-len(ids) // PAGE_SIZE))
     page = min(max(1, page), pages)
     return TrialListPage(
         filter=trial_filter,
-        rows=_list_rows(ids, trial_filter.sort, (page - 1) * PAGE_SIZE),
+        rows=_list_rows(ids, trial_filter.sort, slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE), with_calls),
         total=len(ids),
         total_is_more=is_more,
         page=page,
@@ -102,14 +112,27 @@ def get_trials(trial_filter: TrialFilter, page: int = 1) -> TrialListPage:
     )
 
 
-def _list_rows(ids: Sequence[int], sort: str, start: int) -> tuple[TrialRow, ...]:
+def list_all_rows(trial_filter: TrialFilter) -> tuple[tuple[TrialRow, ...], bool]:
+    """Return the newest MAX_COUNTED_TRIALS trials with the names of their calls, and whether there are more."""
+    ids, is_more = _list_ids(trial_filter)
+    return _list_rows(ids, trial_filter.sort, slice(MAX_COUNTED_TRIALS), with_calls=True), is_more
+
+
+def _list_ids(trial_filter: TrialFilter) -> tuple[list[int], bool]:
+    matching = filter_trials(trial_filter).order_by("-pk").values_list("pk", flat=True)
+    ids = list(matching[: MAX_COUNTED_TRIALS + 1])
+    return ids[:MAX_COUNTED_TRIALS], len(ids) > MAX_COUNTED_TRIALS
+
+
+def _list_rows(ids: Sequence[int], sort: str, part: slice, with_calls: bool) -> tuple[TrialRow, ...]:
     chosen = RawSQL("lab_trial.id = ANY(%s)", [list(ids)], output_field=BooleanField())  # one parameter for all
     trials = Trial.objects.filter(chosen).annotate(rank=FAILED_FIRST)
     ordered = trials.order_by(*ORDERINGS[sort]).values_list("pk", flat=True)
-    shown = list(ordered[start : start + PAGE_SIZE])
+    shown = list(ordered[part])
     rows = Trial.objects.select_related("config", "run").filter(pk__in=shown)
-    rows = rows.defer("final_text", "rendered_prompt", "causes", "run__request", "config__layers")
-    by_id = {trial.pk: _build_row(trial) for trial in rows}
+    found = list(rows.defer("final_text", "rendered_prompt", "causes", "run__request", "config__layers"))
+    calls = read_call_names(found) if with_calls else {}
+    by_id = {trial.pk: _build_row(trial, calls.get(trial.pk)) for trial in found}
     return tuple(by_id[pk] for pk in shown if pk in by_id)
 
 
@@ -118,7 +141,7 @@ def choose_mark(trial: Trial) -> str:
     return trial.outcome if trial.state == Trial.State.DONE else trial.state
 
 
-def _build_row(trial: Trial) -> TrialRow:
+def _build_row(trial: Trial, calls: CallNames | None) -> TrialRow:
     config = trial.config
     return TrialRow(
         id=trial.pk,
@@ -148,4 +171,5 @@ def _build_row(trial: Trial) -> TrialRow:
         errors_retried=trial.errors_retried,
         label=trial.label,
         finished_at=trial.finished_at,
+        calls=calls,
     )

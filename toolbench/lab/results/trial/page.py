@@ -164,7 +164,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
         config=trial.config,
         cell=trial.cell,
         filter=trial_filter,
-        neighbours=get_neighbours(trial, trial_filter if trial_filter.query() else TrialFilter(run=trial.run_id)),
+        neighbours=get_neighbours(trial, TrialFilter(run=trial.run_id) if trial_filter.is_empty else trial_filter),
         mark=choose_mark(trial),
         headline=_build_headline(trial, row),
         class_sentence=row.sentence if row else "",

@@ -5,9 +5,11 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.results.matrix.columns import ROW_COLUMNS
 from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.export import export_matrix
-from toolbench.lab.results.matrix.grid import get_grid
+from toolbench.lab.results.matrix.grid import get_grid_with_causes
+from toolbench.lab.results.matrix.published_grid import build_published_grid
 from toolbench.lab.results.matrix.query import SCOPES, TARGET_PERCENTS, VIEWS, MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 from toolbench.lab.results.published import get_published_matrix
@@ -15,7 +17,14 @@ from toolbench.lab.results.scope_chips import get_scope_chips
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
 
-CHOICES = {"targets": TARGET_PERCENTS, "metrics": tuple(METRICS.values()), "scopes": SCOPES, "views": VIEWS}
+CHOICES: dict[str, object] = {
+    "targets": TARGET_PERCENTS,
+    "metrics": tuple(METRICS.values()),
+    "scopes": SCOPES,
+    "views": VIEWS,
+}
+PUBLISHED_VIEWS = {name: label for name, label in VIEWS.items() if name != "strategy"}  # one strategy is published
+CHOICES |= {"row_columns": tuple(ROW_COLUMNS.values()), "base": ""}
 
 
 @require_safe
@@ -23,17 +32,25 @@ def show(request: HttpRequest) -> HttpResponse:
     """Show the matrix for scope, metric, target, filter and open row of the URL (GET /matrix/)."""
     query = choose_scope(MatrixQuery.from_query(request.GET))
     if query.scope == "published":
-        published = get_published_matrix(query.target)
-        rows = [row for row in published.rows if query.q.lower() in row.model.lower()] if published else []
-        context = {**CHOICES, "query": query, "published": published, "rows": rows}
-        return render_page(request, "matrix/published.html", context)
+        return _show_published(request, query)
     matrix = get_matrix(query)
     scope = get_scope_chips(query.chosen, kind=query.scope, runs=query.runs)
     shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix, "scope": scope}
     if query.view == "bars":
         return render_page(request, "matrix/show.html", {**shown, "panel": get_row_details(matrix)})
-    grid = get_grid(matrix, parse_whole_number(request.GET.get("page", "")) or 1)
-    return render_page(request, "matrix/grid.html", {**shown, "base": "", "grid": grid})
+    grid = get_grid_with_causes(matrix, parse_whole_number(request.GET.get("page", "")) or 1)
+    return render_page(request, "matrix/grid.html", {**shown, "grid": grid})
+
+
+def _show_published(request: HttpRequest, query: MatrixQuery) -> HttpResponse:
+    """Show the published snapshot, as a grid or as bars."""
+    published = get_published_matrix(query.target)
+    rows = [row for row in published.rows if query.q.lower() in row.model.lower()] if published else []
+    shown: dict[str, object] = {**CHOICES, "views": PUBLISHED_VIEWS, "query": query, "published": published}
+    if published is None or query.view == "bars":
+        return render_page(request, "matrix/published.html", {**shown, "rows": rows})
+    matrix, grid = build_published_grid(published, query, rows)
+    return render_page(request, "matrix/grid.html", {**shown, "matrix": matrix, "grid": grid})
 
 
 @require_safe

@@ -11,13 +11,22 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.diff_page import get_diff_page
-from toolbench.lab.results.trial.filter import SORTS, TrialFilter, list_sort_queries
+from toolbench.lab.results.trial.filter import SORTS, TrialFilter
 from toolbench.lab.results.trial.human_verdicts import save_human_verdict
 from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.page import Trace, get_trace
 from toolbench.lab.results.trial.page_query import DIFFERENCES, TrialPageQuery
 from toolbench.lab.results.trial.query_text import FIELDS
+from toolbench.lab.results.trial.table import (
+    CALL_COLUMNS,
+    TRIAL_COLUMNS,
+    choose_trial_columns,
+    export_trial_list,
+    list_cells,
+    list_heads,
+)
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
+from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import is_part_request, render_page
 from toolbench.web.requests import Action, choose_local_path, find_owner, record
 from toolbench.web.result_scope import ResultScope
@@ -29,13 +38,23 @@ FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}
 def list_trials(request: HttpRequest) -> HttpResponse:
     """Show the trials that match the filter of the URL."""
     trial_filter = TrialFilter.from_query(request.GET)
-    found = get_trials(trial_filter, parse_whole_number(request.GET.get("page", "")) or 1)
+    columns = choose_trial_columns(trial_filter.layout.trials)
+    with_calls = any(column.name in CALL_COLUMNS for column in columns)
+    found = get_trials(trial_filter, parse_whole_number(request.GET.get("page", "")) or 1, with_calls=with_calls)
     kept = trial_filter.hidden_fields(FORM_FIELDS)
     context: dict[str, object] = {"page": found, "query": trial_filter.query(), "kept": kept, "fields": FIELDS}
-    context |= {"scope": _get_chips(request)}
+    context |= {"scope": _get_chips(request), "sort_words": SORTS[trial_filter.sort], "columns": columns}
     context |= {"removals": {name: trial_filter.query(**{name: ""}) for name in kept}}
-    context |= {"sort_words": SORTS[trial_filter.sort], "sort_queries": list_sort_queries(trial_filter)}
-    return render_page(request, "trials/list.html", context)
+    context |= {"heads": list_heads(columns, trial_filter), "all_columns": tuple(TRIAL_COLUMNS.values())}
+    lines = [(row, list_cells(row, columns)) for row in found.rows]
+    return render_page(request, "trials/list.html", {**context, "lines": lines})
+
+
+@require_safe
+def export(request: HttpRequest, kind: str) -> HttpResponse:
+    """Return the trials of the filter of the URL as a file (GET /trials/export.csv, .json or .jsonl)."""
+    table = export_trial_list(TrialFilter.from_query(request.GET))
+    return build_table_response(table, kind, name="toolbench-trials")
 
 
 def _get_chips(request: HttpRequest) -> ScopeChips:

@@ -1,0 +1,58 @@
+"""The grid of the published snapshot: nothing in it is completed."""
+
+import pytest
+from django.http import QueryDict
+
+from toolbench.lab import builtin_data
+from toolbench.lab.results.matrix.grid_types import Grid
+from toolbench.lab.results.matrix.published_grid import NOT_PUBLISHED, build_published_grid
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.published import get_published_matrix
+
+pytestmark = pytest.mark.django_db
+
+
+def read_grid(query: str = "") -> Grid:
+    builtin_data.load_builtin_data()
+    published = get_published_matrix(90)
+    assert published is not None
+    return build_published_grid(published, MatrixQuery.from_query(QueryDict(query)), published.rows)[1]
+
+
+def test_each_cell_is_the_published_split_or_not_published() -> None:
+    grid = read_grid()
+    published = get_published_matrix(90)
+    assert published is not None
+    assert [column.key for column in grid.columns][-1] == "chat_only"
+    for row, source in zip(grid.rows, published.rows, strict=True):
+        for column, cell in zip(grid.columns[:-1], row.cells, strict=False):
+            rate = dict(source.split)[column.key]
+            assert cell is not None
+            if source.not_applicable:
+                assert cell.state == "na"
+            elif rate is None:
+                assert (cell.state, cell.rate) == ("unpublished", None)
+            else:
+                assert cell.rate == rate
+
+
+def test_columns_that_the_snapshot_lacks_say_so() -> None:
+    grid = read_grid("grid_column=p50,p95,p99,cost,control")
+    known = {column.name for row in grid.rows for column, value in row.figures if value.is_known}
+    assert known == {"p95", "control"}
+    assert {column.missing for column in grid.row_columns} == {NOT_PUBLISHED}
+
+
+def test_totals_are_those_of_the_publication() -> None:
+    grid = read_grid()
+    assert grid.overall is not None
+    assert grid.overall.rate is not None
+    assert (grid.overall.rate.k, grid.overall.rate.n) == (1_002, 1_160)
+
+
+def test_profile_grid_has_one_row_for_each_model() -> None:
+    grid = read_grid("view=profile&sort=-overall")
+    assert len({row.title for row in grid.rows}) == len(grid.rows) == 17
+    assert grid.columns[0].key == "default"
+    overall = [row.overall.rate.share for row in grid.rows if row.overall.has_value and row.overall.rate]
+    assert overall == sorted(overall)

@@ -1,0 +1,70 @@
+"""The columns of the trial list."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials
+from toolbench.lab.results.trial.filter import ORDERINGS, SORTS, TrialFilter
+from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial.table import (
+    TRIAL_COLUMNS,
+    choose_trial_columns,
+    export_trial_list,
+    list_cells,
+    list_heads,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_sort_of_a_column_exists_and_is_ordered() -> None:
+    used = {name for column in TRIAL_COLUMNS.values() for name, _ in column.sorts}
+    assert used <= SORTS.keys() == ORDERINGS.keys()
+
+
+def test_second_click_on_a_head_sorts_the_other_way() -> None:
+    columns = choose_trial_columns(["time"])
+    (first,) = list_heads(columns, TrialFilter())
+    (second,) = list_heads(columns, TrialFilter(sort="slow"))
+    assert (first.query, first.direction) == ("sort=slow", "none")
+    assert (second.query, second.direction) == ("sort=fast", "descending")
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_list_is_read_in_every_order(sort: str) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 2, "fail": 1})
+    assert len(get_trials(TrialFilter(sort=sort)).rows) == 3
+
+
+@pytest.mark.parametrize(("sort", "models"), [("model", ["alpha", "beta"]), ("-model", ["beta", "alpha"])])
+def test_list_is_sorted_by_model(sort: str, models: list[str]) -> None:
+    run = make_run()
+    for name in ("beta", "alpha"):
+        make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 1})
+    assert [row.model for row in get_trials(TrialFilter(sort=sort)).rows] == models
+
+
+def test_trials_without_a_cause_come_last_by_cause() -> None:
+    cell = make_cell(make_config(make_run()))
+    for cause in ("", "b_cause", "a_cause"):
+        make_trial(cell, "fail", cause=cause)
+    orders = [[row.cause for row in get_trials(TrialFilter(sort=sort)).rows] for sort in ("cause", "-cause")]
+    assert orders == [["a_cause", "b_cause", ""], ["b_cause", "a_cause", ""]]
+
+
+def test_cells_follow_the_chosen_columns() -> None:
+    make_trial(make_cell(make_config(make_run())), "fail", turns=3)
+    (row,) = get_trials(TrialFilter(), with_calls=True).rows
+    cells = list_cells(row, choose_trial_columns(["turns", "outcome", "expected"]))
+    assert [(cell.column.name, cell.value) for cell in cells] == [
+        ("outcome", "fail"),
+        ("expected", "state_patch"),
+        ("turns", 3),
+    ]
+
+
+def test_export_has_every_column_in_the_order_of_the_list() -> None:
+    make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 2, "fail": 1})
+    table = export_trial_list(TrialFilter(demo="1", sort="-failed"))
+    assert table.columns[2:] == tuple(column.export for column in TRIAL_COLUMNS.values())
+    assert [row[2] for row in table.rows] == ["pass", "pass", "fail"]
+    assert "Simulated models" in table.notes[0]

@@ -1,0 +1,47 @@
+"""The causes of failed trials by configuration and scenario, for the cards of the grid's cells."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count
+
+from toolbench.evals.causes.table import load_causes
+from toolbench.lab.models import Trial
+from toolbench.lab.scenarios.catalogue import ScenarioKey
+
+CauseCounts = Mapping[tuple[int, ScenarioKey], Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentCause:
+    """The most frequent cause among some failed trials, and how many of them have it."""
+
+    code: str
+    sentence: str
+    count: int
+
+
+def count_causes(config_ids: Sequence[int]) -> CauseCounts:
+    """Return the number of trials by configuration and scenario version, and by cause, with one query."""
+    failed = Trial.objects.filter(config_id__in=config_ids).exclude(cause="").order_by()
+    grouped = failed.values_list("config_id", "scenario", "scenario_version", "cause").annotate(count=Count("pk"))
+    found: dict[tuple[int, ScenarioKey], dict[str, int]] = {}
+    for config_id, scenario, version, cause, count in grouped:
+        found.setdefault((config_id, (scenario, version)), {})[cause] = count
+    return found
+
+
+def find_frequent_cause(
+    counts: CauseCounts, config_ids: Iterable[int], scenarios: Sequence[ScenarioKey]
+) -> FrequentCause | None:
+    """Return the most frequent cause in these configurations and scenarios; None without a failed trial."""
+    total = Counter[str]()
+    for config_id in config_ids:
+        for scenario in scenarios:
+            total.update(counts.get((config_id, scenario), {}))
+    if not total:
+        return None
+    code, count = min(total.items(), key=lambda item: (-item[1], item[0]))
+    cause = load_causes().get(code)
+    return FrequentCause(code, cause.sentence if cause else code, count)

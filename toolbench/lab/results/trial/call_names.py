@@ -1,0 +1,86 @@
+"""The names of the calls that trials were expected to make, and of those that they made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import JSONObject
+
+from toolbench.evals.expected_calls import ExpectedCalls
+from toolbench.evals.types import Scenario
+from toolbench.lab.models import Judgement, Step, Trial
+from toolbench.lab.scenarios.catalogue import load_scenarios
+
+NO_CALL, UNFIXED, UNKNOWN_CALLS = "no call", "not fixed", "unknown"
+MAX_NAMED_CALLS = 20  # of one trial
+MAX_NAME_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class CallNames:
+    """The calls of a trial in words, such as `state_get, state_patch ×2`.
+
+    Attributes:
+        expected: tools in order; or NO_CALL, UNFIXED if the task fixes no call, or UNKNOWN_CALLS.
+        got: tools in order, refused and failed ones marked; "" if none was called.
+    """
+
+    expected: str
+    got: str
+
+
+def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
+    """Return the names of the calls by trial, with one query, two if a scenario is a user's case.
+
+    The expected calls follow from the trial's seed, so that no body is read.
+
+    Args:
+        trials: with their runs.
+    """
+    stored = _read_calls_and_versions([trial.pk for trial in trials])
+    keys = {trial.pk: (trial.scenario, stored[trial.pk][1] or trial.scenario_version) for trial in trials}
+    scenarios = load_scenarios(keys.values())
+    return {
+        trial.pk: CallNames(_name_expected(trial, scenarios.get(keys[trial.pk])), stored[trial.pk][0])
+        for trial in trials
+    }
+
+
+def _read_calls_and_versions(ids: Sequence[int]) -> Mapping[int, tuple[str, int | None]]:
+    """Return the calls made and the scenario version of the current judgement, None for trials judged once."""
+    tools = Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, execution=OuterRef("execution"))
+    calls = ArraySubquery(tools.order_by("ordinal").values_list(JSONObject(name="tool_name", ok="ok")))
+    judged = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")[:1]
+    rows = Trial.objects.filter(pk__in=ids).order_by().values_list("pk", calls, Subquery(judged))
+    return {
+        pk: (_join_names([_mark_name(str(call["name"]), bool(call["ok"])) for call in made]), version)
+        for pk, made, version in rows
+    }
+
+
+def _mark_name(name: str, ok: bool) -> str:
+    shown = name[:MAX_NAME_CHARS] or "(no name)"
+    return shown if ok else f"{shown} ✗"
+
+
+def _name_expected(trial: Trial, scenario: Scenario | None) -> str:
+    if scenario is None or trial.run.origin.get("kind") == "inspect":
+        return UNKNOWN_CALLS
+    instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
+    return _describe_expected(scenario.build_expected_calls(instance))
+
+
+def _describe_expected(due: ExpectedCalls) -> str:
+    if due.call is False:
+        return NO_CALL
+    return _join_names([call.tool for call in due.calls] or list(due.tools)) or UNFIXED
+
+
+def _join_names(names: Sequence[str]) -> str:
+    """Return the names with equal neighbours counted, the first MAX_NAMED_CALLS of them."""
+    runs = [(name, len(list(same))) for name, same in groupby(names[:MAX_NAMED_CALLS])]
+    parts = [name if count == 1 else f"{name} ×{count}" for name, count in runs]
+    more = len(names) - MAX_NAMED_CALLS
+    return ", ".join([*parts, *([f"{more} more"] if more > 0 else [])])

@@ -1,0 +1,154 @@
+"""Columns of the trial list, for its page and its export."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.index import MAX_COUNTED_TRIALS, TrialRow, list_all_rows
+
+TrialValue = str | int | float | bool | datetime | None
+_USUAL = (
+    *("outcome", "model", "scenario", "why", "path", "expected", "got"),
+    *("turns", "retries", "tokens", "time", "started"),
+)
+CALL_COLUMNS = {"expected", "got"}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialColumn:
+    """A column of the trial list.
+
+    Attributes:
+        kind: how a cell is written: mark, text, code, path, calls, number, seconds or moment.
+        export: its name in files.
+        sorts: the sort order of a first and of a second click, with their directions; () if it does not sort.
+        title: what a cell says in full; None for its value.
+    """
+
+    name: str
+    label: str
+    kind: str
+    export: str
+    read: Callable[[TrialRow], TrialValue]
+    sorts: tuple[tuple[str, str], ...] = ()
+    title: Callable[[TrialRow], str] | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its cells are aligned at their end."""
+        return self.kind in ("number", "seconds", "moment")
+
+
+def _sort_down(name: str, second: str = "") -> tuple[tuple[str, str], ...]:
+    return ((name, "descending"), (second or f"-{name}", "ascending"))
+
+
+def _sort_up(name: str) -> tuple[tuple[str, str], ...]:
+    return ((name, "ascending"), (f"-{name}", "descending"))
+
+
+_COLUMNS = (
+    TrialColumn("outcome", "Outcome", "mark", "outcome", lambda row: row.mark, _sort_up("failed")),
+    TrialColumn(
+        "model",
+        "Model",
+        "text",
+        "model",
+        lambda row: row.model,
+        _sort_up("model"),
+        lambda row: f"{row.model} · {row.profile} · {row.configuration}",
+    ),
+    TrialColumn("profile", "Profile", "text", "sampling_profile", lambda row: row.profile, _sort_up("profile")),
+    TrialColumn("scenario", "Scenario", "code", "scenario", lambda row: row.scenario, _sort_up("scenario")),
+    TrialColumn("why", "What went wrong first", "text", "sentence", lambda row: row.sentence),
+    TrialColumn("cause", "Cause", "code", "cause", lambda row: row.cause, _sort_up("cause")),
+    TrialColumn("path", "Path", "path", "path", lambda row: row.path),
+    TrialColumn("expected", "Expected", "calls", "expected_calls", lambda row: row.calls.expected if row.calls else ""),
+    TrialColumn("got", "Got", "calls", "calls_made", lambda row: row.calls.got if row.calls else ""),
+    TrialColumn("turns", "Turns", "number", "turns", lambda row: row.turns, _sort_down("turns")),
+    TrialColumn("retries", "Retries", "number", "retries", lambda row: row.retries, _sort_down("retries")),
+    TrialColumn("tokens", "Tokens", "number", "tokens", lambda row: row.tokens, _sort_down("tokens")),
+    TrialColumn("time", "Time, s", "seconds", "duration_ms", lambda row: row.duration_ms, _sort_down("slow", "fast")),
+    TrialColumn(
+        "started", "Started", "moment", "started_at", lambda row: row.started_at, _sort_down("newest", "oldest")
+    ),
+    TrialColumn("class", "Class", "code", "failure_class", lambda row: row.failure_class),
+    TrialColumn("repeat", "Repeat", "number", "index", lambda row: row.index),
+    TrialColumn("run", "Run", "number", "run", lambda row: row.run_id),
+    TrialColumn("provider", "Provider", "text", "provider", lambda row: row.provider),
+    TrialColumn("strategy", "Strategy", "text", "strategy", lambda row: row.strategy),
+    TrialColumn("method", "Method", "text", "method", lambda row: row.method),
+    TrialColumn("requests", "Requests", "number", "requests", lambda row: row.requests),
+    TrialColumn("label", "Label", "text", "label", lambda row: row.label),
+)
+TRIAL_COLUMNS: Mapping[str, TrialColumn] = {column.name: column for column in _COLUMNS}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialHead:
+    """The head of a column.
+
+    Attributes:
+        query: the query string that sorts by it; "" if it does not sort.
+        direction: the value of aria-sort; "" if it does not sort.
+    """
+
+    column: TrialColumn
+    query: str
+    direction: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCell:
+    """A cell of the list."""
+
+    column: TrialColumn
+    value: TrialValue
+    title: str
+
+
+def choose_trial_columns(names: Iterable[str]) -> tuple[TrialColumn, ...]:
+    """Return the named columns in their own order; the usual ones if none is named or known."""
+    chosen = set(names) & TRIAL_COLUMNS.keys() or set(_USUAL)
+    return tuple(column for column in _COLUMNS if column.name in chosen)
+
+
+def list_heads(columns: Iterable[TrialColumn], trial_filter: TrialFilter) -> tuple[TrialHead, ...]:
+    """Return the heads of the columns: a click sorts, a second one the other way."""
+    return tuple(_build_head(column, trial_filter) for column in columns)
+
+
+def _build_head(column: TrialColumn, trial_filter: TrialFilter) -> TrialHead:
+    if not column.sorts:
+        return TrialHead(column, "", "")
+    first, second = (name for name, _ in column.sorts)
+    query = trial_filter.query(sort=second if trial_filter.sort == first else first)
+    return TrialHead(column, query, dict(column.sorts).get(trial_filter.sort, "none"))
+
+
+def list_cells(row: TrialRow, columns: Iterable[TrialColumn]) -> tuple[TrialCell, ...]:
+    """Return the cells of a row."""
+    return tuple(_build_cell(row, column) for column in columns)
+
+
+def _build_cell(row: TrialRow, column: TrialColumn) -> TrialCell:
+    value = column.read(row)
+    title = column.title(row) if column.title else value if isinstance(value, str) and column.kind != "mark" else ""
+    return TrialCell(column, value, title)
+
+
+def export_trial_list(trial_filter: TrialFilter) -> ExportTable:
+    """Return every column of the trials of a filter in the order of the list, at most the newest MAX_COUNTED_TRIALS."""
+    rows, is_more = list_all_rows(trial_filter)
+    more = (f"More than {MAX_COUNTED_TRIALS:,} trials match: the newest are exported.",) if is_more else ()
+    simulated = any(row.simulated for row in rows)
+    notes = ("Simulated models: nothing of theirs was measured on a real one.",) if simulated else ()
+    columns = ("trial_id", "simulated", *(column.export for column in _COLUMNS))
+    values = ((row.id, row.simulated, *(_write(column.read(row)) for column in _COLUMNS)) for row in rows)
+    return ExportTable("Trials", (*notes, *more), columns, tuple(values))
+
+
+def _write(value: TrialValue) -> str | int | float | bool | None:
+    return value.isoformat() if isinstance(value, datetime) else value
