@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from toolbench.evals.prices import read_price
+from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Model, Run, RunConfig
 from toolbench.lab.planning.earlier_cells import PlannedTrials
@@ -76,6 +77,7 @@ def _build_planned_trials(
         least=least,
         most=most,
         price=read_price(price, provider.template, model.name),
+        may_cost=may_cost_money(provider, model.name, price),
     )
 
 

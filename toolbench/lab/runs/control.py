@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.settings import Policy
 from toolbench.evals.judging.failure_classes import load_classes
-from toolbench.lab.confirmation import FREE_KINDS
+from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.auto_method import list_models_to_probe, queue_first_probes
@@ -203,7 +203,7 @@ def _count_paid_probes(run: Run) -> dict[str, int]:
     """Return how many paid requests the probes for a copy of the run may send, by the provider's name."""
     paid: Counter[str] = Counter()
     for model in list_models_to_probe(run):
-        if model.provider.kind not in FREE_KINDS:
+        if may_cost_money(model.provider, model.name, model.price):
             paid[model.provider.name] += MAX_FIRST_USE_REQUESTS
     return paid
 
