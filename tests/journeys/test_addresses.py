@@ -101,7 +101,7 @@ READ = {
     "policy": ("config", "model", "profile", "strategy", "method", "scenario"),
     "scenario": ("seed",),
     "trend": ("schedule", "measure"),
-    "schedule-new": ("run",),
+    "schedule-new": ("run", *sorted(PLAN_FIELDS)),
     "profile-new": ("copy",),
     "model-settings": ("old", "new"),
     "profile": ("old", "new"),
