@@ -15,6 +15,7 @@ from toolbench.engine.policy.settings import Policy
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately
+from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.auto_method import list_models_to_probe, queue_first_probes
 from toolbench.lab.planning.request_bounds import check_paid_requests, is_applicable, resolve_frozen_policy
@@ -265,7 +266,7 @@ def _check_trials(
     name.
 
     Raises:
-        RunActionError: a scenario or the engine has changed.
+        RunActionError: a scenario or the engine has changed, or a provider has spent its budget for the month.
         ConfirmationNeededError: as `retry_errored_trials`.
     """
     cells = Cell.objects.select_related("config__provider").in_bulk(trials_by_cell)
@@ -276,6 +277,10 @@ def _check_trials(
         policies = {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
     except PolicyError as error:
         raise RunActionError(f"Its settings are not taken any more: {error}") from error
+    try:
+        check_provider_budgets(cell.config.provider_id for cell in cells.values() if cell.config.provider_id)
+    except BudgetReachedError as error:
+        raise RunActionError(f"Nothing was queued. {error}") from error
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in trials_by_cell.items()]
     check_paid_requests(trials, cap_left=cap_left, agreed=agreed, probes=probes)

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.interchange.bundle.selection import list_private_cases
+from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Run
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.launch_form import get_launch_choices
@@ -77,7 +78,9 @@ def _estimate(form: LaunchForm, plan: Plan | None) -> dict[str, object]:
     run_request = form.to_request()
     if plan is None or run_request is None:
         return {}
-    return {"forecast": estimate_plan(plan, run_request), "power": get_power_hint(plan, form.read_points())}
+    budgets = list_provider_budgets(config.provider for config in plan.configs)
+    power = get_power_hint(plan, form.read_points())
+    return {"forecast": estimate_plan(plan, run_request), "power": power, "budgets": budgets}
 
 
 def _read_start_mode(request: HttpRequest) -> StartMode:
