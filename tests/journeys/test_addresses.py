@@ -85,6 +85,7 @@ READ = {
     "compare": COMPARING,
     "run-new": tuple(sorted(PLAN_FIELDS)),
     "run": ("config", "scenario"),
+    "run-missing": ("target", "cell", "chosen"),
     "trials": TRIAL_FILTER,
     "trial": ("step", "view"),
     "failures": ("scope", "run", *CHOOSING),
@@ -120,6 +121,7 @@ ACTING = ("label", "cell", "count", "request_cap", "token_cap")
 SENT = {
     "run-new": PLANNING,
     "run-act": ("action", *ACTING),
+    "run-missing": ("target", "cell", "chosen", "shown", "agreed"),
     "trial-note": ("label", "note", "next"),
     "trial-verdict": ("verdict", "reason", "next"),
     "provider-new": CONNECTING,
