@@ -39,7 +39,15 @@ INSTANCE_KIND_CHOICES = [
 PLAN_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
 
 
-ADVANCED_FIELDS = ("methods", "probe_unknown", "stream", "tool_use_mode", "tool_failure_policy", "overrides")
+ADVANCED_FIELDS = (
+    "methods",
+    "probe_unknown",
+    "stream",
+    "instance_kind",
+    "tool_use_mode",
+    "tool_failure_policy",
+    "overrides",
+)
 
 
 @dataclass(frozen=True, slots=True)
