@@ -22,7 +22,7 @@ function narrow() {
   for (const block of document.querySelectorAll("div[data-findable], fieldset[data-findable]")) {
     block.hidden = !block.querySelector("label[data-findable]:not([hidden])");
   }
-  for (const details of document.querySelectorAll("fieldset[data-findable] > details")) {
+  for (const details of document.querySelectorAll(".unavailable, fieldset[data-findable] > details")) {
     if (words.length) details.open = true;
   }
   const shown = document.querySelectorAll("label[data-findable]:not([hidden])").length;

@@ -23,8 +23,9 @@ class RunForm:
 def fill_form(page: Page, wish: RunForm) -> None:
     """Opens the form and fills it in; nothing is sent."""
     page.goto("/runs/new/")
-    for closed in page.locator("fieldset > details:not([open]) > summary").all()[::-1]:
-        closed.click()
+    closed = page.locator("form.plan details:not([open]) > summary:visible")
+    while closed.count():
+        closed.first.click()
     for name in wish.models:
         _find_checkbox(page, "models", str(Model.objects.get(name=name).pk)).check()
     for field, values in (("scenarios", wish.scenarios), ("profiles", wish.profiles)):

@@ -4,7 +4,7 @@ from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import StartScriptedServer
 from tests.journeys.run_form import RunForm, fill_form, start_run, wait_until_finished, wait_until_idle
-from tests.lab.scripted_runs import answer_correctly, make_scripted_model
+from tests.lab.scripted_runs import answer_correctly, make_paid_model
 from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Run
 
@@ -15,7 +15,7 @@ def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
     browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page, provider = browser_page, scripting(answer_correctly)
-    make_scripted_model(provider, "paid")
+    make_paid_model(provider, "paid")
     start_run(page, RunForm(models=("paid",), trials=TRIALS, request_cap=100))
 
     expect(page.get_by_text("Paused: The cap of 100 requests is reached")).to_be_visible()
@@ -40,7 +40,7 @@ def test_an_agreement_holds_for_the_number_that_was_shown_and_for_no_other(
     browser_page: Page, catalogue: None, scripting: StartScriptedServer
 ) -> None:
     page = browser_page
-    make_scripted_model(scripting(answer_correctly), "paid")
+    make_paid_model(scripting(answer_correctly), "paid")
     fill_form(page, RunForm(models=("paid",), trials=TRIALS))
     page.get_by_role("button", name="Start").click()
     agree = page.get_by_label("Send paid requests")

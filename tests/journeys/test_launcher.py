@@ -20,9 +20,9 @@ def test_the_count_stands_in_the_forecast_the_cells_move_and_the_cap_holds(
 ) -> None:
     page = browser_page
     fill_form(page, WISH)
-    forecast = page.get_by_role("complementary", name="Forecast")
-    expect(forecast.get_by_role("row", name="Trials")).to_contain_text(str(TRIALS))
-    expect(forecast.get_by_role("row", name="Cells")).to_contain_text("30")
+    summary = page.get_by_role("complementary", name="Plan summary")
+    expect(summary).to_contain_text(f"{TRIALS} trials")
+    expect(summary).to_contain_text("30 cells")
     assert not Run.objects.exists()
 
     page.get_by_role("button", name=f"Start {TRIALS} trials").click()

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browsers import ComplaintRecorder
 from tests.journeys.conftest import StartScriptedServer
-from tests.lab.scripted_runs import make_scripted_model
+from tests.lab.scripted_runs import make_paid_model, make_scripted_model
 from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Case, Trial
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, tool_call_reply
@@ -68,7 +68,7 @@ def test_what_may_cost_money_is_asked_about_and_nothing_is_sent_before(
     browser_page: Page, catalogue: None, scripting: StartScriptedServer
 ) -> None:
     provider, page = scripting(lambda seen: tool_call_reply(("cancel_order", {}))), browser_page
-    model = make_scripted_model(provider, "paid")
+    model = make_paid_model(provider, "paid")
     page.goto("/cases/new/")
     page.get_by_label("Tools", exact=True).fill(TOOLS)
     page.get_by_label("Message").fill(MESSAGE)

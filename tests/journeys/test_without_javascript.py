@@ -44,8 +44,8 @@ def test_a_run_is_planned_watched_and_read_without_a_script(
     page = plain_page
     make_scripted_model(scripting(lists_and_talks), "talker")
     fill_form(page, RunForm(models=("talker",), trials=3))
-    page.get_by_role("button", name="See the forecast").click()
-    expect(page.get_by_role("complementary", name="Forecast").get_by_role("row", name="Trials")).to_contain_text("3")
+    page.get_by_role("button", name="Update plan").click()
+    expect(page.get_by_role("complementary", name="Plan summary")).to_contain_text("3 trials")
     assert not Run.objects.exists()
 
     page.get_by_role("button", name="Start 3 trials").click()

@@ -76,6 +76,14 @@ def make_scripted_model(scripted: ScriptedServer, name: str = "scripted", **fiel
     return Model.objects.create(provider=provider, name=name, canonical=name)
 
 
+def make_paid_model(scripted: ScriptedServer, name: str = "scripted", **fields: Any) -> Model:
+    """The same with a price, since an address of this machine is free without one."""
+    model = make_scripted_model(scripted, name, **fields)
+    model.price = {"input": 1.0, "output": 1.0, "date": "2026-01-01", "source": "entered"}
+    model.save()
+    return model
+
+
 def build_request(*models: Model, **fields: Any) -> RunRequest:
     defaults: dict[str, Any] = {
         "models": tuple(model.pk for model in models),

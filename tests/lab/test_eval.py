@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
-from tests.lab.scripted_runs import answer_correctly, make_scripted_model
+from tests.lab.scripted_runs import answer_correctly, make_paid_model, make_scripted_model
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.management.eval.request import NO_LIMIT_SECONDS
@@ -101,7 +101,7 @@ def test_a_gate_that_is_met_ends_with_0(scripted: ScriptedServer) -> None:
 
 
 def test_paid_requests_need_a_yes_where_nobody_can_answer(scripted: ScriptedServer) -> None:
-    make_scripted_model(scripted)
+    make_paid_model(scripted)
     error = refused(trials="30", yes=False)
     assert error.returncode == 2
     assert "Add --yes." in str(error)
@@ -110,7 +110,7 @@ def test_paid_requests_need_a_yes_where_nobody_can_answer(scripted: ScriptedServ
 
 def test_with_a_yes_paid_requests_are_sent_however_many(scripted: ScriptedServer, settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 1
-    make_scripted_model(scripted)
+    make_paid_model(scripted)
     assert "tools:" in evaluate(yes=True)
 
 
@@ -168,7 +168,7 @@ def test_openrouter_is_left_alone_where_other_providers_are_asked(
     model = make_scripted_model(scripted)
     before = Provider.objects.get(template="openrouter").base_url
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
-    monkeypatch.setenv("OPENROUTER_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", "https://openrouter.test")
     said = evaluate(provider=model.provider.name, models=model.name)
     assert "from the environment" not in said
     assert Provider.objects.get(template="openrouter").base_url == before
@@ -178,7 +178,7 @@ def test_openrouter_is_left_alone_where_other_providers_are_asked(
 def test_eval_refused_leaves_openrouter_unchanged(monkeypatch: pytest.MonkeyPatch, said: dict[str, Any]) -> None:
     before = Provider.objects.get(template="openrouter").base_url
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
-    monkeypatch.setenv("OPENROUTER_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", "https://openrouter.test")
     assert refused(provider=None, **said).returncode == 2
     assert Provider.objects.get(template="openrouter").base_url == before
 
@@ -187,7 +187,7 @@ def test_eval_refused_payment_leaves_openrouter_unchanged(monkeypatch: pytest.Mo
     settings.CONFIRM_ABOVE_REQUESTS = 1
     before = Provider.objects.get(template="openrouter")
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
-    monkeypatch.setenv("OPENROUTER_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", "https://openrouter.test")
     monkeypatch.setenv("OPENROUTER_X_TITLE", "Mine")
     out = StringIO()
     with pytest.raises(CommandError, match="Add --yes") as raised:

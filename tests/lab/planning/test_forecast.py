@@ -15,11 +15,14 @@ from tests.factories import (
     make_trial,
     recompute_stale_cells,
 )
+from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.models import Model, Provider, Trial
 from toolbench.lab.planning.earlier_cells import PlannedTrials
 from toolbench.lab.planning.forecast import CellSample, RemainingLimits, estimate_range, estimate_trials
 
 pytestmark = pytest.mark.django_db
+
+PRICE = {"input": 1.0, "output": 1.0}
 
 
 def asked(model: Model, trials: int = 100, **fields: Any) -> PlannedTrials:
@@ -36,6 +39,7 @@ def asked(model: Model, trials: int = 100, **fields: Any) -> PlannedTrials:
         "happy_path",
         trials,
         trials,
+        may_cost=may_cost_money(provider, model.name, model.price),
     )
     return replace(whole, **fields)
 
@@ -108,6 +112,15 @@ def test_a_local_model_costs_nothing_and_that_is_known() -> None:
     assert found is not None
     assert found.cost is not None
     assert (found.cost.high, found.unpriced) == (0, ())
+
+
+def test_a_model_in_a_private_network_without_a_price_costs_nothing() -> None:
+    server = make_provider("Own server", base_url="http://10.0.0.7:8000")
+    free, priced = make_model("free", provider=server), make_model("priced", provider=server, price=PRICE)
+    for model in (free, priced):
+        history(model)
+    found = [estimate_trials([asked(model)], RemainingLimits()) for model in (free, priced)]
+    assert [(each.cost and each.cost.high, each.unpriced) for each in found if each] == [(0, ()), (None, ("priced",))]
 
 
 def test_a_cap_cuts_all_of_it_and_is_said() -> None:

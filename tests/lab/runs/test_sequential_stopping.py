@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
-from tests.lab.scripted_runs import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import (
+    answer_correctly,
+    build_request,
+    launch_run,
+    make_paid_model,
+    make_scripted_model,
+    run_worker_session,
+)
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.statistics.stopping import ANALYSIS_STEP_TRIALS, FIRST_ANALYSIS_TRIALS, StoppingRule
 from toolbench.lab.maintenance import sweep
@@ -148,7 +155,7 @@ def test_the_best_of_one_is_refused_and_so_is_a_rule_nobody_knows(scripted: Scri
 
 
 def test_a_plan_names_the_fewest_and_the_most_trials_and_asks_for_the_most(scripted: ScriptedServer) -> None:
-    plan = build_plan(build_request(make_scripted_model(scripted), trials=60, until=AGAINST_70))
+    plan = build_plan(build_request(make_paid_model(scripted), trials=60, until=AGAINST_70))
     assert (plan.least_trials, plan.trials, plan.least_requests) == (
         FIRST_ANALYSIS_TRIALS,
         60,

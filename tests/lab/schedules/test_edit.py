@@ -4,7 +4,7 @@ import pytest
 
 from tests.factories import make_model, make_run
 from tests.lab.schedules.scheduled import make_schedule
-from tests.lab.scripted_runs import launch_run
+from tests.lab.scripted_runs import build_request, launch_run
 from toolbench.lab.models import Run, Schedule
 from toolbench.lab.schedules.edit import (
     ScheduleError,
@@ -32,6 +32,14 @@ def test_schedule_keeps_the_plan_without_its_seed_and_pins_the_run() -> None:
 
 def test_run_that_goes_on_is_no_baseline() -> None:
     assert not create_schedule(launch_run(make_model()), NIGHTLY, owner=None).baseline_runs.exists()
+
+
+def test_plan_that_was_not_launched_is_saved_without_a_baseline() -> None:
+    model = make_model()
+    schedule = create_schedule(build_request(model, seed=7), NIGHTLY, owner=None)
+    assert (schedule.request["seed"], schedule.request["models"]) == (None, [model.pk])
+    assert not schedule.baseline_runs.exists()
+    assert not Run.objects.exists()
 
 
 @pytest.mark.parametrize(

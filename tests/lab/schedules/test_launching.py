@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from tests.factories import make_model, make_run
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from tests.lab.conftest import RunInThread
 from tests.lab.schedules.scheduled import make_schedule
-from toolbench.lab.models import Run, Schedule
+from toolbench.lab.models import Run, Schedule, Trial
 from toolbench.lab.schedules.launching import SkippedError, launch_due_schedules, launch_now
 from toolbench.lab.worker.completion import cancel_queued_trials, finish_runs
 
@@ -75,6 +75,17 @@ def test_schedule_whose_model_was_deleted_is_skipped_with_the_reason() -> None:
     assert launch_due_schedules() == ()
     schedule.refresh_from_db()
     assert schedule.skip_reason.startswith("The plan cannot be launched: ")
+
+
+def test_schedule_is_skipped_while_the_budget_of_its_provider_is_reached() -> None:
+    model = make_model(provider=make_provider(budget_per_month=0.5))
+    schedule = make_schedule(model)
+    trial = make_trial(make_cell(make_config(make_run(), model)), "pass", cost=0.75)
+    Trial.objects.filter(pk=trial.pk).update(finished_at=timezone.now())
+    assert launch_due_schedules() == ()
+    schedule.refresh_from_db()
+    assert "Example has spent $0.7500 of its budget of $0.5000" in schedule.skip_reason
+    assert "Raise the budget on the provider's page" in schedule.skip_reason
 
 
 def test_run_now_is_refused_while_a_run_goes_on() -> None:

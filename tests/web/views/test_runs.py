@@ -2,15 +2,17 @@
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.db.models import F
 from django.test import Client
 from playwright.sync_api import Page
+from pytest_django.fixtures import Settings
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from tests.page_html import read_html
-from toolbench.lab.models import DecisionRecord, Model, Provider, Run, SamplingProfile
+from toolbench.lab.models import DecisionRecord, Model, Provider, Run, SamplingProfile, Schedule
 
 pytestmark = pytest.mark.django_db
 
@@ -235,6 +237,78 @@ def test_the_filter_works_without_a_script_and_keeps_what_is_chosen(owner_client
     assert ("persona-a" in text, "persona-b" in text, ">other<" in text) == (True, False, True)
 
 
+def test_models_that_cannot_be_used_are_folded_with_the_reason(owner_client: Client) -> None:
+    host = make_provider("Host", kind=Provider.Kind.SIMULATED, service="simulated", base_url="")
+    local_model()
+    away = make_model("away", provider=host)
+    usable = make_model("vendor/usable")
+    text = read_html(owner_client.get("/runs/new/"))
+    listed, folded = text.split("Cannot be used now: 1 provider")
+    assert f'value="{usable.pk}"' in listed
+    assert f'value="{away.pk}"' in folded
+    assert "not running" in folded
+    assert 'class="unavailable" open' in read_html(owner_client.get("/runs/new/", asked(away)))
+
+
+def test_chosen_models_stand_above_the_list_and_follow_the_form(owner_client: Client) -> None:
+    model = local_model()
+    whole = read_html(owner_client.get("/runs/new/", asked(model)))
+    assert f'for="model-{model.pk}"' in whole
+    assert "hx-swap-oob" not in whole
+    part = read_html(owner_client.get("/runs/new/", asked(model), headers={"HX-Request": "true"}))
+    assert f'for="model-{model.pk}"' in part.partition("hx-swap-oob")[2]
+
+
+def test_pack_is_marked_when_exactly_its_scenarios_are_chosen(owner_client: Client) -> None:
+    model = local_model()
+    marked = r'value="(\w+)" title="[^"]*" aria-current="true"'
+    assert re.findall(marked, read_html(owner_client.get("/runs/new/", asked(model, set="simple")))) == ["simple"]
+    assert re.findall(marked, read_html(owner_client.get("/runs/new/", asked(model)))) == []
+
+
+def test_try_one_of_each_starts_one_trial_of_every_cell(owner_client: Client) -> None:
+    plan = asked(local_model(), scenarios=["happy_path", "weather"], trials="40", until="threshold", until_target="70")
+    owner_client.post("/runs/new/?start=one", plan)
+    run = Run.objects.get()
+    assert (run.trial_count, run.trials.count(), run.until) == (2, 2, {})
+
+
+def test_try_one_of_each_asks_before_paid_requests(owner_client: Client, settings: Settings) -> None:
+    settings.CONFIRM_ABOVE_REQUESTS = 1
+    SamplingProfile.objects.get_or_create(name="default")
+    plan = asked(make_model(), trials="40")
+    response = owner_client.post("/runs/new/?start=one", plan)
+    assert "Nothing was sent yet." in read_html(response)
+    assert response.context["plan"].trials == 40
+    owner_client.post("/runs/new/?start=one", plan | {"agreed": shown_price(response)})
+    assert Run.objects.get().trials.count() == 1
+
+
+def test_plan_is_saved_as_a_schedule_without_a_run(owner_client: Client) -> None:
+    plan = urlencode(asked(local_model(), title="Core set"))
+    form = read_html(owner_client.get(f"/schedules/new/?{plan}"))
+    assert "1 configuration, 1 cell, 3 trials" in form
+    assert 'value="Core set"' in form
+    times = {"rhythm": "nightly", "hour_utc": "2", "requests_per_run": "100", "requests_per_month": "3000"}
+    owner_client.post(f"/schedules/new/?{plan}", {"name": "Core", **times})
+    assert Schedule.objects.get().request["trials"] == 3
+    assert not Run.objects.exists()
+
+
+def test_plan_with_errors_leads_back_to_its_form(owner_client: Client) -> None:
+    answer = owner_client.get("/schedules/new/", asked(local_model(), trials="many"), follow=True)
+    assert answer.redirect_chain[0][0].startswith("/runs/new/?")
+    assert "Enter a whole number" in read_html(answer)
+
+
+def test_requests_to_a_private_network_without_a_price_are_free(owner_client: Client) -> None:
+    SamplingProfile.objects.get_or_create(name="default")
+    own = make_model("own", provider=make_provider("Own", base_url="http://192.168.1.5:8000"))
+    text = read_html(owner_client.get("/runs/new/", asked(own, trials="2000"), headers={"HX-Request": "true"}))
+    assert "may cost money" not in text
+    assert "free" in text
+
+
 def test_both_ways_of_answering_are_two_configurations(owner_client: Client) -> None:
     owner_client.post("/runs/new/", asked(local_model(), stream="both"))
     assert [config.stream for config in Run.objects.get().configs.all()] == [False, True]
@@ -282,7 +356,7 @@ def test_forms_requests_and_addresses_in_a_browser_hold_no_token(browser_page: P
     browser_page.get_by_label("Trials for each scenario").press("Enter")
     browser_page.get_by_label("Trials for each scenario").fill("5")
     browser_page.get_by_role("button", name="Start").focus()
-    browser_page.get_by_role("button", name="See the forecast").click()
+    browser_page.get_by_role("button", name="Update plan").click()
 
     assert "trials=5" in browser_page.url
     assert not re.search(r"=(&|$)", browser_page.url)

@@ -27,6 +27,7 @@ from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.simulated import build_personas, find_simulated_url_error
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
 from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.metrics.provider_budget import MAX_BUDGET, MIN_BUDGET
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.query_params import clean_text
 from toolbench.lab.worker.completion import end_orphaned_trials, finish_runs
@@ -68,6 +69,7 @@ class ConnectionSettings:
         read_seconds: timeout of an answer; None for the default.
         max_attempts: attempts of one request, retries included.
         concurrency: trials in flight at most.
+        budget_per_month: dollars that trials may cost in a calendar month (UTC); None for no limit.
         network: proxy, certificates, query parameters and the header of the key.
     """
 
@@ -86,6 +88,7 @@ class ConnectionSettings:
     read_seconds: float | None = None
     max_attempts: int = 3
     concurrency: int = 8
+    budget_per_month: float | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
 
@@ -323,6 +326,9 @@ def _list_field_errors(wish: ConnectionSettings, held: tuple[str, ...]) -> Itera
     yield "max_attempts", "" if 1 <= wish.max_attempts <= 10 else "Between 1 and 10 attempts are made."
     at_once = 1 <= wish.concurrency <= 1000
     yield "concurrency", "" if at_once else "Between 1 and 1000 trials can be in flight at once."
+    is_budget = wish.budget_per_month is None or MIN_BUDGET <= wish.budget_per_month <= MAX_BUDGET
+    sentence = f"A budget is {MIN_BUDGET} to {MAX_BUDGET:,.0f} dollars; leave it empty for none."
+    yield "budget_per_month", "" if is_budget else sentence
 
 
 def _save_provider(provider: Provider, wish: ConnectionSettings) -> Provider:
@@ -340,6 +346,7 @@ def _save_provider(provider: Provider, wish: ConnectionSettings) -> Provider:
     provider.read_seconds = wish.read_seconds
     provider.max_attempts = wish.max_attempts
     provider.concurrency = wish.concurrency
+    provider.budget_per_month = wish.budget_per_month
     provider.paused_reason = ""
     _set_key(provider, wish)
     change_headers(provider, wish.headers, wish.remove_headers)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.db import transaction
 
-from toolbench.lab.confirmation import FREE_KINDS, check_confirmed
+from toolbench.lab.confirmation import check_confirmed, may_cost_money
 from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints.probe_storage import (
     ClaimedProbe,
@@ -89,8 +89,8 @@ def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
     """
     provider = Provider.objects.get(pk=provider_id)
     models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
-    paid = {} if provider.kind in FREE_KINDS else {provider.name: len(models) * MAX_REQUESTS}
-    check_confirmed(paid, agreed)
+    paid_models = sum(may_cost_money(provider, model.name, model.price) for model in models)
+    check_confirmed({provider.name: paid_models * MAX_REQUESTS}, agreed)
     with transaction.atomic():
         return [
             queue_probe(model, Probe.Kind.CONFORMANCE, why="All models of the provider were asked.") for model in models

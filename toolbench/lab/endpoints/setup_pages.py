@@ -13,6 +13,7 @@ from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.urls import mask_provider_url
+from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_budget
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 
 _ARCHIVED_LAST = F("archived_at").asc(nulls_first=True)
@@ -28,6 +29,7 @@ class ProviderRow:
         state_text: the state in words.
         models: the number of models that are not retired.
         runs: the number of runs that used the provider; 0 in the list of providers.
+        budget: the budget and what was spent this month; None in the list of providers, and without a budget.
     """
 
     provider: Provider
@@ -36,6 +38,7 @@ class ProviderRow:
     state_text: str
     models: int
     runs: int = 0
+    budget: ProviderBudget | None = None
 
     @property
     def address(self) -> str:
@@ -104,7 +107,7 @@ class ProfileRow:
 
 
 def get_providers() -> tuple[ProviderRow, ...]:
-    """Return all providers with two queries."""
+    """Return all providers with two queries, and two more for each with a budget."""
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
     live = Count("models", filter=Q(models__retired=False))
     return tuple(
@@ -113,7 +116,7 @@ def get_providers() -> tuple[ProviderRow, ...]:
 
 
 def get_provider(provider_id: int) -> ProviderRow:
-    """Return one provider with the number of its runs. Four queries.
+    """Return one provider with the number of its runs and its budget. Four queries, and more for a budget.
 
     Raises:
         Provider.DoesNotExist: there is no such provider.
@@ -122,7 +125,7 @@ def get_provider(provider_id: int) -> ProviderRow:
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
     counted = provider.models.filter(retired=False).count()
     runs = RunConfig.objects.filter(provider=provider).values("run_id").distinct().count()
-    return replace(_build_provider_row(provider, ready, counted), runs=runs)
+    return replace(_build_provider_row(provider, ready, counted), runs=runs, budget=get_provider_budget(provider))
 
 
 def _build_provider_row(provider: Provider, ready: set[str], models: int) -> ProviderRow:
@@ -142,6 +145,8 @@ def _find_state(provider: Provider, ready: set[str], models: int) -> tuple[str, 
         return "infra", str(error)
     if provider.paused_reason:
         return "infra", provider.paused_reason
+    if (budget := get_provider_budget(provider)) and budget.is_reached:
+        return "infra", budget.sentence
     if provider.service:
         return ("pass", "answers") if provider.service in ready else ("na", "not running")
     return ("pass", "ready to be asked") if models else ("na", "no model chosen yet")

@@ -50,6 +50,7 @@ class Provider(models.Model):
     read_seconds = models.FloatField(null=True, blank=True)
     max_attempts = models.PositiveSmallIntegerField(default=3)
     concurrency = models.PositiveIntegerField(default=8)  # trials in flight at once, over all workers
+    budget_per_month = models.FloatField(null=True, blank=True)  # dollars in a calendar month (UTC); null: none
     paused_reason = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -31,6 +31,7 @@ class PlannedTrials:
         max_concurrency: simultaneous trials at the provider.
         requests: the fewest and the most that one trial may send; None where it was not computed.
         price: the price that a person set for the model; None for the list price.
+        may_cost: whether its requests may cost money.
     """
 
     model: int | None
@@ -46,6 +47,7 @@ class PlannedTrials:
     most: int
     requests: tuple[int, int] | None = None
     price: Price | None = None
+    may_cost: bool = True
 
     def keys(self) -> tuple[MatchKey, ...]:
         """Return the keys of similar cells, from the closest to the widest."""

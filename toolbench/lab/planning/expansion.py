@@ -15,7 +15,7 @@ from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals import few_shot
 from toolbench.evals.statistics.stopping import FIRST_ANALYSIS_TRIALS
 from toolbench.evals.types import Scenario
-from toolbench.lab.confirmation import FREE_KINDS, needs_confirmation
+from toolbench.lab.confirmation import may_cost_money, needs_confirmation
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.auto_method import (
     add_capability_layers,
@@ -144,6 +144,7 @@ def _plan_config(request: RunRequest, choice: ConfigChoice, found: LookupResult)
         support=build_support(effective),
         probe=find_deciding_probe(effective),
         awaits_probe=_awaits_probe(request, choice, effective),
+        may_cost=may_cost_money(model.provider, model.name, model.price),
     )
 
 
@@ -265,11 +266,11 @@ def count_competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
 def _list_paid_probes(configs: list[PlannedConfig]) -> list[str]:
     """Return the provider's name for every model whose probe costs money; no limit of the run counts its requests."""
     waiting = {config.model: config for config in configs if config.awaits_probe}
-    return [config.provider_name for config in waiting.values() if config.provider_kind not in FREE_KINDS]
+    return [config.provider_name for config in waiting.values() if config.may_cost]
 
 
 def _iter_paid_requests(configs: list[PlannedConfig], cells: list[PlannedCell]) -> Iterator[tuple[str, int]]:
     for cell in cells:
         config = configs[cell.config]
-        if config.provider_kind not in FREE_KINDS:
+        if config.may_cost:
             yield config.provider_name, cell.most_requests

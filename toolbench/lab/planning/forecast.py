@@ -171,7 +171,7 @@ def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[
     )[1]:
         totals.figures["cost"].add(*_compute_cost_range(price, ranges))
         totals.prices[price.named] = None
-    else:
+    elif trials.may_cost:
         totals.unpriced[trials.model_name] = None
 
 
@@ -191,7 +191,7 @@ def _apply_limits(
         tokens.add(sums[name].low, sums[name].high)
     part = min(1.0, _compute_share(limits.requests, sums["requests"]), _compute_share(limits.tokens, tokens))
     time = _compute_seconds(totals, planned, limits)
-    free = all(trials.kind in FREE_KINDS for trials in planned)
+    free = not any(trials.may_cost for trials in planned)
     return Estimate(
         requests=_build_figure(sums["requests"], part, ""),
         tokens=_build_figure(tokens, part, "tokens") if tokens.high else None,

@@ -1,9 +1,10 @@
 """Estimates for the launch form and for the rest of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from toolbench.evals.prices import read_price
+from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Model, Run, RunConfig
 from toolbench.lab.planning.earlier_cells import PlannedTrials
@@ -39,12 +40,23 @@ def estimate_remaining(run_id: int) -> Estimate | None:
     run = Run.objects.filter(pk=run_id, state__in=[Run.State.RUNNING, Run.State.PAUSED]).first()
     if run is None:
         return None
-    left = RemainingLimits(
-        _compute_remaining(run.request_cap, run.requests_reserved),
-        _compute_remaining(run.token_cap, run.tokens_used),
-        run.jobs,
-    )
-    return estimate_trials(list(_iter_remaining_trials(run)), left)
+    return estimate_trials(list(_iter_remaining_trials(run)), _compute_limits(run))
+
+
+def estimate_added(run: Run, trials_by_cell: Mapping[int, int]) -> Estimate | None:
+    """Estimate further trials of cells of a run, with five queries; None where nothing is known."""
+    cells = run.cells.select_related("config__model__provider").filter(pk__in=trials_by_cell)
+    planned = [
+        _build_planned_trials(cell.config.model, cell.config, scenario=cell.scenario, least=count, most=count)
+        for cell in cells
+        if cell.config.model is not None and (count := trials_by_cell[cell.pk])
+    ]
+    return estimate_trials(planned, _compute_limits(run)) if planned else None
+
+
+def _compute_limits(run: Run) -> RemainingLimits:
+    requests = _compute_remaining(run.request_cap, run.requests_reserved)
+    return RemainingLimits(requests, _compute_remaining(run.token_cap, run.tokens_used), run.jobs)
 
 
 def _iter_remaining_trials(run: Run) -> Iterator[PlannedTrials]:
@@ -76,6 +88,7 @@ def _build_planned_trials(
         least=least,
         most=most,
         price=read_price(price, provider.template, model.name),
+        may_cost=may_cost_money(provider, model.name, price),
     )
 
 

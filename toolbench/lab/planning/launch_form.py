@@ -79,6 +79,7 @@ class ProviderChoices:
         away: why the provider is not available now, "" if it is.
     """
 
+    pk: int
     provider: str
     kind: str
     simulated: bool
@@ -133,11 +134,13 @@ def get_launch_choices() -> LaunchChoices:
 
 
 def _list_providers() -> tuple[ProviderChoices, ...]:
+    """Return the providers by name: those that are available first, simulated models after others."""
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
     away = {line.provider.pk: line.state_text for line in get_providers() if line.state != "pass"}
     grouped = ((provider, tuple(models)) for provider, models in groupby(rows, key=lambda row: row.provider))
-    return tuple(
+    found = (
         ProviderChoices(
+            pk=provider.pk,
             provider=provider.name,
             kind=provider.kind,
             simulated=provider.kind == Provider.Kind.SIMULATED,
@@ -147,6 +150,7 @@ def _list_providers() -> tuple[ProviderChoices, ...]:
         )
         for provider, models in grouped
     )
+    return tuple(sorted(found, key=lambda choices: (bool(choices.away), choices.simulated, choices.provider)))
 
 
 def _group_models(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:
@@ -203,7 +207,7 @@ def _build_profile_choice(profile: SamplingProfile) -> FormChoice:
 
 
 def _list_scenarios() -> tuple[ChoiceList, ...]:
-    """Return scenarios by group; the first of each group has its heading. Packs and user cases are collapsed."""
+    """Return scenarios by group, each list collapsed; the first of each group has its heading."""
     own_choices: list[FormChoice] = []
     packs: list[FormChoice] = []
     for name, members in scenarios.group_scenarios().items():
@@ -211,7 +215,8 @@ def _list_scenarios() -> tuple[ChoiceList, ...]:
         found = packs if name in scenarios.PACKS else own_choices
         found += [replace(first, heading=name), *others]
     return _collapse_lists(
-        tuple(own_choices),
+        (),
+        (("scenario of the case study", "scenarios of the case study"), tuple(own_choices)),
         (("scenario of the packs", "scenarios of the packs"), tuple(packs)),
         (("set of cases", "sets of cases"), tuple(_iter_case_sets())),
         (("case of your own", "cases of your own"), tuple(_iter_user_cases())),

@@ -9,7 +9,7 @@ from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS
 from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals.types import Instance, Scenario
-from toolbench.lab.confirmation import FREE_KINDS, check_confirmed
+from toolbench.lab.confirmation import FREE_KINDS, check_confirmed, may_cost_money
 from toolbench.lab.models import Cell, Provider
 from toolbench.lab.scenarios.catalogue import load_scenario
 
@@ -73,7 +73,7 @@ def check_paid_requests(
     paid: dict[str, int] = defaultdict(int)
     for cell, policy, count in trials:
         config = cell.config
-        if config.provider is None or config.provider_kind in FREE_KINDS:
+        if config.provider is None or not may_cost_money(config.provider, config.model_name, config.price):
             continue
         scenario = load_scenario(cell.scenario, cell.scenario_version)
         if is_applicable(policy, scenario):

@@ -132,6 +132,7 @@ class PlannedConfig:
         layers: lowest first, without the scenario's.
         method: `auto` while a probe is needed to choose it.
         awaits_probe: whether its trials wait for the model's probe.
+        may_cost: whether its requests may cost money.
     """
 
     model: int
@@ -153,6 +154,7 @@ class PlannedConfig:
     support: JsonObject = field(default_factory=dict)  # who said whether the model calls tools
     probe: int | None = None  # the probe that said so
     awaits_probe: bool = False
+    may_cost: bool = False
 
     def __str__(self) -> str:
         streamed = "streamed" if self.stream else ""
@@ -196,6 +198,11 @@ class Plan:
     most_requests: int
     paid_requests: dict[str, int]
     needs_confirmation: bool
+
+    @property
+    def may_cost(self) -> bool:
+        """Whether a request of the plan may cost money."""
+        return any(config.may_cost for config in self.configs)
 
     @property
     def most_paid(self) -> int:

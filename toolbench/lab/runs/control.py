@@ -7,14 +7,15 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.db.models import Case, F, Max, Value, When
+from django.db.models import Case, Count, F, Max, Value, When
 from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.settings import Policy
 from toolbench.evals.judging.failure_classes import load_classes
-from toolbench.lab.confirmation import FREE_KINDS
+from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately
+from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.auto_method import list_models_to_probe, queue_first_probes
 from toolbench.lab.planning.request_bounds import check_paid_requests, is_applicable, resolve_frozen_policy
@@ -28,7 +29,9 @@ from toolbench.lab.worker.queue import notify_workers, queue_trials
 from toolbench.lab.worker.request_budget import correct_request_counts
 from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 
-MAX_ADDED_TRIALS = 1000
+MAX_ADDED_TRIALS = 1000  # to one cell
+MAX_TARGET_TRIALS = 2000  # of a cell, as in the form for a new run
+MAX_MISSING_TRIALS = 20_000  # to several cells at once
 _OPEN_STATES = (Run.State.RUNNING, Run.State.PAUSED)
 SETUP_FAILURE_CLASSES = tuple(row.code for row in load_classes() if row.set_up)
 
@@ -153,21 +156,79 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
     """
     if not 1 <= count <= MAX_ADDED_TRIALS:
         raise RunActionError(f"Between 1 and {MAX_ADDED_TRIALS} trials can be added at once.")
-    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_get_local_run(run_id)).first()
-    if cell is None:
-        raise RunActionError(f"{_describe_run(run_id)} has no such cell.")
-    if cell.config.provider_id is None:
-        raise RunActionError(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
-    policy = _check_trials(cell.run, {cell_id: count}, agreed, used=cell.run.requests_reserved)[cell_id]
+    run = _get_local_run(run_id)
     with transaction.atomic():
-        mark_stale([cell.pk])  # cells are locked before runs, as everywhere
-        Run.objects.select_for_update().get(pk=cell.run_id)
-        scenario = load_scenario(cell.scenario, cell.scenario_version)
-        queue_trials(list(_build_added_trials(cell, count, applicable=is_applicable(policy, scenario))))
-        recompute_immediately([cell.pk])
-        Run.objects.filter(pk=cell.run_id).update(trial_count=F("trial_count") + count)
-        _reopen_run(cell.run_id)
+        _lock_cells(run, [cell_id])
+        _queue_added_trials(run, {cell_id: count}, agreed)
     return count
+
+
+def add_missing_trials(
+    run_id: int, cell_ids: Collection[int], target: int, *, shown: int = MAX_MISSING_TRIALS, agreed: int = 0
+) -> int:
+    """Add to each of these cells the trials that it lacks to `target`, all or none; return their number.
+
+    They are marked, as those of `add_trials`. Sent twice, the second request adds none. `shown` is the number that the
+    user has seen: no more are added.
+
+    Raises:
+        RunActionError: nothing is missing, or it cannot be added.
+        ConfirmationNeededError: as `retry_errored_trials`.
+    """
+    if not 1 <= target <= MAX_TARGET_TRIALS:
+        raise RunActionError(f"A cell can get 1 to {MAX_TARGET_TRIALS:,} trials in this way; nothing was added.")
+    run = _get_local_run(run_id)
+    with transaction.atomic():
+        _lock_cells(run, cell_ids)
+        counts = count_trials_by_cell(run_id)
+        missing = {pk: target - counts.get(pk, 0) for pk in cell_ids if counts.get(pk, 0) < target}
+        if not missing:
+            raise RunActionError(f"None of the chosen cells has fewer than {target:,} trials; nothing was added.")
+        limit = min(shown, MAX_MISSING_TRIALS)
+        if (total := sum(missing.values())) > limit:
+            raise RunActionError(
+                f"These are {total:,} trials, more than the {limit:,} that were shown or may be added at once. "
+                "Nothing was added: read the estimate again."
+            )
+        _queue_added_trials(run, missing, agreed)
+    return total
+
+
+def count_trials_by_cell(run_id: int) -> dict[int, int]:
+    """Return the trials of each cell of a run that has any, queued ones too and cancelled ones left out."""
+    trials = Trial.objects.filter(run_id=run_id).exclude(outcome=Trial.Outcome.CANCELLED).order_by()
+    return dict(trials.values_list("cell_id").annotate(trials=Count("pk")))
+
+
+def _lock_cells(run: Run, cell_ids: Collection[int]) -> None:
+    """Lock cells of the run and then the run, in this order as everywhere.
+
+    Raises:
+        RunActionError: the run has no such cell.
+    """
+    if run.cells.filter(pk__in=cell_ids).count() != len(set(cell_ids)):
+        raise RunActionError(f"{_describe_run(run.pk)} has no such cell.")
+    mark_stale(cell_ids)
+    Run.objects.select_for_update().get(pk=run.pk)
+
+
+def _queue_added_trials(run: Run, trials_by_cell: Mapping[int, int], agreed: int) -> None:
+    """Queue more trials of cells of a run, in turn. Call it in the transaction that locked them."""
+    cells = Cell.objects.select_related("run", "config").in_bulk(trials_by_cell)
+    for cell in cells.values():
+        if cell.config.provider_id is None:
+            raise RunActionError(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
+    policies = _check_trials(run, trials_by_cell, agreed, used=run.requests_reserved)
+    added = [
+        trial for pk, count in trials_by_cell.items() for trial in _build_added_trials(cells[pk], count, policies[pk])
+    ]
+    end = run.trials.aggregate(last=Max("position"))["last"] or 0
+    for position, trial in enumerate(sorted(added, key=lambda trial: trial.index), end + 1):
+        trial.position = position
+    queue_trials(added)
+    recompute_immediately(trials_by_cell)
+    Run.objects.filter(pk=run.pk).update(trial_count=F("trial_count") + len(added))
+    _reopen_run(run.pk)
 
 
 def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
@@ -203,7 +264,7 @@ def _count_paid_probes(run: Run) -> dict[str, int]:
     """Return how many paid requests the probes for a copy of the run may send, by the provider's name."""
     paid: Counter[str] = Counter()
     for model in list_models_to_probe(run):
-        if model.provider.kind not in FREE_KINDS:
+        if may_cost_money(model.provider, model.name, model.price):
             paid[model.provider.name] += MAX_FIRST_USE_REQUESTS
     return paid
 
@@ -265,7 +326,7 @@ def _check_trials(
     name.
 
     Raises:
-        RunActionError: a scenario or the engine has changed.
+        RunActionError: a scenario or the engine has changed, or a provider has spent its budget for the month.
         ConfirmationNeededError: as `retry_errored_trials`.
     """
     cells = Cell.objects.select_related("config__provider").in_bulk(trials_by_cell)
@@ -276,19 +337,22 @@ def _check_trials(
         policies = {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
     except PolicyError as error:
         raise RunActionError(f"Its settings are not taken any more: {error}") from error
+    try:
+        check_provider_budgets(cell.config.provider_id for cell in cells.values() if cell.config.provider_id)
+    except BudgetReachedError as error:
+        raise RunActionError(f"Nothing was queued. {error}") from error
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in trials_by_cell.items()]
     check_paid_requests(trials, cap_left=cap_left, agreed=agreed, probes=probes)
     return policies
 
 
-def _build_added_trials(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
-    """Build the next repeats of the cell, at the end of its run."""
+def _build_added_trials(cell: Cell, count: int, policy: Policy) -> list[Trial]:
+    """Build the next repeats of the cell; their positions are set later."""
     last = cell.trials.aggregate(last=Max("index"))["last"] or 0
-    end = cell.run.trials.aggregate(last=Max("position"))["last"] or 0
+    applicable = is_applicable(policy, load_scenario(cell.scenario, cell.scenario_version))
     trials = [
-        build_trial(cell.run, cell, last + number, position=end + number, applicable=applicable)
-        for number in range(1, count + 1)
+        build_trial(cell.run, cell, last + number, position=0, applicable=applicable) for number in range(1, count + 1)
     ]
     for trial in trials:
         trial.added_by_hand = True

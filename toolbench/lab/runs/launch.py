@@ -14,11 +14,12 @@ from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.confirmation import check_confirmed
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.cells import recompute
+from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.expansion import build_plan, count_competitors, count_first_blocks
 from toolbench.lab.planning.run_names import build_run_title
-from toolbench.lab.planning.run_request import Plan, RunRequest
+from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
 LOCAL_DEMO_PURPOSE = "first_page"
@@ -29,10 +30,14 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
     """Launch a run.
 
     Raises:
-        LaunchError: the plan cannot be tried.
+        LaunchError: the plan cannot be tried, or a provider has spent its budget for the month.
         ConfirmationNeededError: more paid requests may be sent than without confirmation, and than were `agreed` to.
     """
     plan = build_plan(request)
+    try:
+        check_provider_budgets(config.provider for config in plan.configs)
+    except BudgetReachedError as error:
+        raise LaunchError({"models": [str(error)]}) from error
     check_confirmed(plan.paid_requests, agreed)
     with transaction.atomic():
         run = _write_run(request, plan, owner)

@@ -13,6 +13,7 @@ from django.db import transaction
 
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.cells import recompute
+from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.run_request import LaunchError
@@ -38,7 +39,7 @@ def resend_trial(trial_id: int) -> Run:
     """Launch a new run of one trial.
 
     Raises:
-        LaunchError: the trial or its provider was deleted, or nothing was sent.
+        LaunchError: the trial or its provider was deleted, nothing was sent, or the provider's budget is spent.
     """
     trial = Trial.objects.select_related("run", "config").filter(pk=trial_id).first()
     if trial is None:
@@ -47,6 +48,10 @@ def resend_trial(trial_id: int) -> Run:
         raise LaunchError({"trial": [f"The provider {trial.config.provider_name} was deleted."]})
     if trial.outcome == Trial.Outcome.NOT_APPLICABLE and not trial.execution:
         raise LaunchError({"trial": [f"Trial {trial_id} was never sent. {trial.sentence}"]})
+    try:
+        check_provider_budgets([trial.config.provider_id])
+    except BudgetReachedError as error:
+        raise LaunchError({"trial": [str(error)]}) from error
     source, trial.index, trial.block, trial.position = trial.run, 1, 1, 0
     return _copy_trials(source, [trial], CopySettings(f"Trial {trial_id} again", RESEND_PURPOSE, source.owner_id, 1))
 

@@ -32,20 +32,20 @@ class ScheduleSettings:
     requests_per_month: int
 
 
-def create_schedule(run: Run, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None) -> Schedule:
-    """Save the plan of a run as a schedule; the run is its first baseline if it finished.
+def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None) -> Schedule:
+    """Save a plan, or that of a run, as a schedule; a finished run is its first baseline.
 
     Raises:
-        ScheduleError: the run has no plan that can be launched again, or a value is wrong.
+        ScheduleError: there is no plan that can be launched, or a value is wrong.
     """
     _check_settings(chosen)
-    request = read_plan(run)
+    request = read_plan(source)
     with transaction.atomic():
         schedule = Schedule(request=request.to_json(), owner_id=owner.pk if owner else None)
         _apply_settings(schedule, chosen)
         schedule.save()
-        if run.state == Run.State.FINISHED:
-            schedule.baseline_runs.add(run)
+        if isinstance(source, Run) and source.state == Run.State.FINISHED:
+            schedule.baseline_runs.add(source)
     return schedule
 
 
@@ -121,21 +121,26 @@ def _check_settings(chosen: ScheduleSettings) -> None:
         raise ScheduleError(errors)
 
 
-def read_plan(run: Run) -> RunRequest:
-    """Return the plan of a run as schedules launch it: without a seed, so that every run draws its own instances.
+def read_plan(source: Run | RunRequest) -> RunRequest:
+    """Return a plan, or that of a run, without a seed, so that every run of a schedule draws its own instances.
 
     Raises:
-        ScheduleError: the run has no plan, or it cannot be launched now.
+        ScheduleError: the run has no plan, or the plan cannot be launched now.
     """
+    try:
+        given = _read_run_plan(source) if isinstance(source, Run) else source
+        request = replace(given, seed=None, purpose="", title="")
+        build_plan(request)
+    except LaunchError as error:
+        raise ScheduleError({"": [f"Its plan cannot be launched now. {error}"]}) from error
+    return request
+
+
+def _read_run_plan(run: Run) -> RunRequest:
     if run.imported:
         raise ScheduleError(
             {"": ["The run was imported, so its provider is not known here. Launch a run of your own."]}
         )
     if run.purpose == RESEND_PURPOSE or not run.request:
         raise ScheduleError({"": ["The run repeats a single trial and has no plan of its own. Open the original run."]})
-    try:
-        request = replace(RunRequest.from_json(run.request), seed=None, purpose="", title="")
-        build_plan(request)
-    except LaunchError as error:
-        raise ScheduleError({"": [f"Its plan cannot be launched now. {error}"]}) from error
-    return request
+    return RunRequest.from_json(run.request)

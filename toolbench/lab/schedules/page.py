@@ -106,22 +106,25 @@ class NewSchedule:
     """What the form for a new schedule shows.
 
     Attributes:
+        run: the run that the plan is from; None for a plan that was not launched.
         plan: what a run sends, in words.
-        obstacle: why the run's plan cannot be repeated; "" if it can.
+        obstacle: why the plan cannot be repeated; "" if it can.
         defaults: first values of the form.
     """
 
-    run: Run
+    run: Run | None
     plan: str
     obstacle: str
     defaults: dict[str, object]
 
 
-def get_new_schedule(run: Run) -> NewSchedule:
-    """Return the form for the plan of a run; its budget proposes the most requests that the plan can need."""
-    defaults: dict[str, object] = {"name": str(run), "rhythm": "nightly", "hour_utc": 2}
+def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
+    """Return the form for a plan, or that of a run; its budget proposes the most requests that the plan can need."""
+    run = source if isinstance(source, Run) else None
+    name = str(source) if isinstance(source, Run) else source.title
+    defaults: dict[str, object] = {"name": name, "rhythm": "nightly", "hour_utc": 2}
     try:
-        request = read_plan(run)
+        request = read_plan(source)
     except ScheduleError as error:
         return NewSchedule(run, "", str(error), defaults)
     most = build_plan(request).most_requests

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.lab.credentials.keys import KeyUnavailableError
+from toolbench.lab.metrics.provider_budget import get_provider_budget
 from toolbench.lab.models import Provider
 from toolbench.lab.worker.claims import ClaimedTrial, claim
 from toolbench.lab.worker.database_thread import is_unavailable
@@ -23,7 +24,8 @@ from toolbench.lab.worker.trial_plan import (
 logger = logging.getLogger(__name__)
 
 MAX_CLAIMED_TRIALS = 64
-ACCESS_CACHE_SECONDS = 1.0  # for so long a provider's own address and key are taken as read
+ACCESS_CACHE_SECONDS = 1.0  # for so long a provider's own address, key and budget are taken as read
+NO_LIMIT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +62,22 @@ class TrialFetcher:
         self._worker = build_process_name("worker")
         self._configs: dict[int, FrozenConfig] = {}
         self._access: ProviderAccess | None = None
+        self._affordable = NO_LIMIT
         self._read_at = 0.0
 
     def fetch(self, free: SlotHints) -> ClaimedBatch | None:
         """Claim trials and read their configurations.
 
         Returns:
-            None when the provider was deleted, or when this worker has no usable key: the provider's row then says why.
+            None when the provider was deleted or has spent its budget for the month, or when this worker has no usable
+            key: the provider's row then says why.
         """
         access = self._get_access()
         if access is None:
             return None
-        trials = claim(self._provider_id, want=MAX_CLAIMED_TRIALS, worker=self._worker, free=free)
+        want = min(MAX_CLAIMED_TRIALS, self._affordable)
+        trials = claim(self._provider_id, want=want, worker=self._worker, free=free) if want else ()
+        self._affordable -= len(trials)
         if trials:
             access = refresh_addresses(access)  # as they were after the claim, which asked whether they are there
         unknown = {trial.config_id for trial in trials} - self._configs.keys()
@@ -81,7 +87,8 @@ class TrialFetcher:
         return ClaimedBatch(trials, self._configs, access, has_more=len(trials) == MAX_CLAIMED_TRIALS)
 
     def _get_access(self) -> ProviderAccess | None:
-        if self._access is None or time.monotonic() - self._read_at > ACCESS_CACHE_SECONDS:
+        is_old = time.monotonic() - self._read_at > ACCESS_CACHE_SECONDS
+        if self._access is None or is_old or not self._affordable:
             self._access, self._read_at = self._read_access(), time.monotonic()
         return self._access
 
@@ -96,4 +103,7 @@ class TrialFetcher:
             trouble = str(error)[:200]
         if trouble != provider.paused_reason:
             Provider.objects.filter(pk=provider.pk).update(paused_reason=trouble)
-        return access
+        budget = get_provider_budget(provider)
+        affordable = budget.count_affordable() if budget else None
+        self._affordable = NO_LIMIT if affordable is None else affordable
+        return None if budget and budget.is_reached else access

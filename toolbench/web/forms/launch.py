@@ -1,10 +1,13 @@
 """The launch form, which reads input into a RunRequest. The rules are checked in the lab."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 from django import forms
 from django.http import QueryDict
 
 from toolbench.evals.statistics.quantiles import count_answers_until_closed
-from toolbench.lab.planning.launch_form import RATE_CHOICES, LaunchChoices, ProviderChoices, list_choices
+from toolbench.lab.planning.launch_form import RATE_CHOICES, FormChoice, LaunchChoices, ProviderChoices, list_choices
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.scenarios.case_sets import expand_set_words
 from toolbench.web.forms.json_object import JsonObjectField
@@ -34,6 +37,26 @@ INSTANCE_KIND_CHOICES = [
 ]
 # A URL with any of these parameters requests a plan, not the blank form.
 PLAN_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
+
+
+ADVANCED_FIELDS = (
+    "methods",
+    "probe_unknown",
+    "stream",
+    "instance_kind",
+    "tool_use_mode",
+    "tool_failure_policy",
+    "overrides",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSet:
+    """A named set of scenarios; `is_chosen` if exactly its scenarios are chosen."""
+
+    name: str
+    slugs: tuple[str, ...]
+    is_chosen: bool
 
 
 class LaunchForm(forms.Form):
@@ -158,13 +181,50 @@ class LaunchForm(forms.Form):
             assert isinstance(field, forms.MultipleChoiceField)
             field.choices = [(choice.value, choice.label) for choice in values]
 
-    def list_shown_providers(self) -> tuple[ProviderChoices, ...]:
-        """Return the providers with the models that match the form's filter or are chosen."""
-        chosen = self["models"].value() or ()
-        filtered_providers = (
-            provider.filter_models(self["find"].value() or "", chosen) for provider in self.choices.providers
+    def list_connected(self) -> tuple[ProviderChoices, ...]:
+        """Return the providers that are available now with the models that match the filter or are chosen."""
+        return tuple(provider for provider in self._filter_providers() if not provider.away)
+
+    def list_unavailable(self) -> tuple[ProviderChoices, ...]:
+        """Return the other providers, filtered in the same way."""
+        return tuple(provider for provider in self._filter_providers() if provider.away)
+
+    def opens_unavailable(self) -> bool:
+        """Return whether the list of unavailable providers is open: one of its models is chosen or looked for."""
+        chosen = self._list_chosen("models")
+        unavailable = (provider for provider in self.choices.providers if provider.away)
+        return bool(self["find"].value()) or any(
+            model.value in chosen for provider in unavailable for model in provider.models
         )
-        return tuple(provider for provider in filtered_providers if provider.groups)
+
+    def list_chosen_models(self) -> tuple[FormChoice, ...]:
+        """Return the chosen models."""
+        chosen = self._list_chosen("models")
+        return tuple(model for provider in self.choices.providers for model in provider.models if model.value in chosen)
+
+    def list_sets(self) -> tuple[ScenarioSet, ...]:
+        """Return the sets of scenarios."""
+        chosen = set(self._list_chosen("scenarios"))
+        return tuple(ScenarioSet(name, slugs, set(slugs) == chosen) for name, slugs in self.choices.sets)
+
+    def count_scenarios(self) -> int:
+        """Return the number of chosen scenarios; a set of cases counts as one."""
+        return len(self._list_chosen("scenarios"))
+
+    def opens_advanced(self) -> bool:
+        """Return whether an advanced field has an error or another value than the blank form."""
+        return any(
+            name in self.errors or self[name].value() not in (self.fields[name].initial, None, "")
+            for name in ADVANCED_FIELDS
+        )
+
+    def _filter_providers(self) -> tuple[ProviderChoices, ...]:
+        words, chosen = str(self["find"].value() or ""), self._list_chosen("models")
+        filtered = (provider.filter_models(words, chosen) for provider in self.choices.providers)
+        return tuple(provider for provider in filtered if provider.groups)
+
+    def _list_chosen(self, name: str) -> Collection[str]:
+        return [str(value) for value in self[name].value() or ()]
 
     @classmethod
     def add_defaults(cls, parameters: QueryDict) -> QueryDict:

@@ -117,6 +117,11 @@ class ProviderForm(forms.Form):
     read_seconds = forms.FloatField(
         required=False, min_value=0.1, max_value=3600, label="Read timeout, s", help_text="Blank: 120."
     )
+    budget_per_month = forms.FloatField(
+        required=False,
+        label="Budget per month, $",
+        help_text="In a calendar month (UTC), over all runs and schedules. Blank: none. Unknown costs are not counted.",
+    )
     headers = JsonObjectField(
         required=False,
         label="Extra headers",
@@ -228,6 +233,7 @@ class ProviderForm(forms.Form):
             connect_seconds=data["connect_seconds"],
             read_seconds=data["read_seconds"],
             max_attempts=3 if data["max_attempts"] is None else data["max_attempts"],
+            budget_per_month=data["budget_per_month"],
             concurrency=8 if data["concurrency"] is None else data["concurrency"],
             network=NetworkSettings(
                 proxy=data["proxy_url"],

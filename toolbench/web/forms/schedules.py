@@ -3,11 +3,34 @@
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
-from toolbench.lab.models import AlertRule, Schedule
-from toolbench.lab.query_params import clean_text
+from toolbench.lab.models import AlertRule, Run, Schedule
+from toolbench.lab.planning.launch_form import get_launch_choices
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.schedules.edit import MAX_EVERY_HOURS, ScheduleSettings
 from toolbench.lab.schedules.rules import MAX_URL_CHARACTERS, RuleSettings
+from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
+
+
+class PlanIncompleteError(Exception):
+    """A plan that the form for a new run would not accept."""
+
+
+def read_plan_source(parameters: QueryDict) -> Run | RunRequest:
+    """Return the run of `run`, or the plan that the parameters of the form for a new run describe.
+
+    Raises:
+        Run.DoesNotExist: there is no such run, and the parameters describe no plan.
+        PlanIncompleteError: the form for a new run would not accept the plan.
+    """
+    if "run" in parameters or not PLAN_FIELDS & parameters.keys():
+        return Run.objects.get(pk=parse_whole_number(parameters.get("run", "")) or 0, deleted_at=None)
+    plan = LaunchForm(get_launch_choices(), LaunchForm.add_defaults(parameters)).to_request()
+    if plan is None:
+        raise PlanIncompleteError
+    return plan
 
 
 class ScheduleForm(forms.Form):

@@ -8,9 +8,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.interchange.bundle.selection import list_private_cases
+from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Run
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.launch_form import get_launch_choices
+from toolbench.lab.planning.run_request import Plan
 from toolbench.lab.planning.statistical_power import get_power_hint
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.replays.rejudge import get_judging_state
@@ -22,7 +24,7 @@ from toolbench.lab.runs import control
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.run_actions import ActionResult, parse_action
 from toolbench.web.forms.run_list import RunListAction
-from toolbench.web.forms.start_run import plan_or_launch
+from toolbench.web.forms.start_run import StartMode, plan_or_launch
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
 from toolbench.web.requests import Action, choose_local_path, find_owner, record
 
@@ -57,19 +59,34 @@ def act_on_several(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @redirect_to_short_address
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form with its estimate, whole or in part; on POST, start the run or show the errors."""
+    """Show the form with its estimate, whole or in part; on POST, start the run or show the errors.
+
+    A POST to ?start=one starts a run with one trial of each cell.
+    """
     form_data = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), form_data)
-    run_request = form.to_request()
-    answer = plan_or_launch(form, run_request, start=request.method == "POST", owner=find_owner(request))
+    answer = plan_or_launch(form, form.to_request(), start=_read_start_mode(request), owner=find_owner(request))
     if answer.run:
         return redirect("run", answer.run.pk)
-    is_submitted = request.method == "POST"
-    context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed, "asked": is_submitted}
-    if run_request and answer.plan:
-        context["forecast"] = estimate_plan(answer.plan, run_request)
-        context["power"] = get_power_hint(answer.plan, form.read_points())
-    return render_page(request, "runs/new.html", context, part="forecast")
+    context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed}
+    context |= {"asked": request.method == "POST", "is_part": is_part_request(request)}
+    return render_page(request, "runs/new.html", context | _estimate(form, answer.plan), part="summary")
+
+
+def _estimate(form: LaunchForm, plan: Plan | None) -> dict[str, object]:
+    """Return the estimate of a plan and what it can tell apart; {} without a plan."""
+    run_request = form.to_request()
+    if plan is None or run_request is None:
+        return {}
+    budgets = list_provider_budgets(config.provider for config in plan.configs)
+    power = get_power_hint(plan, form.read_points())
+    return {"forecast": estimate_plan(plan, run_request), "power": power, "budgets": budgets}
+
+
+def _read_start_mode(request: HttpRequest) -> StartMode:
+    if request.method != "POST":
+        return StartMode.PLAN
+    return StartMode.ONE_OF_EACH if request.GET.get("start") == "one" else StartMode.ALL
 
 
 @require_safe

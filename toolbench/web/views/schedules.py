@@ -1,20 +1,21 @@
 """Views of schedules: the list, one schedule with its form and actions, alert rules and their messages."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.http import MAX_URL_REDIRECT_LENGTH
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.models import AlertDelivery, AlertRule, Run, Schedule
-from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.schedules.delivery import retry_delivery
 from toolbench.lab.schedules.edit import ScheduleError, create_schedule, edit_schedule
 from toolbench.lab.schedules.page import get_new_schedule, get_schedule_page, get_schedules_page
 from toolbench.lab.schedules.rules import RuleError, create_rule
 from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.schedule_actions import ScheduleActionError, act_on_rule, act_on_schedule
-from toolbench.web.forms.schedules import RuleForm, ScheduleForm
+from toolbench.web.forms.schedules import PlanIncompleteError, RuleForm, ScheduleForm, read_plan_source
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_owner, record
 
@@ -27,19 +28,36 @@ def list_schedules(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form for the plan of ?run=; on POST, save the schedule."""
-    run = get_object_or_404(Run, pk=parse_whole_number(request.GET.get("run", "")), deleted_at=None)
-    new = get_new_schedule(run)
+    """Show the form for the plan of ?run= or for a plan in the parameters; on POST, save the schedule."""
+    if (source := _find_source(request)) is None:
+        return _redirect_to_plan(request)
+    new = get_new_schedule(source)
     form = ScheduleForm(request.POST) if request.method == "POST" else ScheduleForm(initial=new.defaults)
     if request.method == "POST" and form.is_valid():
         try:
-            schedule = create_schedule(run, form.build_settings(), owner=find_owner(request))
+            schedule = create_schedule(source, form.build_settings(), owner=find_owner(request))
             record(request, Action.ADDED, f"schedule {schedule}", reverse("schedule", args=[schedule.pk]))
             return redirect("schedule", schedule.pk)
         except ScheduleError as error:
             add_form_errors(form, error)
     context = {"form": form, "new": new}
     return render_page(request, "schedules/new.html", context, status=422 if form.errors else 200)
+
+
+def _find_source(request: HttpRequest) -> Run | RunRequest | None:
+    """Return where the plan is from; None for a plan with errors, which the page for a new run shows."""
+    try:
+        return read_plan_source(request.GET)
+    except PlanIncompleteError:
+        return None
+    except Run.DoesNotExist:
+        raise Http404("There is no such run; it may have been deleted.") from None
+
+
+def _redirect_to_plan(request: HttpRequest) -> HttpResponse:
+    """Redirect to the page for a new run with the same parameters, or without them if they are too long."""
+    url = f"{reverse('run-new')}?{request.GET.urlencode()}"
+    return redirect(url if len(url) <= MAX_URL_REDIRECT_LENGTH else "run-new")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
 from tests.page_html import read_html
 from tests.providers.company_network import Authority
 from toolbench.lab import builtin_data
-from toolbench.lab.models import AuditEntry, Probe, Provider, Run
+from toolbench.lab.models import AuditEntry, Probe, Provider, Run, SamplingProfile, Trial
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 from toolbench.providers.scripted_server import ScriptedServer, error_reply, json_reply
 
@@ -267,3 +268,41 @@ def test_azure_template_fills_in_path_version_and_header(owner_client: Client) -
     assert (provider.api_prefix, provider.query, provider.key_header) == (
         "/openai/deployments/{model}", "api-version=2024-10-21", "api-key",
     )  # fmt: skip
+
+
+def test_budget_per_month_is_saved_shown_and_removed(owner_client: Client) -> None:
+    provider = make_provider()
+    path = f"/providers/{provider.pk}/"
+    form = {"name": provider.name, "base_url": provider.base_url, "api_prefix": "/v1"}
+    owner_client.post(path, form | {"budget_per_month": "12.5"})
+    assert Provider.objects.get(pk=provider.pk).budget_per_month == 12.5
+    text = read_html(owner_client.get(path))
+    assert 'name="budget_per_month" value="12.5"' in text
+    assert re.search(r"Spent in \w+ \d{4} \(UTC\): \$0.00 in 0 trials", text)
+    owner_client.post(path, form | {"budget_per_month": ""})
+    assert Provider.objects.get(pk=provider.pk).budget_per_month is None
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "0.001", "1e9", "nan", "inf", "many", "1e999"])
+def test_budget_that_is_no_amount_is_refused_and_nothing_changes(owner_client: Client, value: str) -> None:
+    provider = make_provider(budget_per_month=7.0)
+    form = {"name": provider.name, "base_url": provider.base_url, "api_prefix": "/v1", "budget_per_month": value}
+    response = owner_client.post(f"/providers/{provider.pk}/", form)
+    assert response.status_code == 422
+    assert re.search("A budget is 0.01 to 1,000,000 dollars|Enter a number", read_html(response))
+    assert Provider.objects.get(pk=provider.pk).budget_per_month == 7.0
+
+
+def test_reached_budget_is_said_on_the_pages_of_provider_and_plan(owner_client: Client) -> None:
+    model = make_model(provider=make_provider(budget_per_month=0.5))
+    SamplingProfile.objects.get_or_create(name="default")
+    trial = make_trial(make_cell(make_config(make_run(), model)), "pass", cost=0.75)
+    Trial.objects.filter(pk=trial.pk).update(finished_at=timezone.now())
+    plan = f"/runs/new/?models={model.pk}&scenarios=happy_path"
+    for path in ("/providers/", f"/providers/{model.provider_id}/", plan):
+        assert "Example has spent $0.7500 of its budget of $0.5000" in read_html(owner_client.get(path))
+    fields = {"models": model.pk, "scenarios": "happy_path", "profiles": "default", "strategies": "production"}
+    fields |= {"methods": "native", "trials": "3", "instance_kind": "parity", "tool_use_mode": "enforced"}
+    refused = owner_client.post("/runs/new/", fields | {"tool_failure_policy": "fatal"})
+    assert "Raise the budget on the provider&#x27;s page" in refused.content.decode()
+    assert Run.objects.count() == 1

@@ -29,6 +29,7 @@ from toolbench.lab.management.eval.providers import check_reachable, clear_pause
 from toolbench.lab.management.eval.request import EvalRequest, build_eval_request, build_run_limits
 from toolbench.lab.management.eval.threshold import list_cells_below
 from toolbench.lab.management.eval.workers import EvalSessions
+from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Model, Run
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError
@@ -216,7 +217,9 @@ def _pause_run(run: Run) -> None:
 
 def _describe_unfinished(run: Run) -> str:
     paused = {model.provider.name: model.provider.paused_reason for model in _get_models(run)}
-    why = " ".join(f"{name}: {reason}" for name, reason in paused.items() if reason)
+    budgets = list_provider_budgets(model.provider_id for model in _get_models(run))
+    reasons = [f"{name}: {reason}" for name, reason in paused.items() if reason]
+    why = " ".join([*reasons, *(budget.sentence for budget in budgets if budget.is_reached)])
     spent = run.request_cap is not None and run.requests_reserved >= run.request_cap
     cap = (
         " --request-cap N" if spent else " --token-cap N" if run.token_cap and run.tokens_used >= run.token_cap else ""

@@ -16,7 +16,7 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 from toolbench.web.downloads import build_file_response
 from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
-from toolbench.web.forms.start_run import plan_or_launch
+from toolbench.web.forms.start_run import StartMode, plan_or_launch
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_owner, record
 
@@ -55,7 +55,7 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
     except UnknownCaseError as error:
         raise Http404(str(error)) from None
     run_form = CaseRunForm(request.GET, model=page.last_model)
-    answer = plan_or_launch(run_form, run_form.to_request(slug), start=False, owner=None)
+    answer = plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.PLAN, owner=None)
     return render_page(request, "cases/show.html", {"page": page, "trying": run_form, "answer": answer}, part="live")
 
 
@@ -127,7 +127,7 @@ def import_cases(request: HttpRequest) -> HttpResponse:
 
 def _start_trials(request: HttpRequest, slug: str, run_form: CaseRunForm) -> HttpResponse:
     """Redirect to the case's page, with its new run or with what must be confirmed or corrected first."""
-    if plan_or_launch(run_form, run_form.to_request(slug), start=True, owner=find_owner(request)).run:
+    if plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.ALL, owner=find_owner(request)).run:
         return redirect("case", slug)
     fields = {name: request.POST.get(name, "") for name in ("model", "trials")}
     return redirect(f"{reverse('case', args=[slug])}?{urlencode(fields)}#try")

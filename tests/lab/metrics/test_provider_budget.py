@@ -1,0 +1,107 @@
+"""The budget of a provider: what counts, when it is reached and how many trials may start."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
+from toolbench.lab.metrics.provider_budget import (
+    BudgetReachedError,
+    ProviderBudget,
+    check_provider_budgets,
+    get_provider_budget,
+    list_provider_budgets,
+)
+from toolbench.lab.models import Provider, Run, Trial
+
+pytestmark = pytest.mark.django_db
+
+
+def spend(provider: Provider, *costs: float | None, outcome: str = "pass", **run_fields: Any) -> Run:
+    """Add a run whose trials ended now, with these costs; None is a cost that nobody knows."""
+    run = make_run(**run_fields)
+    cell = make_cell(make_config(run, make_model(provider=provider)))
+    for cost in costs:
+        trial = make_trial(cell, outcome, cost=cost, input_tokens=10, answered_turns=1)
+        Trial.objects.filter(pk=trial.pk).update(finished_at=timezone.now())
+    return run
+
+
+def read(provider: Provider) -> ProviderBudget:
+    budget = get_provider_budget(provider)
+    assert budget is not None
+    return budget
+
+
+def test_provider_without_a_budget_has_none_to_show() -> None:
+    provider = make_provider()
+    assert get_provider_budget(provider) is None
+    assert list_provider_budgets([provider.pk]) == ()
+
+
+def test_costs_of_all_runs_count_deleted_and_cancelled_ones_too() -> None:
+    provider = make_provider(budget_per_month=1.0)
+    spend(provider, 0.25, 0.125)
+    spend(provider, 0.25, deleted_at=timezone.now())
+    spend(provider, 0.125, outcome="cancelled")
+    spend(make_provider("Other"), 9.0)
+    budget = read(provider)
+    assert (budget.spent, budget.known, budget.unknown, budget.is_reached) == (0.75, 4, 0, False)
+
+
+def test_unknown_costs_are_named_and_not_counted() -> None:
+    provider = make_provider(budget_per_month=1.0)
+    spend(provider, 0.25, None, None)
+    budget = read(provider)
+    assert (budget.spent, budget.known, budget.unknown) == (0.25, 1, 2)
+
+
+def test_trials_of_an_earlier_month_do_not_count() -> None:
+    provider = make_provider(budget_per_month=1.0)
+    run = spend(provider, 5.0)
+    before = timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0) - timedelta(seconds=1)
+    run.trials.update(finished_at=before)
+    assert read(provider).spent == 0
+
+
+def test_reached_budget_refuses_new_work_with_what_to_do() -> None:
+    provider = make_provider(budget_per_month=0.5)
+    spend(provider, 0.25, 0.25)
+    with pytest.raises(BudgetReachedError, match=r"Example has spent \$0.5000 of its budget of \$0.5000 for"):
+        check_provider_budgets([provider.pk])
+    Provider.objects.update(budget_per_month=0.75)
+    check_provider_budgets([provider.pk])
+
+
+@pytest.mark.parametrize(
+    ("spent", "known", "running", "affordable"),
+    [
+        (0.0, 0, 0, 8),
+        (0.0, 0, 3, 5),
+        (0.0, 5, 3, None),
+        (0.5, 5, 0, 5),
+        (0.5, 5, 4, 1),
+        (0.5, 5, 8, 0),
+        (0.95, 5, 0, 1),
+        (0.95, 5, 1, 0),
+        (1.0, 5, 0, 0),
+        (1.2, 5, 0, 0),
+    ],
+)
+def test_running_trials_count_with_the_mean_cost(
+    spent: float, known: int, running: int, affordable: int | None
+) -> None:
+    month = datetime(2026, 12, 1, tzinfo=UTC)
+    budget = ProviderBudget("Example", 1.0, spent, known, 0, running=running, concurrency=8, month=month)
+    assert budget.count_affordable() == affordable
+
+
+def test_sentence_names_the_month_and_the_day_when_it_ends() -> None:
+    month = datetime(2026, 12, 1, tzinfo=UTC)
+    budget = ProviderBudget("Example", 5.0, 5.25, 9, 0, running=0, concurrency=8, month=month)
+    assert budget.sentence == (
+        "Example has spent $5.25 of its budget of $5.00 for December 2026 (UTC), so no new trial starts. "
+        "Raise the budget on the provider's page, or wait until 1 January."
+    )

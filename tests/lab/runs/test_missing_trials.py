@@ -1,0 +1,69 @@
+"""Trials that are missing in several cells of a run, added at once."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from tests.lab.scripted_runs import launch_run
+from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.models import Model
+from toolbench.lab.runs import control
+from toolbench.lab.runs.control import RunActionError
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def free_model() -> Model:
+    return make_model(provider=make_provider("Own", base_url="http://10.0.0.5"))
+
+
+def test_missing_trials_are_added_to_several_cells_in_turn() -> None:
+    run = launch_run(free_model(), trials=2, scenarios=("happy_path", "weather", "chat_only"))
+    first, second, third = run.cells.order_by("position")
+    control.add_trials(run.pk, second.pk, 3)
+    assert control.add_missing_trials(run.pk, [first.pk, second.pk], 6) == 5
+    assert control.count_trials_by_cell(run.pk) == {first.pk: 6, second.pk: 6, third.pk: 2}
+    added = run.trials.filter(added_by_hand=True).order_by("position")[3:]
+    assert [(trial.cell_id, trial.index) for trial in added] == [
+        (first.pk, 3), (first.pk, 4), (first.pk, 5), (first.pk, 6), (second.pk, 6),
+    ]  # fmt: skip
+    run.refresh_from_db()
+    assert run.trial_count == run.trials.count() == 14
+    assert run.trials.values("position").distinct().count() == 14
+
+
+def test_missing_trials_sent_twice_are_added_once() -> None:
+    run = launch_run(free_model(), trials=2)
+    cells = list(run.cells.values_list("pk", flat=True))
+    control.add_missing_trials(run.pk, cells, 5)
+    with pytest.raises(RunActionError, match="None of the chosen cells has fewer than 5 trials"):
+        control.add_missing_trials(run.pk, cells, 5)
+    assert run.trials.count() == 5
+
+
+def test_cancelled_trials_are_missing() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 2, "cancelled": 3})
+    assert control.count_trials_by_cell(cell.run_id) == {cell.pk: 2}
+
+
+@pytest.mark.parametrize(("target", "words"), [(0, "1 to 2,000 trials"), (2001, "1 to 2,000 trials")])
+def test_target_out_of_bounds_adds_nothing(target: int, words: str) -> None:
+    run = launch_run(make_model())
+    with pytest.raises(RunActionError, match=words):
+        control.add_missing_trials(run.pk, [run.cells.get().pk], target)
+
+
+def test_cell_of_another_run_stops_all_missing_trials() -> None:
+    run, other = launch_run(make_model()), launch_run(make_model())
+    with pytest.raises(RunActionError, match="has no such cell"):
+        control.add_missing_trials(run.pk, [run.cells.get().pk, other.cells.get().pk], 9)
+    assert run.trials.count() == other.trials.count() == 3
+
+
+def test_missing_trials_need_confirmation_of_all_paid_requests() -> None:
+    run = launch_run(make_model(provider=make_provider(max_attempts=1)), trials=1, scenarios=("happy_path", "weather"))
+    cells = list(run.cells.values_list("pk", flat=True))
+    with pytest.raises(ConfirmationNeededError) as raised:
+        control.add_missing_trials(run.pk, cells, 500)
+    assert run.trials.count() == 2
+    assert control.add_missing_trials(run.pk, cells, 500, agreed=raised.value.requests) == 998

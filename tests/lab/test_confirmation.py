@@ -1,0 +1,54 @@
+"""Requests that may cost money: by kind of provider, by address and by price."""
+
+import pytest
+
+from tests.factories import make_provider
+from toolbench.lab.confirmation import is_private_address, may_cost_money
+
+pytestmark = pytest.mark.django_db
+
+PRICE = {"input": 1.0, "output": 2.0}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:11434",
+        "http://127.0.0.1:8000/v1",
+        "http://[::1]:8000",
+        "http://10.1.2.3",
+        "http://192.168.1.20:1234",
+        "http://[fd00::5]/v1",
+        "http://ollama:11434",
+        "http://gpu-box.lan",
+        "http://host.docker.internal:8000",
+        "http://model.localhost.",
+    ],
+)
+def test_address_of_this_machine_or_a_private_network_is_private(url: str) -> None:
+    assert is_private_address(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "https://api.example.com/v1", "http://8.8.8.8", "https://localhost.example.com", "http://[", "https://lan.io"],
+)
+def test_other_addresses_are_not_private(url: str) -> None:
+    assert not is_private_address(url)
+
+
+def test_model_at_a_private_address_costs_only_with_a_price() -> None:
+    own = make_provider("Own", base_url="http://192.168.1.20:8000")
+
+    assert not may_cost_money(own, "llama", {})
+    assert not may_cost_money(own, "llama", {"input": 0, "output": 0})
+    assert may_cost_money(own, "llama", PRICE)
+
+
+def test_model_elsewhere_may_cost_money_without_a_price() -> None:
+    assert may_cost_money(make_provider(), "vendor/model-a", {})
+
+
+@pytest.mark.parametrize("kind", ["local", "simulated"])
+def test_local_and_simulated_models_are_free_whatever_their_price(kind: str) -> None:
+    assert not may_cost_money(make_provider("Local", kind=kind), "llama", PRICE)

@@ -1,0 +1,72 @@
+"""Trials that a worker session fetches: none beyond the monthly budget of the provider."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.lab.scripted_runs import launch_run, make_paid_model, run_worker_session
+from toolbench.lab.models import Model, Provider, Run
+from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.results.run.page import get_run_page
+from toolbench.lab.runs import control
+from toolbench.providers.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Three requests of 10 and 5 tokens at 1,000 dollars for a million tokens: 0.045 dollars a trial.
+PRICE = {"input": 1000.0, "output": 1000.0, "date": "2026-01-01", "source": "entered"}
+
+
+def make_model_with_budget(scripted: ScriptedServer, dollars: float) -> Model:
+    model = make_paid_model(scripted, concurrency=1, budget_per_month=dollars)
+    Model.objects.update(price=PRICE)
+    return model
+
+
+def count_done(run: Run) -> int:
+    return run.trials.filter(state="done").count()
+
+
+def test_session_stops_at_the_budget_and_goes_on_when_it_is_raised(scripted: ScriptedServer) -> None:
+    model = make_model_with_budget(scripted, 0.2)
+    run = launch_run(model, trials=12)
+    run_worker_session(model)
+    assert count_done(run) == 5
+    run.refresh_from_db()
+    assert run.state == Run.State.RUNNING
+    (blocking,) = get_run_page(run.pk).blocking_providers
+    assert "scripted has spent $0.2250 of its budget of $0.2000" in blocking.state_text
+
+    Provider.objects.update(budget_per_month=5.0)
+    run_worker_session(model)
+    assert count_done(run) == 12
+    run.refresh_from_db()
+    assert run.state == Run.State.FINISHED
+
+
+def test_session_goes_on_when_the_month_has_ended(scripted: ScriptedServer) -> None:
+    model = make_model_with_budget(scripted, 0.2)
+    run = launch_run(model, trials=8)
+    run_worker_session(model)
+    assert count_done(run) == 5
+    run.trials.filter(state="done").update(finished_at=timezone.now() - timedelta(days=32))
+    run_worker_session(model)
+    assert count_done(run) == 8
+
+
+def test_new_work_is_refused_while_the_budget_is_reached(scripted: ScriptedServer) -> None:
+    model = make_model_with_budget(scripted, 0.1)
+    run = launch_run(model, trials=3)
+    run_worker_session(model)
+    assert count_done(run) == 3
+    with pytest.raises(LaunchError, match="scripted has spent"):
+        launch_run(model)
+    for action in (
+        lambda: control.add_trials(run.pk, run.cells.get().pk, 1),
+        lambda: control.start_repeat(run.pk, owner=None),
+    ):
+        with pytest.raises(control.RunActionError, match=r"Nothing was queued\. scripted has spent"):
+            action()
+    assert Run.objects.count() == 1
+    assert run.trials.count() == 3

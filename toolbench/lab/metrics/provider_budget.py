@@ -1,0 +1,132 @@
+"""Monthly budgets of providers, counted over all runs and schedules from stored costs.
+
+A month is a calendar month in UTC. Trials whose cost is unknown are not counted, nor are probes.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from toolbench.lab.metrics.spending import COST_SQL, LOST_SPENDING_SQL, find_prices, to_price_columns
+from toolbench.lab.models import Provider, RunConfig
+from toolbench.lab.sql import statement
+
+MIN_BUDGET = 0.01  # dollars
+MAX_BUDGET = 1_000_000.0
+
+
+class BudgetReachedError(Exception):
+    """A provider has spent its budget for this month; the text says so and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBudget:
+    """The budget of a provider and what its trials cost in this month.
+
+    Attributes:
+        dollars: the budget.
+        spent: sum of the known costs of trials that ended in the month.
+        known, unknown: trials that ended in the month, by whether their cost is known.
+        running: trials in flight now, of at most `concurrency`.
+        month: first moment of the month.
+    """
+
+    provider: str
+    dollars: float
+    spent: float
+    known: int
+    unknown: int
+    running: int
+    concurrency: int
+    month: datetime
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether no new trial may start."""
+        return self.spent >= self.dollars
+
+    @property
+    def next_month(self) -> datetime:
+        """The first moment of the next month."""
+        return (self.month + timedelta(days=31)).replace(day=1)
+
+    @property
+    def sentence(self) -> str:
+        """That the budget is reached and what to do."""
+        return (
+            f"{self.provider} has spent {render_dollars(self.spent)} of its budget of {render_dollars(self.dollars)} "
+            f"for {self.month:%B %Y} (UTC), so no new trial starts. Raise the budget on the provider's page, "
+            f"or wait until 1 {self.next_month:%B}."
+        )
+
+    def count_affordable(self) -> int | None:
+        """Return how many more trials may start now; None for any number.
+
+        A running trial is expected to cost as much as the mean of the month; without a known cost, as many trials may
+        start as run at once. While nothing runs and the budget is not reached, one trial may start.
+        """
+        if self.is_reached:
+            return 0
+        if not self.known:
+            return max(0, self.concurrency - self.running)
+        if not self.spent:
+            return None
+        mean = self.spent / self.known
+        return max(0, math.ceil((self.dollars - self.spent) / mean) - self.running)
+
+
+def get_provider_budget(provider: Provider) -> ProviderBudget | None:
+    """Return the budget of a provider with two queries; None where it has none."""
+    if provider.budget_per_month is None:
+        return None
+    month = timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    prices = find_prices(RunConfig.objects.filter(provider_id=provider.pk))
+    configs, inputs, outputs = to_price_columns(prices)
+    parameters: dict[str, Any] = {
+        "provider": provider.pk,
+        "since": month,
+        "configs": configs,
+        "inputs": inputs,
+        "outputs": outputs,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement("metrics/month_spending", lost_spending=LOST_SPENDING_SQL, cost=COST_SQL), parameters)
+        known, unknown, spent, running = cursor.fetchone()
+    return ProviderBudget(
+        provider=provider.name,
+        dollars=provider.budget_per_month,
+        spent=spent,
+        known=known,
+        unknown=unknown,
+        running=running,
+        concurrency=provider.concurrency,
+        month=month,
+    )
+
+
+def list_provider_budgets(provider_ids: Iterable[int]) -> tuple[ProviderBudget, ...]:
+    """Return the budgets of these providers, by name; providers without a budget are left out."""
+    with_budget = Provider.objects.filter(pk__in=set(provider_ids), budget_per_month__isnull=False)
+    found = (get_provider_budget(provider) for provider in with_budget.order_by("name"))
+    return tuple(budget for budget in found if budget is not None)
+
+
+def check_provider_budgets(provider_ids: Iterable[int]) -> None:
+    """Check that new work of these providers may begin.
+
+    Raises:
+        BudgetReachedError: a provider has spent its budget for this month.
+    """
+    for budget in list_provider_budgets(provider_ids):
+        if budget.is_reached:
+            raise BudgetReachedError(budget.sentence)
+
+
+def render_dollars(dollars: float) -> str:
+    """Return dollars as text: with cents, below one dollar with four decimals."""
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"

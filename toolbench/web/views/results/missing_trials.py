@@ -1,0 +1,54 @@
+"""View that adds the missing trials of several cells of a run at once."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.models import Run
+from toolbench.lab.results.run.missing_trials import MissingTrialsPage, get_missing_trials_page
+from toolbench.lab.runs import control
+from toolbench.web.forms.missing_trials import MissingTrialsForm
+from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, record
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def add_missing(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Show the cells with fewer trials than ?target= and an estimate; on POST, add what the chosen ones lack."""
+    form = MissingTrialsForm.parse(request.POST if request.method == "POST" else request.GET)
+    context: dict[str, object] = {"form": form, "error": "", "needed": None}
+    try:
+        if request.method == "POST" and _add(request, run_id, form):
+            return redirect("run", run_id)
+    except control.RunActionError as error:
+        context["error"] = str(error)
+    except ConfirmationNeededError as needed:
+        context["needed"] = needed
+    return render_page(request, "runs/missing.html", context | {"page": _get_page(run_id, form)})
+
+
+def _get_page(run_id: int, form: MissingTrialsForm) -> MissingTrialsPage:
+    try:
+        return get_missing_trials_page(run_id, target=form.target, chosen=form.cells)
+    except Run.DoesNotExist:
+        raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
+
+
+def _add(request: HttpRequest, run_id: int, form: MissingTrialsForm) -> bool:
+    """Add the trials and return True; return False for a form without a target, and add nothing.
+
+    Raises:
+        RunActionError: they cannot be added.
+        ConfirmationNeededError: paid requests must be confirmed first.
+    """
+    if form.target is None:
+        return False
+    cells = form.cells or frozenset()
+    added = control.add_missing_trials(run_id, cells, form.target, shown=form.shown, agreed=form.agreed)
+    sentence = f"{added:,} trials added; they are marked as added by hand."
+    messages.success(request, sentence)
+    record(request, Action.CHANGED, f"run {run_id}: {sentence}", reverse("run", args=[run_id]))
+    return True
