@@ -16,6 +16,7 @@ from tests.page_html import read_html
 from tests.recorded_connections import record_connections
 from tests.web.html_forms import find_leaks, read_forms
 from toolbench.lab.accounts.sign_in import get_first_owner
+from toolbench.lab.accounts.tokens import create_api_token
 from toolbench.lab.interchange.queue import queue_import
 from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial
 from toolbench.lab.results.compare.query import AXES
@@ -129,6 +130,7 @@ SENT = {
     "view-save": ("name", "address", "shared"),
     "view-delete": ("address",),
     "theme": ("theme", "next"),
+    "tokens": ("name", "scopes", "days"),
     "records": (*DECIDING, "title", "note"),
     "record-act": ("action", "trials"),
     "case-set": ("public",),
@@ -174,6 +176,7 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
     found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}
     found |= {"user_id": get_first_owner().pk}
+    found |= {"token_id": create_api_token(get_first_owner(), "kept", ["read"], None)[0].pk}
     delivery = make_alert_delivery(trial.run)
     found |= {"delivery_id": delivery.pk, "rule_id": delivery.alert.rule_id}
     found |= {"view_id": save_view(get_first_owner(), "kept", "/matrix/", shared=False).pk}

@@ -1,0 +1,70 @@
+"""The scope and the role of every operation: a new operation without a row fails."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.api.requests import ApiClient
+from toolbench.api.application import API
+from toolbench.lab.accounts.roles import Role, set_role
+from toolbench.lab.accounts.tokens import ROLES_BY_SCOPE, Scope, create_api_token
+
+pytestmark = pytest.mark.django_db
+
+OPERATIONS: dict[Scope, frozenset[str]] = {
+    Scope.READ: frozenset({"list_runs", "plan_run", "get_run", "estimate_run"}),
+    Scope.LAUNCH: frozenset({
+        "launch_run", "label_run", "delete_run", "pause_run", "resume_run", "cancel_run", "retry_run",
+        "resume_cancelled_run", "raise_limits", "add_trials", "repeat_run",
+    }),
+    Scope.SERVE: frozenset(),
+    Scope.ADMIN: frozenset(),
+}  # fmt: skip
+DOCUMENT: dict[str, Any] = dict(API.get_openapi_schema())
+RANKS = list(Role)
+
+
+def list_operations() -> dict[str, tuple[str, str]]:
+    """Method and an address of each operation; what it names does not exist."""
+    return {
+        details["operationId"]: (method.upper(), re.sub(r"{[^}]+}", "999999", path).removeprefix("/api/v1"))
+        for path, methods in DOCUMENT["paths"].items()
+        for method, details in methods.items()
+    }
+
+
+def test_every_operation_has_a_row_with_its_scope() -> None:
+    declared = {
+        details["operationId"]: details["x-scope"]
+        for methods in DOCUMENT["paths"].values()
+        for details in methods.values()
+    }
+    assert declared == {name: scope.value for scope, names in OPERATIONS.items() for name in names}
+
+
+@pytest.mark.parametrize("role", Role)
+def test_each_role_and_scope_gets_403_exactly_where_it_lacks_the_right(owner: User, role: Role) -> None:
+    clients = {scope: ApiClient(create_api_token(owner, scope, [scope], None)[1]) for scope in Scope}
+    set_role(owner, role)
+    owner.save()
+    for name, (method, path) in list_operations().items():
+        needed = next(scope for scope, names in OPERATIONS.items() if name in names)
+        for scope, client in clients.items():
+            status = client.send(method, path).status_code
+            may = scope == needed and RANKS.index(role) >= RANKS.index(ROLES_BY_SCOPE[needed])
+            assert (status != 403) == may, (name, scope, status)
+            assert status < 500, name
+
+
+def test_every_operation_needs_a_token(client: Client, db: None) -> None:
+    for name, (method, path) in list_operations().items():
+        assert client.generic(method, f"/api/v1{path}").status_code == 401, name
+
+
+def test_no_operation_takes_a_cookie_for_a_change(owner_client: Client) -> None:
+    for name, (method, path) in list_operations().items():
+        if method != "GET":
+            assert owner_client.generic(method, f"/api/v1{path}").status_code == 401, name
