@@ -15,10 +15,14 @@ from toolbench.lab.accounts.tokens import ROLES_BY_SCOPE, Scope, create_api_toke
 pytestmark = pytest.mark.django_db
 
 OPERATIONS: dict[Scope, frozenset[str]] = {
-    Scope.READ: frozenset({"list_runs", "plan_run", "get_run", "estimate_run"}),
+    Scope.READ: frozenset({
+        "list_runs", "plan_run", "get_run", "estimate_run",
+        "list_trials", "get_trial", "get_step", "get_step_bytes",
+    }),
     Scope.LAUNCH: frozenset({
         "launch_run", "label_run", "delete_run", "pause_run", "resume_run", "cancel_run", "retry_run",
         "resume_cancelled_run", "raise_limits", "add_trials", "repeat_run",
+        "annotate_trial", "judge_trial",
     }),
     Scope.SERVE: frozenset(),
     Scope.ADMIN: frozenset(),
