@@ -18,11 +18,14 @@ OPERATIONS: dict[Scope, frozenset[str]] = {
     Scope.READ: frozenset({
         "list_runs", "plan_run", "get_run", "estimate_run",
         "list_trials", "get_trial", "get_step", "get_step_bytes",
+        "list_metrics", "get_matrix_table", "compare_sides", "list_failures", "get_run_latency", "replay_trials",
+        "list_judgements", "decide", "list_records", "get_decision_record", "list_changes", "export_settings",
     }),
     Scope.LAUNCH: frozenset({
         "launch_run", "label_run", "delete_run", "pause_run", "resume_run", "cancel_run", "retry_run",
         "resume_cancelled_run", "raise_limits", "add_trials", "repeat_run",
-        "annotate_trial", "judge_trial",
+        "annotate_trial", "judge_trial", "rejudge_run",
+        "launch_missing", "save_decision", "confirm_record", "keep_confirmation",
     }),
     Scope.SERVE: frozenset(),
     Scope.ADMIN: frozenset(),

@@ -15,7 +15,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.operation import Operation
 
-from toolbench.api import problems, runs, trials
+from toolbench.api import decisions, problems, results, runs, trials
 from toolbench.api.authentication import ToolbenchToken
 from toolbench.api.bodies import BodyParser, JsonRenderer
 from toolbench.api.etags import add_etag
@@ -24,7 +24,12 @@ from toolbench.lab.errors import InvalidFieldsError
 
 VERSION = "1"
 PREFIX = "/api/v1/"
-ROUTERS: tuple[tuple[str, Router], ...] = (("Runs", runs.router), ("Trials", trials.router))
+ROUTERS: tuple[tuple[str, Router], ...] = (
+    ("Runs", runs.router),
+    ("Trials", trials.router),
+    ("Results", results.router),
+    ("Decisions", decisions.router),
+)
 HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
     (problems.ProblemError, problems.handle_problem),
     (Http404, problems.handle_not_found),
