@@ -20,15 +20,25 @@ OPERATIONS: dict[Scope, frozenset[str]] = {
         "list_trials", "get_trial", "get_step", "get_step_bytes",
         "list_metrics", "get_matrix_table", "compare_sides", "list_failures", "get_run_latency", "replay_trials",
         "list_judgements", "decide", "list_records", "get_decision_record", "list_changes", "export_settings",
+        "list_scenarios", "read_scenario", "list_profiles", "get_profile", "list_presets", "get_preset",
+        "list_cases", "export_cases", "get_case", "list_providers", "get_one_provider", "list_offered_models",
+        "list_models", "get_model", "read_model_settings", "get_probe",
+        "list_schedules", "get_schedule", "list_rules",
     }),
     Scope.LAUNCH: frozenset({
         "launch_run", "label_run", "delete_run", "pause_run", "resume_run", "cancel_run", "retry_run",
         "resume_cancelled_run", "raise_limits", "add_trials", "repeat_run",
         "annotate_trial", "judge_trial", "rejudge_run",
         "launch_missing", "save_decision", "confirm_record", "keep_confirmation",
+        "add_profile", "change_profile", "remove_profile", "add_preset", "change_preset", "remove_preset",
+        "create_case", "bring_cases", "change_privacy", "change_case", "remove_case",
+        "request_offered_models", "add_models", "probe_provider", "set_canonical_model", "edit_model_settings",
+        "probe_model", "omit_refused_parameters", "adopt_proposed_preset",
+        "add_schedule", "change_schedule", "switch_schedule", "delete_schedule", "launch_scheduled", "pin_runs",
+        "add_rule", "switch_rule", "delete_rule", "send_test_message", "retry_message",
     }),
     Scope.SERVE: frozenset(),
-    Scope.ADMIN: frozenset(),
+    Scope.ADMIN: frozenset({"connect_provider", "edit_provider", "delete_provider"}),
 }  # fmt: skip
 DOCUMENT: dict[str, Any] = dict(API.get_openapi_schema())
 RANKS = list(Role)

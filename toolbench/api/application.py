@@ -15,10 +15,11 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.operation import Operation
 
-from toolbench.api import decisions, problems, results, runs, trials
+from toolbench.api import problems
 from toolbench.api.authentication import ToolbenchToken
 from toolbench.api.bodies import BodyParser, JsonRenderer
 from toolbench.api.etags import add_etag
+from toolbench.api.operations import cases, decisions, library, models, providers, results, runs, schedules, trials
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.errors import InvalidFieldsError
 
@@ -29,6 +30,11 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("Trials", trials.router),
     ("Results", results.router),
     ("Decisions", decisions.router),
+    ("Library", library.router),
+    ("Test cases", cases.router),
+    ("Providers", providers.router),
+    ("Models", models.router),
+    ("Schedules", schedules.router),
 )
 HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
     (problems.ProblemError, problems.handle_problem),

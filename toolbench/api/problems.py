@@ -95,6 +95,14 @@ def build_field_problem(errors: Sequence[FieldProblem]) -> HttpResponse:
     return build_problem(422, detail, errors=[error.model_dump() for error in errors[:MAX_ERRORS]])
 
 
+def check_readable(ignored: Sequence[str]) -> HttpResponse | None:
+    """Return the problem of a filter with values that cannot be read; None if all can be."""
+    if not ignored:
+        return None
+    errors = [FieldProblem(field=name, message=f"Change {name}: this value cannot be read.") for name in ignored]
+    return build_field_problem(errors)
+
+
 def handle_problem(request: HttpRequest, error: ProblemError) -> HttpResponse:
     """Return the problem that was raised."""
     return build_problem(error.status, error.detail, headers=error.headers)

@@ -7,8 +7,7 @@ from django.http import Http404, HttpRequest, QueryDict
 from ninja import Query, Router
 
 from toolbench.api.authentication import LAUNCH, READ, record
-from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem
-from toolbench.api.result_documents import (
+from toolbench.api.documents.results import (
     ComparisonDocument,
     FailuresDocument,
     FailuresParameters,
@@ -22,7 +21,7 @@ from toolbench.api.result_documents import (
     WhatIfDocument,
     build_table,
 )
-from toolbench.api.trials import check_readable
+from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, check_readable
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.values import Metric

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import Field
 
-from toolbench.api.figures import MAX_PAGE_SIZE, BodySchema, QuerySchema
+from toolbench.api.documents.figures import MAX_PAGE_SIZE, BodySchema, QuerySchema
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial.index import choose_mark

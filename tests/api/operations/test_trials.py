@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.requests import ApiClient
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
-from toolbench.api.trial_documents import TrialListQuery
+from toolbench.api.documents.trials import TrialListQuery
 from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import AuditEntry, Trial
 from toolbench.lab.results.trial.filter import SORTS, TrialFilter

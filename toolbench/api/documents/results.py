@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import Field
 
-from toolbench.api.figures import BodySchema, Id, QuantileDocument, QuerySchema, RateDocument
-from toolbench.api.trial_documents import Day, Text, Texts, Whole
+from toolbench.api.documents.figures import BodySchema, Id, QuantileDocument, QuerySchema, RateDocument
+from toolbench.api.documents.trials import Day, Text, Texts, Whole
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.replays.what_if_settings import MAX_LIMIT
 

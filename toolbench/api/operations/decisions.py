@@ -9,12 +9,11 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
-from toolbench.api.figures import AgreedBody, BodySchema, Id, SentenceDocument
-from toolbench.api.problems import ProblemError
-from toolbench.api.result_documents import ChosenQuery
-from toolbench.api.run_documents import RunDocument
-from toolbench.api.trial_documents import Text
-from toolbench.api.trials import check_readable
+from toolbench.api.documents.figures import AgreedBody, BodySchema, Id, SentenceDocument
+from toolbench.api.documents.results import ChosenQuery
+from toolbench.api.documents.runs import RunDocument
+from toolbench.api.documents.trials import Text
+from toolbench.api.problems import ProblemError, check_readable
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import DecisionRecord, Run

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from toolbench.api.figures import (
+from toolbench.api.documents.figures import (
     MAX_PAGE_SIZE,
     AgreedBody,
     BodySchema,

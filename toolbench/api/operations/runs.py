@@ -7,9 +7,8 @@ from ninja import Query, Router, Status
 from ninja.params.functions import Header
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
-from toolbench.api.figures import AgreedBody, SentenceDocument
-from toolbench.api.problems import ProblemError
-from toolbench.api.run_documents import (
+from toolbench.api.documents.figures import AgreedBody, SentenceDocument
+from toolbench.api.documents.runs import (
     AddTrialsBody,
     EstimateDocument,
     LabelBody,
@@ -24,6 +23,7 @@ from toolbench.api.run_documents import (
     RunQuery,
     build_config,
 )
+from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import Run
 from toolbench.lab.planning.expansion import build_plan

@@ -6,10 +6,8 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from ninja import Query, Router
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
-from toolbench.api.figures import SentenceDocument
-from toolbench.api.masking import build_masked_answer, build_masked_file
-from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem
-from toolbench.api.trial_documents import (
+from toolbench.api.documents.figures import SentenceDocument
+from toolbench.api.documents.trials import (
     AnnotationBody,
     StepDetailDocument,
     TrialDetailDocument,
@@ -19,6 +17,8 @@ from toolbench.api.trial_documents import (
     build_step,
     build_trial,
 )
+from toolbench.api.masking import build_masked_answer, build_masked_file
+from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, check_readable
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial.annotate import annotate
@@ -34,14 +34,6 @@ from toolbench.lab.traces.step_facts import load_details
 router = Router()
 MAX_STEPS = 400
 NO_STEP = "There is no such step; its run may have been deleted."
-
-
-def check_readable(ignored: tuple[str, ...]) -> HttpResponse | None:
-    """Return the problem of a filter with values that cannot be read; None if all can be."""
-    if not ignored:
-        return None
-    errors = [FieldProblem(field=name, message=f"Change {name}: this value cannot be read.") for name in ignored]
-    return build_field_problem(errors)
 
 
 @router.get("/trials", response=TrialListDocument, auth=READ)
