@@ -24,6 +24,7 @@ OPERATIONS: dict[Scope, frozenset[str]] = {
         "list_cases", "export_cases", "get_case", "list_providers", "get_one_provider", "list_offered_models",
         "list_models", "get_model", "read_model_settings", "get_probe",
         "list_schedules", "get_schedule", "list_rules",
+        "download_report_page", "download_report", "download_bundle", "export_run_trials",
     }),
     Scope.LAUNCH: frozenset({
         "launch_run", "label_run", "delete_run", "pause_run", "resume_run", "cancel_run", "retry_run",
@@ -35,6 +36,7 @@ OPERATIONS: dict[Scope, frozenset[str]] = {
         "request_offered_models", "add_models", "probe_provider", "set_canonical_model", "edit_model_settings",
         "probe_model", "omit_refused_parameters", "adopt_proposed_preset",
         "add_schedule", "change_schedule", "switch_schedule", "delete_schedule", "launch_scheduled", "pin_runs",
+        "list_links", "make_link", "revoke_link",
         "add_rule", "switch_rule", "delete_rule", "send_test_message", "retry_message",
     }),
     Scope.SERVE: frozenset(),

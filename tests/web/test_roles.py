@@ -12,7 +12,7 @@ from toolbench.lab.accounts.roles import Role, set_role
 pytestmark = pytest.mark.django_db
 
 RANKS = list(Role)
-NO_SIGN_IN = {"sign-in", "sign-in-link", "health-live"}
+NO_SIGN_IN = {"sign-in", "sign-in-link", "health-live", "shared"}
 # The roles for reading and for changing, where they are not viewer and operator.
 EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "provider-new": (Role.OWNER, Role.OWNER),
@@ -27,6 +27,7 @@ EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "view-save": (Role.VIEWER, Role.VIEWER),
     "view-delete": (Role.VIEWER, Role.VIEWER),
     "theme": (Role.VIEWER, Role.VIEWER),
+    "links": (Role.OPERATOR, Role.OPERATOR),
     "tokens": (Role.VIEWER, Role.VIEWER),
     "token-revoke": (Role.VIEWER, Role.VIEWER),
     "sign-out": (Role.VIEWER, Role.VIEWER),

@@ -19,7 +19,18 @@ from toolbench.api import problems
 from toolbench.api.authentication import ToolbenchToken
 from toolbench.api.bodies import BodyParser, JsonRenderer
 from toolbench.api.etags import add_etag
-from toolbench.api.operations import cases, decisions, library, models, providers, results, runs, schedules, trials
+from toolbench.api.operations import (
+    cases,
+    decisions,
+    library,
+    models,
+    providers,
+    results,
+    runs,
+    schedules,
+    sharing,
+    trials,
+)
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.errors import InvalidFieldsError
 
@@ -35,6 +46,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("Providers", providers.router),
     ("Models", models.router),
     ("Schedules", schedules.router),
+    ("Sharing and files", sharing.router),
 )
 HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
     (problems.ProblemError, problems.handle_problem),

@@ -67,13 +67,13 @@ class TableDocument(Schema):
     """A table as the exports of the pages have it.
 
     Attributes:
-        rows: one value for each column; null is unknown, never 0.
+        rows: one value for each column, in a few columns a list; null is unknown, never 0.
     """
 
     title: str
     notes: list[str]
     columns: list[str]
-    rows: list[list[str | int | float | bool | None]]
+    rows: list[list[Any]]
 
 
 def build_table(table: ExportTable) -> dict[str, Any]:
