@@ -5,4 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path
 handler400 = "toolbench.web.views.errors.bad_request"
 handler500 = "toolbench.web.views.errors.server_error"
 
-urlpatterns: list[URLPattern | URLResolver] = [path("", include("toolbench.web.urls"))]
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/v1/", include("toolbench.api.urls")),
+    path("", include("toolbench.web.urls")),
+]

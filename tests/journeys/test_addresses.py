@@ -15,7 +15,9 @@ from tests.lab.schedules.scheduled import make_alert_delivery
 from tests.page_html import read_html
 from tests.recorded_connections import record_connections
 from tests.web.html_forms import find_leaks, read_forms
+from toolbench.lab.accounts.share_links import create_share_link
 from toolbench.lab.accounts.sign_in import get_first_owner
+from toolbench.lab.accounts.tokens import create_api_token
 from toolbench.lab.interchange.queue import queue_import
 from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial
 from toolbench.lab.results.compare.query import AXES
@@ -131,6 +133,8 @@ SENT = {
     "view-save": ("name", "address", "shared"),
     "view-delete": ("address",),
     "theme": ("theme", "next"),
+    "tokens": ("name", "scopes", "days"),
+    "links": ("kind", "target", "query", "days"),
     "records": (*DECIDING, "title", "note"),
     "record-act": ("action", "trials"),
     "case-set": ("public",),
@@ -176,6 +180,8 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
     found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}
     found |= {"user_id": get_first_owner().pk}
+    found |= {"link_id": create_share_link(get_first_owner(), "run", target=trial.run_id)[0].pk}
+    found |= {"token_id": create_api_token(get_first_owner(), "kept", ["read"], None)[0].pk}
     delivery = make_alert_delivery(trial.run)
     found |= {"delivery_id": delivery.pk, "rule_id": delivery.alert.rule_id}
     found |= {"view_id": save_view(get_first_owner(), "kept", "/matrix/", shared=False).pk}
@@ -323,7 +329,7 @@ def test_a_method_no_page_knows_changes_nothing(visitor: Client, method: str, ad
 
 
 def test_a_stranger_sees_nothing_but_the_way_in(client: Client, addresses: dict[str, str]) -> None:
-    for name in addresses.keys() - {"sign-in", "sign-in-link", "health-live"}:
+    for name in addresses.keys() - {"sign-in", "sign-in-link", "health-live", "shared"}:
         answer = client.get(addresses[name])
         assert answer.status_code in (302, 405), name
         assert answer.headers.get("Location", "/sign-in/").startswith("/sign-in/"), name

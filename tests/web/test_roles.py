@@ -12,7 +12,7 @@ from toolbench.lab.accounts.roles import Role, set_role
 pytestmark = pytest.mark.django_db
 
 RANKS = list(Role)
-NO_SIGN_IN = {"sign-in", "sign-in-link", "health-live"}
+NO_SIGN_IN = {"sign-in", "sign-in-link", "health-live", "shared"}
 # The roles for reading and for changing, where they are not viewer and operator.
 EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "provider-new": (Role.OWNER, Role.OWNER),
@@ -27,14 +27,19 @@ EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "view-save": (Role.VIEWER, Role.VIEWER),
     "view-delete": (Role.VIEWER, Role.VIEWER),
     "theme": (Role.VIEWER, Role.VIEWER),
+    "links": (Role.OPERATOR, Role.OPERATOR),
+    "tokens": (Role.VIEWER, Role.VIEWER),
+    "token-revoke": (Role.VIEWER, Role.VIEWER),
     "sign-out": (Role.VIEWER, Role.VIEWER),
 }
 TEXT_ARGUMENTS = {"side": "request", "kind": "csv", "slug": "none", "file": "policy.json", "token": "none"}
 
 
 def list_patterns() -> Iterator[URLPattern]:
+    """Every address but those of the API, whose table is tests/api/test_scopes.py."""
     for pattern in get_resolver().url_patterns:
-        yield from getattr(pattern, "url_patterns", [pattern])
+        if getattr(pattern, "namespace", None) != "api":
+            yield from getattr(pattern, "url_patterns", [pattern])
 
 
 def build_address(pattern: URLPattern) -> str:

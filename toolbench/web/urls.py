@@ -10,7 +10,19 @@ from toolbench.web.url_converters import (
     SheetFormatConverter,
     TableFormatConverter,
 )
-from toolbench.web.views import accounts, health, home, imports, reports, runs, schedules, search, sign_in
+from toolbench.web.views import (
+    accounts,
+    health,
+    home,
+    imports,
+    reports,
+    runs,
+    schedules,
+    search,
+    shared,
+    sign_in,
+    tokens,
+)
 from toolbench.web.views.endpoints import models, probes, providers
 from toolbench.web.views.library import cases, formats, model_settings, presets, profiles, scenarios
 from toolbench.web.views.results import (
@@ -141,6 +153,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/people/", accounts.list_people, name="people"),
     path("settings/people/<int:user_id>/act/", accounts.act, name="person-act"),
     path("settings/audit/", accounts.show_audit, name="audit"),
+    path("runs/<int:run_id>/report.html", shared.download_report, name="run-page"),
+    path("shared/<str:token>/", shared.show, name="shared"),
+    path("settings/links/", shared.list_links, name="links"),
+    path("settings/links/<int:link_id>/revoke/", shared.revoke, name="link-revoke"),
+    path("settings/tokens/", tokens.list_tokens, name="tokens"),
+    path("settings/tokens/<int:token_id>/revoke/", tokens.revoke, name="token-revoke"),
     path("search/", search.show, name="search"),
     path("theme/", sign_in.choose_theme, name="theme"),
 ]

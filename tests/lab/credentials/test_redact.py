@@ -30,6 +30,7 @@ from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.models import (
+    ApiToken,
     AuditEntry,
     Case,
     CaseSet,
@@ -42,6 +43,7 @@ from toolbench.lab.models import (
     HumanVerdict,
     JobFailure,
     Judgement,
+    LaunchKey,
     LibraryVersion,
     Model,
     PoolState,
@@ -57,6 +59,7 @@ from toolbench.lab.models import (
     SamplingProfile,
     SavedView,
     ServiceAddress,
+    ShareLink,
     SignInLink,
     StepBody,
     Trial,
@@ -122,6 +125,9 @@ def _rows() -> None:
     recompute_stale()
     refresh_pools()
     RunChange.objects.create(run=cell.run)
+    ApiToken.objects.create(user=get_first_owner(), name="ci", prefix="tb_", secret_hash="0" * 64)
+    LaunchKey.objects.create(user=get_first_owner(), key="one", body_hash="0" * 64, run=cell.run)
+    ShareLink.objects.create(user=get_first_owner(), kind="run", target=cell.run_id, expires_at=moment)
     SavedView.objects.create(owner=get_first_owner(), name="mine", address="/matrix/")
     LibraryVersion.objects.create(model=model, number=1, content={})
 
@@ -148,7 +154,7 @@ def _plant() -> int:
     planted = 0
     for model in apps.get_app_config("lab").get_models():
         assert model._base_manager.exists(), f"a row of {model.__name__} is missing here"
-        if model in (ServiceAddress, SignInLink):
+        if model in (ServiceAddress, SignInLink, ApiToken):
             continue
         values = {field.name: _planted(field) for field in model._meta.concrete_fields}
         values = {name: value for name, value in values.items() if value is not None}

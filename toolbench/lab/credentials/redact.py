@@ -13,6 +13,7 @@ from django.db import IntegrityError, models, transaction
 
 from toolbench.lab.credentials.provider_secrets import list_url_secrets
 from toolbench.lab.models import (
+    ApiToken,
     CellPool,
     PoolState,
     Provider,
@@ -38,7 +39,7 @@ _KEPT_FIELDS: dict[type[models.Model], FieldNames] = {
         {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names", "network_encrypted"}
     )
 }
-_KEPT_TABLES = (ServiceAddress, SignInLink)
+_KEPT_TABLES = (ServiceAddress, SignInLink, ApiToken)
 _DERIVED_TABLES = (CellPool,)  # deleted: the next sweep derives them from masked rows
 _MASKED_COLUMN = "masked"  # the column that says that a secret was overwritten
 

@@ -91,6 +91,16 @@ class ConnectionSettings:
     budget_per_month: float | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
+    @property
+    def has_secret(self) -> bool:
+        """Whether a key, a header, a login or a private key is entered: headers hold keys as well."""
+        return bool(self.key or self.headers or self.network.has_secret)
+
+    @property
+    def removes_secret(self) -> bool:
+        """Whether a stored key, header or login is removed."""
+        return bool(self.remove_key or self.remove_headers or self.network.remove_proxy_login)
+
 
 @dataclass(frozen=True, slots=True)
 class DetectedKey:

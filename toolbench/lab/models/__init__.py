@@ -1,6 +1,6 @@
 """Every table of the project."""
 
-from toolbench.lab.models.accounts import AuditEntry, SignInLink
+from toolbench.lab.models.accounts import ApiToken, AuditEntry, LaunchKey, ShareLink, SignInLink
 from toolbench.lab.models.cases import Case, CaseSet, CaseVersion
 from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress
 from toolbench.lab.models.decisions import DecisionRecord
@@ -21,6 +21,7 @@ __all__ = [
     "Alert",
     "AlertDelivery",
     "AlertRule",
+    "ApiToken",
     "AuditEntry",
     "Case",
     "CaseSet",
@@ -34,6 +35,7 @@ __all__ = [
     "HumanVerdict",
     "JobFailure",
     "Judgement",
+    "LaunchKey",
     "LibraryVersion",
     "Model",
     "PoolState",
@@ -54,6 +56,7 @@ __all__ = [
     "SavedView",
     "Schedule",
     "ServiceAddress",
+    "ShareLink",
     "SignInLink",
     "Step",
     "StepBody",

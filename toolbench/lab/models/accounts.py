@@ -35,6 +35,7 @@ class AuditEntry(models.Model):
         KEY_ENTERED = "key_entered", "entered a key for"
         KEY_REMOVED = "key_removed", "removed a key of"
         INVITED = "invited", "invited"
+        REVOKED = "revoked", "revoked"
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     username = models.CharField(max_length=150)
@@ -48,3 +49,84 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.username} {self.get_action_display()} {self.subject}"
+
+
+class ApiToken(models.Model):
+    """A token of an account for programs. Only a hash of its secret is stored.
+
+    Attributes:
+        prefix: the beginning of the secret, by which people tell tokens apart.
+        scopes: names of the kinds of requests that it may send (lab/accounts/tokens.py).
+        expires_at: None for a token that stays valid until it is revoked.
+        last_used_at: to within a minute; None before the first use.
+        revoked_at: None while it is not revoked.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=60)
+    prefix = models.CharField(max_length=12)
+    secret_hash = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-pk",)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class LaunchKey(models.Model):
+    """An idempotency key of a launch: the same key and body lead to the same run.
+
+    Attributes:
+        body_hash: digest of the request, by which a repeat with another body is told apart.
+        run: None only inside the transaction that launches it.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    body_hash = models.CharField(max_length=64)
+    run = models.ForeignKey("Run", null=True, on_delete=models.CASCADE, related_name="launch_keys")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_run_per_launch_key")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class ShareLink(models.Model):
+    """A link to one page that is read without an account. Its address is signed; the row ends it.
+
+    Attributes:
+        kind: what is shown.
+        target: primary key of a run or trial; None for a comparison.
+        query: query string of a comparison; "" otherwise.
+        revoked_at: None while it is not revoked.
+    """
+
+    class Kind(models.TextChoices):
+        """What a link shows."""
+
+        RUN = "run", "run"
+        COMPARISON = "comparison", "comparison"
+        TRIAL = "trial", "trial"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="share_links")
+    kind = models.CharField(max_length=12, choices=Kind)
+    target = models.BigIntegerField(null=True, blank=True)
+    query = models.TextField(blank=True)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-pk",)
+
+    def __str__(self) -> str:
+        return f"link to {self.kind} {self.target or ''}".strip()

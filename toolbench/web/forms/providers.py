@@ -2,7 +2,6 @@
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
 
 from django import forms
 
@@ -11,12 +10,17 @@ from toolbench.lab.endpoints.connect import ConnectionSettings, list_templates
 from toolbench.lab.endpoints.network import PRIVATE_KEY_MARK, NetworkSettings
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.simulated import SIMULATED_TITLE
+from toolbench.lab.endpoints.template_values import fill_from_template
 from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.models import Provider
 from toolbench.web.forms.json_object import JsonObjectField
 
 NETWORK_FIELDS = ("proxy_url", "ca_pem", "client_certificate", "client_key", "query", "key_header")
 FOLDED_FIELDS = ("concurrency", "max_attempts", "headers", "remove_headers", "option_defaults")
+_CONNECTION_FIELDS = (
+    *("name", "base_url", "api_prefix", "template", "wire", "key", "key_env", "remove_key", "headers"),
+    *("option_defaults", "connect_seconds", "read_seconds", "budget_per_month"),
+)
 _TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
 
@@ -216,43 +220,23 @@ class ProviderForm(forms.Form):
     def build_connection(self) -> ConnectionSettings:
         """Return the connection settings. Call it only after is_valid()."""
         data = self.cleaned_data
-        known = next((template for template in list_templates() if template.slug == data["template"]), None)
-        typed = data["base_url"].strip()
-        return ConnectionSettings(
-            name=data["name"] or (known.title if known else _parse_host(typed)),
-            base_url=typed or (known.base_url if known else ""),
-            api_prefix=data["api_prefix"] or (known.api_prefix if known and not (typed and known.base_url) else "/v1"),
-            template=data["template"],
-            wire=data["wire"] or (known.wire if known else Provider.Wire.CHAT),
-            key=data["key"],
-            key_env=data["key_env"],
-            remove_key=data["remove_key"],
-            headers=data["headers"],
-            remove_headers=tuple(data["remove_headers"]),
-            option_defaults=data["option_defaults"],
-            connect_seconds=data["connect_seconds"],
-            read_seconds=data["read_seconds"],
-            max_attempts=3 if data["max_attempts"] is None else data["max_attempts"],
-            budget_per_month=data["budget_per_month"],
-            concurrency=8 if data["concurrency"] is None else data["concurrency"],
-            network=NetworkSettings(
-                proxy=data["proxy_url"],
-                remove_proxy_login=data["remove_proxy_login"],
-                ca=data["ca_pem"],
-                client_certificate=data["client_certificate"],
-                client_key=data["client_key"],
-                query=data["query"] or (known.query if known else ""),
-                key_header=data["key_header"] or (known.key_header if known else ""),
-            ),
+        return fill_from_template(
+            ConnectionSettings(
+                **{name: data[name] for name in _CONNECTION_FIELDS},
+                remove_headers=tuple(data["remove_headers"]),
+                max_attempts=3 if data["max_attempts"] is None else data["max_attempts"],
+                concurrency=8 if data["concurrency"] is None else data["concurrency"],
+                network=NetworkSettings(
+                    proxy=data["proxy_url"],
+                    remove_proxy_login=data["remove_proxy_login"],
+                    ca=data["ca_pem"],
+                    client_certificate=data["client_certificate"],
+                    client_key=data["client_key"],
+                    query=data["query"],
+                    key_header=data["key_header"],
+                ),
+            )
         )
-
-
-def _parse_host(address: str) -> str:
-    """Return the host of a URL with its port; empty if there is none."""
-    try:
-        return urlsplit(address).netloc.rpartition("@")[2][:80]
-    except ValueError:
-        return ""
 
 
 def _render_json(value: object) -> str:

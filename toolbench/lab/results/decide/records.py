@@ -61,7 +61,7 @@ def save_record(
         sentence=decision.sentence,
         leader=leader.standing.measured.key if leader else "",
         chosen_among=decision.chosen_among,
-        evidence=[_row_to_json(row) for row in page.rows],
+        evidence=[row_to_json(row) for row in page.rows],
         engine_version=compute_engine_version(),
     )
 
@@ -94,7 +94,7 @@ def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
 def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
     """Return where the same query gives another result now. The record is not changed."""
     today = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
-    now = {row.standing.measured.key: _row_to_json(row) for row in today.rows}
+    now = {row.standing.measured.key: row_to_json(row) for row in today.rows}
     then = {row["key"]: row for row in record.evidence}
     lines = [
         RecordChange((then.get(key) or now[key])["label"], _describe_row(then.get(key)), _describe_row(now.get(key)))
@@ -167,7 +167,8 @@ def _build_title(page: DecidePage) -> str:
     return f"{rule.goal.capitalize()}, delivered ≥ {rule.success:g} %{limit}: {name}"[:200]
 
 
-def _row_to_json(row: DecideRow) -> dict[str, Any]:
+def row_to_json(row: DecideRow) -> dict[str, Any]:
+    """Return a row of the decision as JSON values."""
     found = row.candidate
     return standing_to_json(row.standing) | {
         "on_front": row.on_front,

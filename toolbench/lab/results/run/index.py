@@ -100,6 +100,25 @@ def get_runs(kind: Kind, limit: int = 100, *, without: Collection[str] = ()) -> 
     return _build_rows(found[:limit])
 
 
+def list_runs_before(
+    kind: Kind | None, *, label: str = "", before: int | None = None, limit: int
+) -> tuple[RunRow, ...]:
+    """Return the newest runs of one kind, or of all, with their sums, with four queries.
+
+    Args:
+        kind: None for all kinds.
+        label: only runs with this label; "" for all.
+        before: only runs with a smaller primary key.
+        limit: the most runs to return.
+    """
+    found = Run.objects.filter(_KIND_FILTERS[kind] if kind else Q(), deleted_at=None).select_related("owner")
+    if label:
+        found = found.filter(label=label)
+    if before is not None:
+        found = found.filter(pk__lt=before)
+    return _build_rows(found[:limit])
+
+
 def _build_rows(found: QuerySet[Run]) -> tuple[RunRow, ...]:
     runs = tuple(found.defer("request", "skipped"))
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)

@@ -99,7 +99,7 @@ def _record_provider(
     """Record the change of a provider, and that of its keys: headers hold keys as well."""
     url = reverse("provider", args=[provider.pk])
     record(request, action, f"provider {provider.name}", url)
-    if settings.key or settings.headers or settings.network.has_secret:
+    if settings.has_secret:
         record(request, Action.KEY_ENTERED, f"provider {provider.name}", url)
-    if settings.remove_key or settings.remove_headers or settings.network.remove_proxy_login:
+    if settings.removes_secret:
         record(request, Action.KEY_REMOVED, f"provider {provider.name}", url)

@@ -1,0 +1,61 @@
+"""Test cases through the API."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.api.requests import ApiClient
+from toolbench.lab.models import Case
+
+pytestmark = pytest.mark.django_db
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+CASE: dict[str, Any] = {
+    "title": "Weather",
+    "tools": [TOOL],
+    "message": "How is the weather in Oslo?",
+    "expect": {"name": "get_weather", "arguments": {"city": "Oslo"}},
+}
+
+
+def test_case_is_written_read_changed_and_deleted(api: ApiClient) -> None:
+    made = api.post("/cases", CASE, status=201)
+    assert made == {"slug": "own-weather", "title": "Weather", "set": "My cases", "version": 1}
+    found = api.get("/cases/own-weather")
+    assert found["editable"]
+    assert json.loads(found["expect"])
+    answer = api.send("PUT", "/cases/own-weather", CASE | {"message": "Weather in Oslo, please."})
+    assert json.loads(answer.content)["version"] == 2
+    assert api.get("/cases")[0]["cases"][0]["slug"] == "own-weather"
+    assert api.send("DELETE", "/cases/own-weather").status_code == 204
+    assert api.problem("GET", "/cases/own-weather", status=404)
+    assert api.problem("DELETE", "/cases/own-weather", status=404)
+
+
+def test_case_that_cannot_be_judged_is_explained_by_field(api: ApiClient) -> None:
+    problem = api.problem("POST", "/cases", CASE | {"expect": {"name": "get_time"}}, status=422)
+    assert problem["errors"][0]["field"] == "expect"
+    assert not Case.objects.exists()
+
+
+def test_cases_travel_as_a_file(api: ApiClient) -> None:
+    api.post("/cases", CASE, status=201)
+    text = api.send("GET", "/cases/export?private=true").content.decode()
+    assert "Oslo" in text
+    assert api.send("GET", "/cases/export").content == b""
+    assert "unchanged" in api.post("/cases/import", {"text": text})["sentence"]
+    assert "Nothing was imported" in api.problem("POST", "/cases/import", {"text": "[1]"}, status=422)["detail"]
+
+
+def test_privacy_of_a_set_is_changed(api: ApiClient) -> None:
+    api.post("/cases", CASE, status=201)
+    set_id = api.get("/cases")[0]["id"]
+    assert api.send("PATCH", f"/cases/sets/{set_id}", {"public": True}).status_code == 200
+    assert api.get("/cases")[0]["public"]
+    assert api.problem("PATCH", "/cases/sets/999999", {"public": True}, status=404)

@@ -1,0 +1,56 @@
+"""Scenarios, profiles and presets through the API."""
+
+import pytest
+
+from tests.api.requests import ApiClient
+from tests.factories import make_config, make_run
+from toolbench.lab.models import AuditEntry, SamplingProfile
+
+pytestmark = pytest.mark.django_db
+
+
+def test_scenarios_are_listed_and_drawn(api: ApiClient) -> None:
+    slugs = {row["slug"] for row in api.get("/scenarios")}
+    assert "happy_path" in slugs
+    found = api.get("/scenarios/happy_path?seed=7")
+    assert found["seed"] == 7
+    assert found["tools"]
+    assert api.problem("GET", "/scenarios/nothing", status=404)
+    assert "seed" in api.problem("GET", "/scenarios/happy_path?seed=-1", status=422)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "changed"),
+    [
+        ("profiles", {"options": {"temperature": 0.5}}, {"options": {"temperature": 0.1}, "tags": ["cold"]}),
+        ("presets", {"patch": {"max_turns": 6}}, {"patch": {"max_turns": 8}, "description": "Longer."}),
+    ],
+)
+def test_entry_is_saved_changed_and_deleted(
+    api: ApiClient, kind: str, content: dict[str, object], changed: dict[str, object]
+) -> None:
+    made = api.post(f"/{kind}", {"name": "mine", **content}, status=201)
+    assert made["version"] == 1
+    assert api.problem("POST", f"/{kind}", {"name": "mine", **content}, status=422)["errors"][0]["field"] == "name"
+    assert api.send("PUT", f"/{kind}/mine", changed | {"version": 1}).status_code == 200
+    found = api.get(f"/{kind}/mine")
+    assert found["version"] == 2
+    assert {name: found[name] for name in changed} == changed
+    stale = api.problem("PUT", f"/{kind}/mine", changed | {"version": 1}, status=422)
+    assert "saved version 2 meanwhile" in stale["detail"]
+    assert "mine" in {row["name"] for row in api.get(f"/{kind}")}
+    assert api.send("DELETE", f"/{kind}/mine").status_code == 200
+    assert api.problem("GET", f"/{kind}/mine", status=404)
+    assert AuditEntry.objects.count() == 3
+
+
+def test_used_profile_is_archived(api: ApiClient) -> None:
+    api.post("/profiles", {"name": "mine", "options": {}}, status=201)
+    make_config(make_run(), profile="mine")
+    assert "archived" in api._expect(api.send("DELETE", "/profiles/mine"), 200)["sentence"]
+    assert SamplingProfile.objects.get(name="mine").archived_at is not None
+
+
+def test_setting_that_is_not_known_is_named(api: ApiClient) -> None:
+    problem = api.problem("POST", "/presets", {"name": "mine", "patch": {"max_turn": 6}}, status=422)
+    assert "max_turn" in problem["detail"]

@@ -1,0 +1,85 @@
+"""Providers, models and probes through the API."""
+
+import json
+
+import pytest
+
+from tests.api.requests import ApiClient
+from tests.factories import make_model, make_provider
+from toolbench.lab.models import AuditEntry, Model, Probe, Provider
+from toolbench.providers.scripted_server import ScriptedServer, json_reply
+
+pytestmark = pytest.mark.django_db
+KEY = "sk-not-in-any-answer-1234"
+
+
+def test_provider_is_connected_edited_and_deleted_without_showing_its_key(api: ApiClient) -> None:
+    body = {"name": "Mine", "base_url": "http://127.0.0.1:9", "key": KEY, "headers": {"x-team": "hidden-value"}}
+    made = api.post("/providers", body, status=201)
+    assert made["key"] == "stored, encrypted"
+    assert made["header_names"] == ["x-team"]
+    address = f"/providers/{made['id']}"
+    for path in ("/providers", address):
+        content = api.send("GET", path).content
+        assert KEY.encode() not in content
+        assert b"hidden-value" not in content
+    changed = api.send("PUT", address, {"name": "Mine", "base_url": "http://127.0.0.1:9", "remove_key": True})
+    assert json.loads(changed.content)["key"] == "none needed"
+    assert api.send("DELETE", address).status_code == 204
+    assert not Provider.objects.filter(name="Mine").exists()
+    assert [str(entry) for entry in AuditEntry.objects.order_by("pk")] == [
+        "owner added provider Mine", "owner entered a key for provider Mine", "owner changed provider Mine",
+        "owner removed a key of provider Mine", "owner deleted provider Mine",
+    ]  # fmt: skip
+
+
+def test_provider_that_cannot_be_connected_is_explained_by_field(api: ApiClient) -> None:
+    problem = api.problem("POST", "/providers", {"name": "x", "base_url": "ftp://x"}, status=422)
+    assert problem["errors"][0]["field"] == "base_url"
+
+
+def test_template_fills_in_what_is_blank(api: ApiClient) -> None:
+    made = api.post("/providers", {"template": "openrouter", "key": KEY}, status=201)
+    assert made["address"].startswith("https://openrouter.ai")
+
+
+def test_offered_models_are_requested_and_added(api: ApiClient) -> None:
+    with ScriptedServer(lambda seen: json_reply({"data": [{"id": "m/one"}, {"id": "m/two"}]})) as server:
+        provider = make_provider(base_url=server.base_url)
+        assert api.get(f"/providers/{provider.pk}/offered")["names"] == []
+        assert api.post(f"/providers/{provider.pk}/offered")["names"] == ["m/one", "m/two"]
+    assert api.post(f"/providers/{provider.pk}/models", {"names": ["m/one"]})["sentence"] == "1 model added."
+    assert api.get(f"/providers/{provider.pk}/offered?q=one")["added"] == ["m/one"]
+
+
+def test_models_are_listed_and_changed(api: ApiClient) -> None:
+    model = make_model("vendor/a")
+    assert [row["name"] for row in api.get("/models?q=vendor")] == ["vendor/a"]
+    assert api.send("PATCH", f"/models/{model.pk}", {"canonical": "a"}).status_code == 200
+    assert api.get(f"/models/{model.pk}")["canonical"] == "a"
+    settings = api.get(f"/models/{model.pk}/settings")
+    body = {"version": settings["version"], "content": {"capabilities": {"tools": True}}}
+    assert api.send("PUT", f"/models/{model.pk}/settings", body).status_code in (200, 422)
+    wrong = api.problem("PUT", f"/models/{model.pk}/settings", {"version": 1, "content": {"note": "x"}}, status=422)
+    assert "Remove note" in wrong["detail"]
+    wrong = api.problem("PUT", f"/models/{model.pk}/settings", {"version": 1, "content": {"price": []}}, status=422)
+    assert "Give price" in wrong["detail"]
+
+
+def test_probe_is_queued_and_read(api: ApiClient) -> None:
+    model = make_model()
+    (probe_id,) = api.post(f"/models/{model.pk}/probes", status=201)["ids"]
+    found = api.get(f"/probes/{probe_id}")
+    assert (found["state"], found["live"], found["checks"]) == ("queued", True, [])
+    assert api.post(f"/models/{model.pk}/probes", status=201)["ids"] == [probe_id]
+    assert "no" in api.problem("POST", f"/probes/{probe_id}/adopt", status=409)["detail"].lower()
+    assert api.problem("POST", f"/models/{model.pk}/omissions", status=409)
+    assert Probe.objects.count() == 1
+
+
+def test_probes_of_all_models_have_to_be_confirmed(api: ApiClient) -> None:
+    provider = make_provider()
+    Model.objects.bulk_create(Model(provider=provider, name=f"m{number}") for number in range(40))
+    problem = api.problem("POST", f"/providers/{provider.pk}/probes", {}, status=409)
+    body = {"agreed": problem["agreed"]}
+    assert len(api.post(f"/providers/{provider.pk}/probes", body, status=201)["ids"]) == 40

@@ -1,0 +1,71 @@
+"""Matrix, comparison, failures, latency, what-if and new verdicts through the API."""
+
+import pytest
+
+from tests.api.requests import ApiClient
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from toolbench.lab.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def runs() -> list[Run]:
+    """Two runs of different models."""
+    made = []
+    for name, passed in (("vendor/a", 8), ("vendor/b", 3)):
+        run = make_run(title=name)
+        make_trials(make_cell(make_config(run, make_model(name))), **{"pass": passed, "fail": 10 - passed})
+        made.append(run)
+    return made
+
+
+def test_matrix_has_a_row_for_each_model(api: ApiClient, runs: list[Run]) -> None:
+    found = api.get("/matrix")
+    table = found["table"]
+    place = table["columns"].index("given_ok")
+    assert [row[place] for row in table["rows"]] == [8, 3]
+    assert api.get("/matrix?model=vendor/a&scope=real")["table"]["rows"][0][0] == "vendor/a"
+    assert len(api.get(f"/matrix?run={runs[0].pk}")["table"]["rows"]) == 1
+
+
+@pytest.mark.parametrize("query", ["metric=fun", "scope=all", "target=91", "run=x", "after=2026-13-40", "cell=1"])
+def test_matrix_names_what_cannot_be_read(api: ApiClient, query: str) -> None:
+    assert query.partition("=")[0] in api.problem("GET", f"/matrix?{query}", status=422)["detail"]
+
+
+def test_sides_are_compared(api: ApiClient, runs: list[Run]) -> None:
+    first, second = (run.pk for run in runs)
+    found = api.get(f"/compare?a_run={first}&b_run={second}&points=20")
+    assert found["comparable"]
+    assert found["points"] == 20
+    whole = dict(zip(found["table"]["columns"], found["table"]["rows"][0], strict=True))
+    assert (whole["first_k"], whole["second_k"]) == (8, 3)
+    assert "two different sides" in api.problem("GET", f"/compare?a_run={first}", status=422)["detail"]
+    assert "c_run" in api.problem("GET", f"/compare?a_run={first}&c_run=1", status=422)["detail"]
+
+
+def test_failures_and_latency_are_read(api: ApiClient, runs: list[Run]) -> None:
+    assert api.get(f"/failures?run={runs[0].pk}")["version"] >= 0
+    rows = api.get(f"/runs/{runs[0].pk}/latency")["rows"]
+    assert rows[0]["n"] == 10
+    assert api.problem("GET", "/runs/999999/latency", status=404)
+
+
+def test_what_if_replays_stored_trials(api: ApiClient, runs: list[Run]) -> None:
+    trial = runs[0].trials.all()[0]
+    found = api.post("/what-if", {"trial": trial.pk, "max_turns": 3})
+    assert found["trials"] == 1
+    assert "exactly one" in api.problem("POST", "/what-if", {"trial": 1, "run": 1}, status=422)["detail"]
+    assert "strategy" in api.problem("POST", "/what-if", {"trial": trial.pk, "strategy": "x"}, status=422)["detail"]
+    assert api.problem("POST", "/what-if", {"trial": 999999}, status=404)
+
+
+def test_run_is_judged_again(api: ApiClient, runs: list[Run]) -> None:
+    found = api.post(f"/runs/{runs[0].pk}/rejudge")
+    assert "No request was sent" in found["sentence"]
+    assert api.get(f"/runs/{runs[0].pk}/judgements")["waiting"] is False
+
+
+def test_metrics_are_listed_with_what_they_count(api: ApiClient) -> None:
+    assert {"name", "label", "denominator"} == api.get("/metrics")[0].keys()

@@ -1,0 +1,42 @@
+"""Share links and files of a run through the API."""
+
+import io
+import zipfile
+
+import pytest
+from django.test import Client
+
+from tests.api.requests import ApiClient
+from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.lab.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    """A run with trials."""
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **{"pass": 3, "fail": 1})
+    return run
+
+
+def test_link_is_made_listed_and_revoked(api: ApiClient, client: Client, run: Run) -> None:
+    made = api.post("/share-links", {"kind": "run", "target": run.pk}, status=201)
+    assert client.get(made["url"]).status_code == 200
+    assert [link["id"] for link in api.get("/share-links")] == [made["id"]]
+    assert api.send("DELETE", f"/share-links/{made['id']}").status_code == 204
+    assert client.get(made["url"]).status_code == 404
+    assert api.problem("DELETE", f"/share-links/{made['id']}", status=404)
+    problem = api.problem("POST", "/share-links", {"kind": "trial", "target": 999999}, status=422)
+    assert problem["errors"][0]["field"] == "target"
+
+
+def test_files_of_a_run_are_downloaded(api: ApiClient, run: Run) -> None:
+    assert b"3/4" in api.send("GET", f"/runs/{run.pk}/report.html").content
+    for name in ("report.zip", "bundle.zip"):
+        content = b"".join(api.send("GET", f"/runs/{run.pk}/{name}"))
+        assert zipfile.ZipFile(io.BytesIO(content)).namelist()
+    assert len(api.get(f"/runs/{run.pk}/trials")["rows"]) == 4
+    for name in ("report.html", "report.zip", "bundle.zip", "trials"):
+        assert api.problem("GET", f"/runs/999999/{name}", status=404)

@@ -1,0 +1,106 @@
+"""Trials through the API: filters, pages by cursor, steps, exact bytes, notes and verdicts."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from tests.api.requests import ApiClient
+from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
+from toolbench.api.documents.trials import TrialListQuery
+from toolbench.lab.metrics.result_filter import ResultFilter
+from toolbench.lab.models import AuditEntry, Trial
+from toolbench.lab.results.trial.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial.keyset import SORT_COLUMNS
+
+pytestmark = pytest.mark.django_db
+OUTCOMES = ("pass", "fail", "infra", "pass", "fail", "running", "queued")
+
+
+@pytest.fixture
+def trials() -> list[Trial]:
+    """Trials of every outcome in two runs, some without times."""
+    made = []
+    for run in (make_run(), make_run()):
+        cell = make_cell(make_config(run))
+        made += [make_trial(cell, outcome) for outcome in OUTCOMES]
+    return made
+
+
+def read_all(api: ApiClient, query: str) -> list[dict[str, Any]]:
+    found, cursor = [], ""
+    while True:
+        page = api.get(f"/trials?limit=3&{query}&cursor={cursor}")
+        found += page["items"]
+        if page["next"] is None:
+            return found
+        cursor = page["next"]
+
+
+def test_parameters_are_those_of_the_filter_of_the_page() -> None:
+    own = {field.name for field in fields(TrialFilter)} - {"chosen", "ignored"}
+    assert set(TrialListQuery.model_fields) == own | {"after", "before", "upto", "cursor", "limit"}
+    assert {field.name for field in fields(ResultFilter)} >= {"after", "before", "upto"}
+    assert SORT_COLUMNS.keys() == SORTS.keys()
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_pages_in_every_order_hold_each_trial_once(api: ApiClient, trials: list[Trial], sort: str) -> None:
+    Trial.objects.filter(pk__in=[trial.pk for trial in trials[::3]]).update(duration_ms=None, started_at=None)
+    found = read_all(api, f"sort={sort}")
+    assert sorted(trial["id"] for trial in found) == sorted(trial.pk for trial in trials)
+    whole = api.get(f"/trials?limit=200&sort={sort}")["items"]
+    assert [trial["id"] for trial in found] == [trial["id"] for trial in whole]
+
+
+def test_filters_choose_trials(api: ApiClient, trials: list[Trial]) -> None:
+    run = trials[0].run_id
+    assert len(read_all(api, f"run={run}&outcome=fail")) == 2
+    assert read_all(api, "model=nothing") == []
+    assert {trial["run"] for trial in read_all(api, f"runs={run}")} == {run}
+
+
+@pytest.mark.parametrize("query", ["outcome=good", "run=x", "without=a", "had=nothing", "cursor=abc", "nothing=1"])
+def test_what_cannot_be_read_is_named(api: ApiClient, query: str) -> None:
+    problem = api.problem("GET", f"/trials?{query}", status=422)
+    assert query.partition("=")[0] in problem["detail"]
+
+
+def test_trial_has_its_steps_and_their_exact_bytes(api: ApiClient, trials: list[Trial]) -> None:
+    raw = b'{"choices": [\xff\x00]}'
+    step = make_step(
+        trials[1], bodies={"request": b"{}", "response": raw, "facts": {"text": "so", "usage": float("nan")}}
+    )
+    found = api.get(f"/trials/{trials[1].pk}")
+    assert found["trial"]["outcome"] == "fail"
+    assert found["headline"] == "The patch was refused and never sent again."
+    assert [row["id"] for row in found["steps"]] == [step.pk]
+    answer = api.send("GET", found["steps"][0]["response_url"].removeprefix("/api/v1"))
+    assert (answer.content, answer.headers["Content-Type"]) == (raw, "application/octet-stream")
+    assert api.get(f"/steps/{step.pk}")["details"] == {"text": "so", "usage": None}
+
+
+def test_known_secret_is_in_no_answer(api: ApiClient, trials: list[Trial], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", "sk-planted-0123456789")
+    make_provider("Leaky", key_source="environment", key_env="PLANTED")
+    bodies = {"response": b"sk-planted-0123456789", "facts": {"text": "sk-planted-0123456789"}}
+    step = make_step(trials[0], bodies=bodies)
+    Trial.objects.filter(pk=trials[0].pk).update(final_text=b"sk-planted-0123456789")
+    for path in (f"/trials/{trials[0].pk}", f"/steps/{step.pk}", f"/steps/{step.pk}/response"):
+        assert b"planted" not in api.send("GET", path).content
+
+
+def test_note_and_verdict_are_saved_and_recorded(api: ApiClient, trials: list[Trial]) -> None:
+    api.send("PATCH", f"/trials/{trials[0].pk}", {"label": "odd", "note": "Look at turn 2."})
+    api.post(f"/trials/{trials[0].pk}/verdict", {"verdict": "fail", "reason": "It guessed."})
+    found = api.get(f"/trials/{trials[0].pk}")
+    assert (found["trial"]["label"], found["note"]) == ("odd", "Look at turn 2.")
+    assert found["human_verdicts"][0]["reason"] == "It guessed."
+    assert AuditEntry.objects.count() == 2
+    problem = api.problem("POST", f"/trials/{trials[-1].pk}/verdict", {"verdict": "fail", "reason": "x"}, status=422)
+    assert problem["errors"]
+
+
+def test_missing_trial_and_step_are_not_found(api: ApiClient) -> None:
+    for path in ("/trials/999999", "/steps/999999", "/steps/999999/request", "/steps/999999/curl"):
+        assert api.problem("GET", path, status=404)["detail"].startswith("There is no")

@@ -1,0 +1,38 @@
+"""Too many requests in a minute are refused with the time to wait."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+from redis import Redis
+
+from tests.api.requests import ApiClient
+from tests.factories import make_run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def empty_broker(servers: None, settings: Settings) -> Iterator[None]:
+    """No count of another test is left."""
+    Redis.from_url(settings.REDIS_URL).flushdb()
+    yield
+    Redis.from_url(settings.REDIS_URL).flushdb()
+
+
+def test_reads_and_changes_are_limited_apart(api: ApiClient, settings: Settings) -> None:
+    run = make_run()
+    settings.API_READS_PER_MINUTE, settings.API_CHANGES_PER_MINUTE = 1_000, 1
+    api.send("PATCH", f"/runs/{run.pk}", {"label": "a"})
+    answer = api.send("PATCH", f"/runs/{run.pk}", {"label": "b"})
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["Retry-After"]) <= 60
+    api.get("/runs")
+
+
+def test_wrong_tokens_from_one_address_are_limited(client: Client, api: ApiClient, settings: Settings) -> None:
+    settings.API_REFUSALS_PER_MINUTE = 2
+    for _ in range(2):
+        assert client.get("/api/v1/runs", headers={"Authorization": "Bearer no"}).status_code == 401
+    assert client.get("/api/v1/runs", headers={"Authorization": "Bearer no"}).status_code == 429

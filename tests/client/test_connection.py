@@ -1,0 +1,116 @@
+"""The client against the real application on a real server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_step, make_trial
+from toolbench.client import (
+    AuthenticationFailedError,
+    ConflictError,
+    InvalidRequestError,
+    NotFoundError,
+    ToolbenchClient,
+    TooManyRequestsError,
+    UnreachableError,
+)
+from toolbench.client.connection import PAGE_SIZE
+from toolbench.lab.accounts.sign_in import get_first_owner
+from toolbench.lab.accounts.tokens import Scope, create_api_token
+from toolbench.lab.models import Model, Run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def person(transactional_db: None) -> User:
+    """The owner, seen by the server's connection too."""
+    return get_first_owner()
+
+
+@pytest.fixture
+def client_of_owner(live_server: LiveServer, person: User) -> Iterator[ToolbenchClient]:
+    """A client with a token of the owner."""
+    secret = create_api_token(person, "tests", Scope.values, None)[1]
+    with ToolbenchClient(live_server.url, secret) as found:
+        yield found
+
+
+@pytest.fixture
+def model(transactional_db: None) -> Model:
+    """A model that costs nothing to try."""
+    return make_model(provider=make_provider("Mine", kind="simulated", service="simulated"))
+
+
+def test_run_is_planned_launched_once_read_and_cancelled(client_of_owner: ToolbenchClient, model: Model) -> None:
+    wish: dict[str, Any] = {"models": [model.pk], "scenarios": ["happy_path"], "trials": 2, "probe_unknown": False}
+    assert client_of_owner.plan(**wish).trials == 2
+    run = client_of_owner.launch(**wish, idempotency_key="once")
+    assert client_of_owner.launch(**wish, idempotency_key="once").id == run.id
+    with pytest.raises(ConflictError, match="was used for another request"):
+        client_of_owner.launch(**wish | {"trials": 3}, idempotency_key="once")
+    assert client_of_owner.pause(run.id).state == "paused"
+    assert client_of_owner.wait_for_run(run.id).run.state == "paused"
+    assert client_of_owner.resume(run.id).state == "running"
+    assert client_of_owner.cancel(run.id).has_ended
+    found = client_of_owner.wait_for_run(run.id)
+    assert found.counts.cancelled == 2
+    assert found.configs[0].cells[0].scenario == "happy_path"
+    assert Run.objects.count() == 1
+
+
+def test_pages_are_requested_as_they_are_needed(client_of_owner: ToolbenchClient) -> None:
+    cell = make_cell(make_config(make_run()))
+    made = [make_trial(cell, "pass" if number % 2 else "fail") for number in range(PAGE_SIZE + 5)]
+    trials = list(client_of_owner.iter_trials(run=cell.run_id, sort="newest"))
+    assert sorted(trial.id for trial in trials) == sorted(trial.pk for trial in made)
+    assert [row.run.id for row in client_of_owner.iter_runs()] == [cell.run_id]
+    assert client_of_owner.get_matrix(scope="real")["table"]["rows"]
+    assert client_of_owner.decide(scope="real")["sentence"]
+
+
+def test_trial_is_read_with_its_exact_bytes(client_of_owner: ToolbenchClient) -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "fail")
+    step = make_step(trial, bodies={"response": b"\xff\x00"})
+    found = client_of_owner.get_trial(trial.pk)
+    assert (found.trial.outcome, [row.id for row in found.steps]) == ("fail", [step.pk])
+    assert client_of_owner.get_bytes(step.pk, "response") == b"\xff\x00"
+
+
+def test_unchanged_run_is_read_from_the_kept_answer(client_of_owner: ToolbenchClient) -> None:
+    run = make_run()
+    first = client_of_owner.get_run(run.pk)
+    assert client_of_owner.get_run(run.pk) == first
+    Run.objects.update(label="new")
+    assert client_of_owner.get_run(run.pk).run.label == "new"
+
+
+def test_refusals_are_errors_with_what_to_change(
+    client_of_owner: ToolbenchClient, live_server: LiveServer, person: User
+) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        client_of_owner.launch(models=[999999], scenarios=["happy_path"])
+    assert [error.field for error in refused.value.errors] == ["models"]
+    with pytest.raises(NotFoundError, match="There is no run 999999"):
+        client_of_owner.get_run(999999)
+    with pytest.raises(ConflictError) as unpaid:
+        client_of_owner.launch(models=[make_model().pk], scenarios=["happy_path"], trials=50)
+    assert unpaid.value.agreed
+    with ToolbenchClient(live_server.url, "wrong") as stranger, pytest.raises(AuthenticationFailedError):
+        stranger.list_models()
+    with ToolbenchClient("http://127.0.0.1:9", "x") as lost, pytest.raises(UnreachableError, match="did not answer"):
+        lost.list_models()
+
+
+def test_client_waits_as_long_as_the_server_says(client_of_owner: ToolbenchClient, settings: Settings) -> None:
+    settings.API_READS_PER_MINUTE = 0
+    waited: list[float] = []
+    client_of_owner.transport.wait = waited.append
+    with pytest.raises(TooManyRequestsError):
+        client_of_owner.list_models()
+    assert len(waited) == 3
+    assert all(0 < seconds <= 60 for seconds in waited)

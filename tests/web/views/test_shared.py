@@ -1,0 +1,112 @@
+"""Share links: signed, expiring, revocable, without keys and notes; and the report of a run as one file."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_step, make_trials
+from tests.page_html import read_html
+from toolbench.lab.models import AuditEntry, Run, ShareLink, Trial
+
+pytestmark = pytest.mark.django_db
+NOTE = "a note that stays here"
+
+
+@pytest.fixture
+def runs() -> list[Run]:
+    """Two runs of different models, with a note on a trial."""
+    made = []
+    for name in ("vendor/a", "vendor/b"):
+        run = make_run(title=f"Run of {name}", label="private label")
+        trials = make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 3, "fail": 2})
+        make_step(trials[0], bodies={"response": b"{}"})
+        Trial.objects.filter(run=run).update(note=NOTE, label="odd")
+        made.append(run)
+    return made
+
+
+def share(client: Client, **fields: object) -> str:
+    """The path of a new link."""
+    page = read_html(client.post("/settings/links/", {"days": "7"} | fields))
+    found = re.search(r"http://testserver(/shared/[^<]+)<", page)
+    assert found is not None, page
+    return found[1]
+
+
+@pytest.mark.parametrize("kind", ["run", "trial", "comparison"])
+def test_link_shows_one_thing_to_a_visitor(
+    owner_client: Client, client: Client, runs: list[Run], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED", "sk-planted-0123456789")
+    make_provider("Leaky", key_source="environment", key_env="PLANTED")
+    Trial.objects.update(sentence="It said sk-planted-0123456789.")
+    target = {"run": runs[0].pk, "trial": runs[0].trials.filter(outcome="fail")[0].pk, "comparison": ""}[kind]
+    query = f"a_run={runs[0].pk}&b_run={runs[1].pk}" if kind == "comparison" else ""
+    path = share(owner_client, kind=kind, target=target, query=query)
+    answer = client.get(path)
+    assert answer.status_code == 200
+    page = read_html(answer)
+    assert "3/5" in page or "vendor/a" in page
+    for hidden in (NOTE, "private label", "sk-planted", "/providers/", "script src"):
+        assert hidden not in page
+    assert answer.headers["X-Robots-Tag"] == "noindex"
+    assert client.post(path).status_code == 405
+    assert str(AuditEntry.objects.get()).startswith(f"owner added share link to {kind}")
+
+
+def test_wrong_expired_and_revoked_links_show_nothing(owner_client: Client, client: Client, runs: list[Run]) -> None:
+    path = share(owner_client, kind="run", target=runs[0].pk)
+    link = ShareLink.objects.get()
+    forged = path.replace(f"/{link.pk}.", f"/{link.pk + 1}.")
+    assert client.get(forged).status_code == 404
+    ShareLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert client.get(path).status_code == 404
+    ShareLink.objects.update(expires_at=timezone.now() + timedelta(days=1))
+    assert client.get(path).status_code == 200
+    owner_client.post(f"/settings/links/{link.pk}/revoke/")
+    assert client.get(path).status_code == 404
+    Run.objects.filter(pk=runs[1].pk).update(deleted_at=timezone.now())
+
+
+def test_link_of_a_deleted_run_and_a_closed_account_shows_nothing(
+    owner_client: Client, client: Client, runs: list[Run]
+) -> None:
+    path = share(owner_client, kind="run", target=runs[0].pk)
+    User.objects.update(is_active=False)
+    assert client.get(path).status_code == 404
+    User.objects.update(is_active=True)
+    Run.objects.update(deleted_at=timezone.now())
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("fields", [{"kind": "all"}, {"kind": "run", "target": "999999"}, {"kind": "comparison"}])
+def test_what_cannot_be_shared_is_explained(owner_client: Client, fields: dict[str, str]) -> None:
+    answer = owner_client.post("/settings/links/", {"days": "7"} | fields)
+    assert answer.status_code == 422
+    assert "No link was made" in read_html(answer)
+    assert not ShareLink.objects.exists()
+
+
+def test_operator_revokes_own_links_only(owner_client: Client, client: Client, runs: list[Run]) -> None:
+    share(owner_client, kind="run", target=runs[0].pk)
+    link = ShareLink.objects.get()
+    client.force_login(User.objects.create(username="ana", is_staff=True))
+    assert "no such link" in read_html(client.post(f"/settings/links/{link.pk}/revoke/", follow=True))
+    link.refresh_from_db()
+    assert link.revoked_at is None
+
+
+def test_report_is_one_file_that_needs_no_network(owner_client: Client, runs: list[Run]) -> None:
+    answer = owner_client.get(f"/runs/{runs[0].pk}/report.html")
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="toolbench-run-{runs[0].pk}.html"'
+    page = read_html(answer)
+    assert "3/5" in page
+    assert NOTE not in page
+    assert re.findall(r"""(?:src|href)=["'](?!data:)""", page) == []
+    assert "url(/" not in page
+    assert "--shape-pass" in page
+    assert owner_client.get("/runs/999999/report.html").status_code == 404

@@ -1,0 +1,64 @@
+"""The page of tokens: make, show the secret once, revoke."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.page_html import read_html
+from toolbench.lab.models import ApiToken, AuditEntry
+
+pytestmark = pytest.mark.django_db
+
+
+def make(client: Client, **fields: object) -> str:
+    values = {"name": "ci", "days": "30", "scopes": ["read", "launch"]} | fields
+    return read_html(client.post("/settings/tokens/", values))
+
+
+def test_secret_is_shown_once_and_stored_nowhere(owner_client: Client, client: Client) -> None:
+    found = re.search(r"tb_[\w-]{43}", make(owner_client))
+    assert found is not None
+    secret = found[0]
+    assert client.get("/api/v1/runs", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+    page = read_html(owner_client.get("/settings/tokens/"))
+    assert secret not in page
+    assert secret[:9] in page
+    assert secret not in str(ApiToken.objects.values().get())
+    assert [str(entry) for entry in AuditEntry.objects.all()] == [
+        f"owner added token ci ({secret[:9]}…) with read, launch"
+    ]
+
+
+def test_viewer_makes_a_token_that_reads_only(client: Client) -> None:
+    client.force_login(User.objects.create(username="ana"))
+    assert 'value="launch"' not in read_html(client.get("/settings/tokens/"))
+    assert "cannot give the scope launch" in make(client)
+    assert "Copy the token" in make(client, scopes=["read"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"name": " "}, "Enter a name"),
+        ({"scopes": []}, "at least one scope"),
+        ({"scopes": ["everything"]}, "cannot give the scope everything"),
+        ({"days": "12"}, "or no expiry"),
+        ({"days": "x"}, "or no expiry"),
+    ],
+)
+def test_token_that_cannot_be_made_is_explained(owner_client: Client, fields: dict[str, object], words: str) -> None:
+    assert words in make(owner_client, **fields)
+    assert not ApiToken.objects.exists()
+
+
+def test_revoked_token_stops_and_others_cannot_revoke_it(owner_client: Client, client: Client) -> None:
+    make(owner_client)
+    token = ApiToken.objects.get()
+    client.force_login(User.objects.create(username="ana", is_superuser=True))
+    assert "no such token of yours" in read_html(client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
+    page = read_html(owner_client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
+    assert "Its next request is refused" in page
+    assert "no such token" in read_html(owner_client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
+    assert AuditEntry.objects.order_by("pk").values_list("action", flat=True).last() == "revoked"

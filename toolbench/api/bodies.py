@@ -1,0 +1,94 @@
+"""Reading of JSON bodies and query strings, and writing of JSON answers."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from django.http import HttpRequest
+from django.utils.datastructures import MultiValueDict
+from ninja.parser import Parser
+from ninja.renderers import BaseRenderer
+from ninja.responses import NinjaJSONEncoder
+
+from toolbench.api.problems import ProblemError
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import read_json
+
+JSON_TYPE = "application/json"
+
+
+class BodyParser(Parser):
+    """Parser that refuses what is not JSON, and characters that no column takes, with a sentence."""
+
+    def parse_body(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the value of the body.
+
+        Raises:
+            ProblemError: the body is not JSON in UTF-8, or holds a NUL or half of a character.
+        """
+        if request.content_type != JSON_TYPE:
+            raise ProblemError(415, f"Send the body as JSON with the header Content-Type: {JSON_TYPE}.")
+        value = _parse_json(request.body)
+        if name := next(_iter_unstorable(value, "body"), None):
+            raise ProblemError(422, f"Remove NUL characters and lone surrogates from {name}.")
+        return cast(dict[str, Any], value)
+
+    def parse_querydict(
+        self, data: MultiValueDict[str, str], list_fields: list[str], request: HttpRequest
+    ) -> dict[str, Any]:
+        """Return the parameters of the query string.
+
+        Raises:
+            ProblemError: a value holds a NUL or half of a character.
+        """
+        found: dict[str, Any] = super().parse_querydict(data, list_fields, request)
+        if name := next(_iter_unstorable(found, "query"), None):
+            raise ProblemError(422, f"Remove NUL characters and lone surrogates from {name}.")
+        return found
+
+
+class JsonRenderer(BaseRenderer):
+    """Renderer of strict JSON: numbers that JSON does not have are null."""
+
+    media_type = JSON_TYPE
+
+    def render(self, request: HttpRequest, data: Any, *, response_status: int) -> str:
+        """Return the text of an answer."""
+        try:
+            return json.dumps(data, cls=NinjaJSONEncoder, allow_nan=False)
+        except ValueError:
+            return json.dumps(_drop_nan(data), cls=NinjaJSONEncoder, allow_nan=False)
+
+
+def _parse_json(body: bytes) -> Any:
+    try:
+        return read_json(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ProblemError(400, f"Send the body in UTF-8: byte {error.start} is not.") from error
+    except InvalidJsonError as error:
+        raise ProblemError(400, f"Send the body as JSON. It cannot be read: {error}.") from error
+
+
+def _iter_unstorable(value: Any, name: str) -> Iterator[str]:
+    """Yield the names of texts that cannot be stored."""
+    if isinstance(value, str):
+        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+            yield name
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _iter_unstorable(str(key), f"a name in {name}")
+            yield from _iter_unstorable(item, str(key)[:80])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _iter_unstorable(item, name)
+
+
+def _drop_nan(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _drop_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_drop_nan(item) for item in value]
+    return value

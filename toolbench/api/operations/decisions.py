@@ -1,0 +1,264 @@
+"""Operations on decisions: apply a rule, launch missing trials, keep records, confirm them, export settings."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, QueryDict
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.figures import AgreedBody, BodySchema, Id, SentenceDocument
+from toolbench.api.documents.results import ChosenQuery
+from toolbench.api.documents.runs import RunDocument
+from toolbench.api.documents.trials import Text
+from toolbench.api.problems import ProblemError, check_readable
+from toolbench.engine.types import JsonObject
+from toolbench.lab.accounts.audit import Action
+from toolbench.lab.models import DecisionRecord, Run
+from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.results.decide.confirmation_run import launch_confirmation, save_confirmation
+from toolbench.lab.results.decide.fresh_trials import MAX_TRIALS, FreshTrialsError
+from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
+from toolbench.lab.results.decide.page import DecidePage, get_decide_page
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import (
+    get_record,
+    get_records,
+    list_record_changes,
+    record_to_json,
+    row_to_json,
+    save_record,
+)
+from toolbench.lab.results.decide.settings_export import get_settings_page
+
+router = Router()
+Percent = Annotated[float, Field(ge=1, le=99.9)]
+Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
+
+
+class DecideParameters(ChosenQuery):
+    """Scope and rule of a decision.
+
+    Attributes:
+        want: what to look for among qualified configurations; without it, cheapest if a cost is known, else fastest.
+        success: least delivered success, in percent.
+        within: longest p95 in seconds; `none` for no limit.
+    """
+
+    scope: Literal["real", "runs", "demo"] | None = None
+    want: Text = ""
+    success: Percent = 90
+    within: Seconds | Literal["none"] = 20
+    q: Text = ""
+    group: Text = ""
+
+
+class RuleBody(BodySchema):
+    """Scope and rule of a decision, as GET /decide takes them."""
+
+    scope: Literal["real", "runs", "demo"] = "real"
+    run: Annotated[list[Id], Field(max_length=50)] = []
+    want: Text = ""
+    success: Percent = 90.0
+    within: Seconds | None = 20.0
+    q: Text = ""
+    group: Text = ""
+
+
+class MissingTrialsDocument(Schema):
+    """Trials that would decide.
+
+    Attributes:
+        shown: send it with POST /decide/trials, so that no other plan is launched.
+        refusal: why they cannot be launched; "" if they can.
+    """
+
+    labels: list[str]
+    trials: int
+    scenarios: list[str]
+    total: int
+    refusal: str
+    shown: str
+
+
+class DecisionDocument(Schema):
+    """The result of a rule.
+
+    Attributes:
+        verdict: none, alone, clear, unclear or confirm.
+        leader: key of the chosen row; null where no configuration qualifies.
+        rows: the configurations with their figures and reasons, the best first.
+    """
+
+    verdict: str
+    sentence: str
+    goal: str
+    leader: str | None
+    chosen_among: int
+    rows: list[JsonObject]
+    missing: MissingTrialsDocument | None
+
+
+class MissingTrialsBody(AgreedBody):
+    """The rule and the plan of missing trials that was shown."""
+
+    rule: RuleBody
+    shown: Text
+
+
+class RecordBody(BodySchema):
+    """A decision to keep. Its figures stay as they are, whatever is measured later."""
+
+    rule: RuleBody
+    title: Annotated[str, Field(max_length=200)] = ""
+    note: Annotated[str, Field(max_length=20_000)] = ""
+
+
+class RecordDocument(Schema):
+    """A record of the list."""
+
+    id: int
+    title: str
+    verdict: str
+    sentence: str
+    who: str
+    simulated: bool
+    created_at: datetime
+
+
+class RecordChangeDocument(Schema):
+    """Where the same rule gives another result now."""
+
+    label: str
+    then: str
+    now: str
+
+
+class ConfirmBody(AgreedBody):
+    """Fresh trials of each scenario for the leader of a record."""
+
+    trials: Annotated[int, Field(ge=1, le=MAX_TRIALS)]
+
+
+class SettingsFileDocument(Schema):
+    """A file of the settings of a configuration for another program. It names no key."""
+
+    file: str
+    title: str
+    text: str
+
+
+@router.get("/decide", response=DecisionDocument, auth=READ)
+def decide(request: HttpRequest, query: Query[DecideParameters]) -> Any:
+    """Apply a rule to measured configurations."""
+    decide_query = DecideQuery.from_query(request.GET)
+    if problem := check_readable(decide_query.ignored):
+        return problem
+    return _build_decision(get_decide_page(decide_query))
+
+
+@router.post("/decide/trials", response={201: RunDocument}, auth=LAUNCH)
+def launch_missing(request: HttpRequest, body: MissingTrialsBody) -> Status[Run]:
+    """Launch the trials that would decide."""
+    query = _read_rule(body.rule)
+    try:
+        run = launch_missing_trials(query, owner=get_user(request), shown=body.shown, agreed=body.agreed)
+    except (FreshTrialsError, LaunchError) as refused:
+        raise ProblemError(409, f"Nothing was planned. {refused}") from refused
+    record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
+    return Status(201, run)
+
+
+@router.get("/decide/records", response=list[RecordDocument], auth=READ)
+def list_records(request: HttpRequest) -> tuple[DecisionRecord, ...]:
+    """List the decision records, newest first."""
+    return get_records()
+
+
+@router.post("/decide/records", response={201: RecordDocument}, auth=LAUNCH)
+def save_decision(request: HttpRequest, body: RecordBody) -> Status[DecisionRecord]:
+    """Keep a decision."""
+    kept = save_record(_read_rule(body.rule), owner=get_user(request), title=body.title, note=body.note)
+    record(request, Action.ADDED, f"decision record {kept.pk}", f"/decide/records/{kept.pk}/")
+    return Status(201, kept)
+
+
+@router.get("/decide/records/{int:record_id}", response=JsonObject, auth=READ)
+def get_decision_record(request: HttpRequest, record_id: int) -> JsonObject:
+    """Return a whole record with its evidence."""
+    return record_to_json(_get_record_or_404(record_id))
+
+
+@router.get("/decide/records/{int:record_id}/changes", response=list[RecordChangeDocument], auth=READ)
+def list_changes(request: HttpRequest, record_id: int) -> Any:
+    """Return where the same rule gives another result now."""
+    return list_record_changes(_get_record_or_404(record_id))
+
+
+@router.post("/decide/records/{int:record_id}/confirmation", response={201: RunDocument}, auth=LAUNCH)
+def confirm_record(request: HttpRequest, record_id: int, body: ConfirmBody) -> Status[Run]:
+    """Launch fresh trials of the leader; only their result is reported."""
+    kept = _get_record_or_404(record_id)
+    try:
+        run = launch_confirmation(kept, owner=get_user(request), trials=body.trials, agreed=body.agreed)
+    except (FreshTrialsError, LaunchError) as refused:
+        raise ProblemError(409, str(refused)) from refused
+    record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
+    return Status(201, run)
+
+
+@router.post("/decide/records/{int:record_id}/confirmed", response=SentenceDocument, auth=LAUNCH)
+def keep_confirmation(request: HttpRequest, record_id: int) -> dict[str, str]:
+    """Keep the result of an ended confirmation in its record."""
+    kept = _get_record_or_404(record_id)
+    try:
+        save_confirmation(kept)
+    except FreshTrialsError as refused:
+        raise ProblemError(409, str(refused)) from refused
+    record(request, Action.CHANGED, f"decision record {kept.pk}: confirmed", f"/decide/records/{kept.pk}/")
+    return {"sentence": "The confirmation is what this record reports."}
+
+
+@router.get("/configs/{int:config_id}/settings", response=list[SettingsFileDocument], auth=READ)
+def export_settings(request: HttpRequest, config_id: int) -> Any:
+    """Return the settings of a configuration as files for other programs."""
+    page = get_settings_page(config_id)
+    if page is None:
+        raise Http404(f"There is no configuration {config_id}; its run may have been deleted.")
+    if page.problem:
+        raise ProblemError(409, page.problem)
+    return page.files
+
+
+def _read_rule(rule: RuleBody) -> DecideQuery:
+    """Return the query of a body, as the page reads it."""
+    pairs: list[tuple[str, str]] = [(name, getattr(rule, name)) for name in ("scope", "want", "q", "group")]
+    pairs += [("success", f"{rule.success:g}"), ("within", "none" if rule.within is None else f"{rule.within:g}")]
+    pairs += [("run", str(run)) for run in rule.run]
+    query = DecideQuery.from_query(QueryDict(urlencode(pairs)))
+    if query.ignored:
+        raise ProblemError(422, f"Change {', '.join(query.ignored)}: this cannot be read. Nothing was done.")
+    return query
+
+
+def _get_record_or_404(record_id: int) -> DecisionRecord:
+    found = get_record(record_id)
+    if found is None:
+        raise Http404(f"There is no decision record {record_id}.")
+    return found
+
+
+def _build_decision(page: DecidePage) -> dict[str, Any]:
+    """Return the values of a DecisionDocument."""
+    decision = page.decision
+    return {
+        "verdict": decision.verdict,
+        "sentence": decision.sentence,
+        "goal": decision.rule.goal,
+        "leader": decision.leader.measured.key if decision.leader else None,
+        "chosen_among": decision.chosen_among,
+        "rows": [row_to_json(row) for row in page.rows],
+        "missing": get_missing_trials_plan(page),
+    }

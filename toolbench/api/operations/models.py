@@ -1,0 +1,243 @@
+"""Operations on models and probes."""
+
+from typing import Annotated, Any
+
+from django.http import Http404, HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.figures import AgreedBody, BodySchema, Id, QuerySchema, SentenceDocument
+from toolbench.api.masking import build_masked_answer
+from toolbench.api.problems import ProblemError
+from toolbench.engine.types import JsonObject
+from toolbench.lab.accounts.audit import Action
+from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError, adopt_preset
+from toolbench.lab.endpoints.canonical_models import set_canonical_name
+from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes
+from toolbench.lab.endpoints.probe_page import ProbePage, get_probe_page
+from toolbench.lab.endpoints.refused_parameters import adopt_omissions
+from toolbench.lab.endpoints.setup_pages import get_models
+from toolbench.lab.library.model_settings import get_model_settings, save_model_settings
+from toolbench.lab.library.versions import read_content
+from toolbench.lab.models import Model, Probe, Provider
+
+router = Router()
+Text = Annotated[str, Field(max_length=300)]
+
+
+class ModelQuery(QuerySchema):
+    """Which models to list: `q` is part of the name or canonical name."""
+
+    q: Text = ""
+
+
+class ModelDocument(Schema):
+    """A model.
+
+    Attributes:
+        canonical: name of the same weights at several providers; "" if it is not known.
+        workarounds: presets that the strategy production applies.
+        constraint: what the method constrained uses.
+    """
+
+    id: int
+    provider_id: int
+    provider: str
+    name: str
+    canonical: str
+    workarounds: list[str]
+    retired: bool
+    constraint: str
+    note: str
+
+
+class ModelSettingsDocument(Schema):
+    """Settings of a model that a person edits.
+
+    Attributes:
+        version: send it with a change, so that no other change is overwritten.
+    """
+
+    version: int
+    content: JsonObject
+
+
+class ModelSettingsBody(BodySchema):
+    """New settings of a model; names that are left out keep their value."""
+
+    version: Id
+    content: JsonObject
+
+
+class CanonicalBody(BodySchema):
+    """The canonical model; "" if it is not known."""
+
+    canonical: Text
+
+
+class ProbeCheckDocument(Schema):
+    """One check of a probe."""
+
+    title: str
+    outcome: str = Field(validation_alias="word")
+    sentence: str
+
+
+class ProbeDocument(Schema):
+    """A probe: what an endpoint was asked about its capabilities.
+
+    Attributes:
+        proposed: the preset that it proposes; {} for none.
+    """
+
+    id: int
+    model: str
+    provider: str
+    kind: str
+    state: str
+    live: bool
+    checks: list[ProbeCheckDocument]
+    total: int
+    requests: int
+    tokens: int
+    cost: float | None
+    proposed: JsonObject
+
+
+class ProbesDocument(Schema):
+    """Ids of queued probes."""
+
+    ids: list[int]
+
+
+@router.post("/providers/{int:provider_id}/probes", response={201: ProbesDocument}, auth=LAUNCH)
+def probe_provider(request: HttpRequest, provider_id: int, body: AgreedBody) -> Status[dict[str, Any]]:
+    """Queue a probe of every model of a provider."""
+    provider = Provider.objects.filter(pk=provider_id).first()
+    if provider is None:
+        raise Http404(f"There is no provider {provider_id}; it may have been deleted.")
+    probes = queue_probes(provider_id, agreed=body.agreed)
+    record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", "/compatibility/")
+    return Status(201, {"ids": [probe.pk for probe in probes]})
+
+
+@router.get("/models", response=list[ModelDocument], auth=READ)
+def list_models(request: HttpRequest, query: Query[ModelQuery]) -> list[dict[str, Any]]:
+    """List the models by provider."""
+    rows = [(row.model, row.constraint) for group in get_models(query.q) for row in group.models]
+    return [_build_model(model, constraint) for model, constraint in rows]
+
+
+@router.get("/models/{int:model_id}", response=ModelDocument, auth=READ)
+def get_model(request: HttpRequest, model_id: int) -> dict[str, Any]:
+    """Return a model."""
+    model = _get_model_or_404(model_id)
+    return _build_model(model, model.constraint)
+
+
+@router.patch("/models/{int:model_id}", response=ModelDocument, auth=LAUNCH)
+def set_canonical_model(request: HttpRequest, model_id: int, body: CanonicalBody) -> dict[str, Any]:
+    """Set the canonical model of a model, from the next run on."""
+    if set_canonical_name(model_id, body.canonical) is None:
+        raise _build_missing_model(model_id)
+    record(request, Action.CHANGED, f"weights of model {model_id}", f"/models/{model_id}/")
+    model = _get_model_or_404(model_id)
+    return _build_model(model, model.constraint)
+
+
+@router.get("/models/{int:model_id}/settings", response=ModelSettingsDocument, auth=READ)
+def read_model_settings(request: HttpRequest, model_id: int) -> dict[str, Any]:
+    """Return the settings of a model that a person edits."""
+    model = _get_model_or_404(model_id)
+    return {"version": get_model_settings(model_id).versions[0].number, "content": read_content(model)}
+
+
+@router.put("/models/{int:model_id}/settings", response=ModelSettingsDocument, auth=LAUNCH)
+def edit_model_settings(request: HttpRequest, model_id: int, body: ModelSettingsBody) -> dict[str, Any]:
+    """Save a new version of a model's settings. Runs keep what they froze."""
+    model = _get_model_or_404(model_id)
+    content = read_content(model)
+    if unknown := sorted(set(body.content) - set(content)):
+        raise ProblemError(422, f"Remove {', '.join(unknown)[:200]}: a model has only {', '.join(content)}.")
+    if wrong := [name for name, value in body.content.items() if type(value) is not type(content[name])]:
+        raise ProblemError(422, f"Give {', '.join(wrong)} in the form that GET returns.")
+    username = get_user(request).username
+    number = save_model_settings(model, content | body.content, read_number=body.version, username=username)
+    record(request, Action.CHANGED, f"settings of model {model.name}, version {number}", f"/models/{model_id}/")
+    return {"version": number, "content": read_content(_get_model_or_404(model_id))}
+
+
+@router.post("/models/{int:model_id}/probes", response={201: ProbesDocument}, auth=LAUNCH)
+def probe_model(request: HttpRequest, model_id: int) -> Status[dict[str, Any]]:
+    """Queue a probe of a model; an open one is returned instead of a second one."""
+    model = _get_model_or_404(model_id)
+    probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.")
+    record(request, Action.LAUNCHED, f"probe of {model.name}", f"/probes/{probe.pk}/")
+    return Status(201, {"ids": [probe.pk]})
+
+
+@router.post("/models/{int:model_id}/omissions", response=SentenceDocument, auth=LAUNCH)
+def omit_refused_parameters(request: HttpRequest, model_id: int) -> dict[str, str]:
+    """Omit the parameters that the model's endpoint refuses, from the next launch on."""
+    _get_model_or_404(model_id)
+    try:
+        preset = adopt_omissions(model_id)
+    except NothingToAdoptError as nothing:
+        raise ProblemError(409, str(nothing)) from nothing
+    record(request, Action.ADDED, f"preset {preset.name}", f"/models/{model_id}/")
+    return {"sentence": f"{preset.name} is a workaround of the model now."}
+
+
+@router.get("/probes/{int:probe_id}", response=ProbeDocument, auth=READ)
+def get_probe(request: HttpRequest, probe_id: int) -> Any:
+    """Return a probe with the result of each check."""
+    try:
+        page = get_probe_page(probe_id)
+    except Probe.DoesNotExist:
+        raise Http404(f"There is no probe {probe_id}; its model may have been deleted.") from None
+    return build_masked_answer(request, ProbeDocument, _build_probe(page))
+
+
+@router.post("/probes/{int:probe_id}/adopt", response=SentenceDocument, auth=LAUNCH)
+def adopt_proposed_preset(request: HttpRequest, probe_id: int) -> dict[str, str]:
+    """Save the preset that a probe proposes as a workaround of its model."""
+    probe = Probe.objects.filter(pk=probe_id).first()
+    if probe is None:
+        raise Http404(f"There is no probe {probe_id}; its model may have been deleted.")
+    try:
+        preset = adopt_preset(probe_id)
+    except NothingToAdoptError as nothing:
+        raise ProblemError(409, str(nothing)) from nothing
+    record(request, Action.ADDED, f"preset {preset.name}", f"/models/{probe.model_id}/")
+    return {"sentence": f"{preset.name} is a workaround of {probe.model_name} now."}
+
+
+def _get_model_or_404(model_id: int) -> Model:
+    model = Model.objects.select_related("provider").filter(pk=model_id).first()
+    if model is None:
+        raise _build_missing_model(model_id)
+    return model
+
+
+def _build_missing_model(model_id: int) -> Http404:
+    return Http404(f"There is no model {model_id}; its provider may have been deleted.")
+
+
+def _build_model(model: Model, constraint: str) -> dict[str, Any]:
+    """Return the values of a ModelDocument."""
+    names = ("id", "provider_id", "name", "canonical", "workarounds", "retired", "note")
+    return {name: getattr(model, name) for name in names} | {"provider": model.provider.name, "constraint": constraint}
+
+
+def _build_probe(page: ProbePage) -> dict[str, Any]:
+    """Return the values of a ProbeDocument."""
+    probe = page.probe
+    return {name: getattr(page, name) for name in ("live", "checks", "total", "requests", "tokens", "cost")} | {
+        "id": probe.pk,
+        "model": probe.model_name,
+        "provider": probe.provider_name,
+        "kind": probe.kind,
+        "state": probe.state,
+        "proposed": page.proposal.patch,
+    }

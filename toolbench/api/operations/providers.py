@@ -1,0 +1,221 @@
+"""Operations on providers. No answer holds a key, a header's value or a login."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from toolbench.api.authentication import ADMIN, LAUNCH, READ, record
+from toolbench.api.documents.figures import BodySchema, QuerySchema, SentenceDocument
+from toolbench.engine.types import JsonObject
+from toolbench.lab.accounts.audit import Action
+from toolbench.lab.endpoints import connect
+from toolbench.lab.endpoints.network import NetworkSettings
+from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
+from toolbench.lab.endpoints.setup_pages import ProviderRow, get_provider, get_providers
+from toolbench.lab.endpoints.template_values import fill_from_template
+from toolbench.lab.models import Provider
+
+router = Router()
+Text = Annotated[str, Field(max_length=300)]
+Pem = Annotated[str, Field(max_length=100_000)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Seconds = Annotated[float, Field(gt=0, le=3_600)]
+
+
+class ProviderDocument(Schema):
+    """A provider.
+
+    Attributes:
+        key: where the key comes from, never the key.
+        state: pass, infra or na, and `state_text` why.
+        models: number of models that are not retired.
+    """
+
+    id: int
+    name: str
+    kind: str
+    wire: str
+    template: str
+    address: str
+    key: str
+    header_names: list[str]
+    state: str
+    state_text: str
+    models: int
+    concurrency: int
+    max_attempts: int
+
+
+class ProviderBody(BodySchema):
+    """Settings of a provider. Blank values come from the template; a blank key keeps the stored one.
+
+    Attributes:
+        key: a key to store, encrypted; it is in no answer.
+        key_env: a variable of the worker's environment that has the key.
+        headers: secret headers that are added to the stored ones.
+    """
+
+    name: Annotated[str, Field(max_length=80)] = ""
+    base_url: Text = ""
+    api_prefix: Annotated[str, Field(max_length=60)] = ""
+    template: Annotated[str, Field(max_length=40)] = ""
+    wire: Literal["", "chat", "anthropic"] = ""
+    key: Annotated[str, Field(max_length=4_000)] = ""
+    key_env: Annotated[str, Field(max_length=80)] = ""
+    remove_key: bool = False
+    headers: dict[str, Annotated[str, Field(max_length=4_000)]] = {}
+    remove_headers: Annotated[list[Text], Field(max_length=50)] = []
+    option_defaults: JsonObject = {}
+    connect_seconds: Seconds | None = None
+    read_seconds: Seconds | None = None
+    max_attempts: Annotated[int, Field(ge=1, le=20)] = 3
+    concurrency: Annotated[int, Field(ge=1, le=1_000)] = 8
+    proxy_url: Text = ""
+    remove_proxy_login: bool = False
+    ca_pem: Pem = ""
+    client_certificate: Pem = ""
+    client_key: Annotated[str, Field(max_length=20_000)] = ""
+    query: Annotated[str, Field(max_length=200)] = ""
+    key_header: Annotated[str, Field(max_length=60)] = ""
+
+
+class OfferedModelsDocument(Schema):
+    """The models that a provider listed last.
+
+    Attributes:
+        added: names that are added to the provider already.
+        trouble: why the list could not be read; "" without an error.
+    """
+
+    names: list[str]
+    added: list[str]
+    total: int
+    trouble: str
+    listed_at: datetime | None
+
+
+class AddModelsBody(BodySchema):
+    """Names of models to add."""
+
+    names: Annotated[list[Name], Field(min_length=1, max_length=500)]
+
+
+class OfferedQuery(QuerySchema):
+    """Which models to list: `q` is part of the name."""
+
+    q: Text = ""
+
+
+@router.get("/providers", response=list[ProviderDocument], auth=READ)
+def list_providers(request: HttpRequest) -> list[dict[str, Any]]:
+    """List the providers."""
+    return [_build_provider(row) for row in get_providers()]
+
+
+@router.post("/providers", response={201: ProviderDocument}, auth=ADMIN)
+def connect_provider(request: HttpRequest, body: ProviderBody) -> Status[dict[str, Any]]:
+    """Connect a provider."""
+    settings = _build_settings(body)
+    provider = connect.connect_provider(settings)
+    _record_provider(request, Action.ADDED, provider, settings)
+    return Status(201, _build_provider(get_provider(provider.pk)))
+
+
+@router.get("/providers/{int:provider_id}", response=ProviderDocument, auth=READ)
+def get_one_provider(request: HttpRequest, provider_id: int) -> dict[str, Any]:
+    """Return a provider."""
+    _get_provider_or_404(provider_id)
+    return _build_provider(get_provider(provider_id))
+
+
+@router.put("/providers/{int:provider_id}", response=ProviderDocument, auth=ADMIN)
+def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) -> dict[str, Any]:
+    """Replace the settings of a provider, from the next trial on."""
+    _get_provider_or_404(provider_id)
+    settings = _build_settings(body)
+    _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
+    return _build_provider(get_provider(provider_id))
+
+
+@router.delete("/providers/{int:provider_id}", response={204: None}, auth=ADMIN)
+def delete_provider(request: HttpRequest, provider_id: int) -> Status[None]:
+    """Delete a provider. Its runs are kept."""
+    provider = _get_provider_or_404(provider_id)
+    connect.delete_provider(provider_id)
+    record(request, Action.DELETED, f"provider {provider.name}")
+    return Status(204, None)
+
+
+@router.get("/providers/{int:provider_id}/offered", response=OfferedModelsDocument, auth=READ)
+def list_offered_models(request: HttpRequest, provider_id: int, query: Query[OfferedQuery]) -> dict[str, Any]:
+    """Return the models that the provider listed last; no request is sent."""
+    _get_provider_or_404(provider_id)
+    return _build_offer(provider_id, query.q)
+
+
+@router.post("/providers/{int:provider_id}/offered", response=OfferedModelsDocument, auth=LAUNCH)
+def request_offered_models(request: HttpRequest, provider_id: int) -> dict[str, Any]:
+    """Ask the provider for its models: one request."""
+    _get_provider_or_404(provider_id)
+    request_models(provider_id)
+    return _build_offer(provider_id, "")
+
+
+@router.post("/providers/{int:provider_id}/models", response=SentenceDocument, auth=LAUNCH)
+def add_models(request: HttpRequest, provider_id: int, body: AddModelsBody) -> dict[str, str]:
+    """Add models to a provider."""
+    provider = _get_provider_or_404(provider_id)
+    added = connect.add_models(provider_id, body.names)
+    sentence = f"{added} model{'' if added == 1 else 's'} added"
+    record(request, Action.ADDED, f"{sentence} to {provider.name}", f"/providers/{provider_id}/")
+    return {"sentence": f"{sentence}."}
+
+
+def _build_settings(body: ProviderBody) -> connect.ConnectionSettings:
+    network = {"ca": body.ca_pem, "proxy": body.proxy_url, "query": body.query, "key_header": body.key_header}
+    network |= {"client_certificate": body.client_certificate, "client_key": body.client_key}
+    names = set(connect.ConnectionSettings.__dataclass_fields__) & set(ProviderBody.model_fields)
+    given = body.model_dump(include=names) | {"remove_headers": tuple(body.remove_headers)}
+    settings = NetworkSettings(**network, remove_proxy_login=body.remove_proxy_login)
+    return fill_from_template(connect.ConnectionSettings(**given, network=settings))
+
+
+def _record_provider(
+    request: HttpRequest, action: Action, provider: Provider, settings: connect.ConnectionSettings
+) -> None:
+    """Record the change of a provider and of its keys."""
+    url = f"/providers/{provider.pk}/"
+    record(request, action, f"provider {provider.name}", url)
+    if settings.has_secret:
+        record(request, Action.KEY_ENTERED, f"provider {provider.name}", url)
+    if settings.removes_secret:
+        record(request, Action.KEY_REMOVED, f"provider {provider.name}", url)
+
+
+def _get_provider_or_404(provider_id: int) -> Provider:
+    provider = Provider.objects.filter(pk=provider_id).first()
+    if provider is None:
+        raise Http404(f"There is no provider {provider_id}; it may have been deleted.")
+    return provider
+
+
+def _build_provider(row: ProviderRow) -> dict[str, Any]:
+    """Return the values of a ProviderDocument."""
+    provider = row.provider
+    names = ("id", "name", "kind", "wire", "template", "header_names", "concurrency", "max_attempts")
+    return {name: getattr(provider, name) for name in names} | {
+        name: getattr(row, name) for name in ("address", "key", "state", "state_text", "models")
+    }
+
+
+def _build_offer(provider_id: int, search: str) -> dict[str, Any]:
+    """Return the values of an OfferedModelsDocument."""
+    offer = get_offered_models(provider_id, search)
+    names = ("total", "trouble", "listed_at")
+    return {name: getattr(offer, name) for name in names} | {
+        "names": [model.name for model in offer.models],
+        "added": [model.name for model in offer.models if model.there],
+    }

@@ -1,0 +1,209 @@
+"""Operations that read results: matrix, comparison, failures, latency, what-if, new verdicts."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, QueryDict
+from ninja import Query, Router
+
+from toolbench.api.authentication import LAUNCH, READ, record
+from toolbench.api.documents.results import (
+    ComparisonDocument,
+    FailuresDocument,
+    FailuresParameters,
+    LatencyDocument,
+    LatencyParameters,
+    MatrixDocument,
+    MatrixParameters,
+    MetricDocument,
+    RejudgingDocument,
+    WhatIfBody,
+    WhatIfDocument,
+    build_table,
+)
+from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, check_readable
+from toolbench.lab.accounts.audit import Action
+from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.values import Metric
+from toolbench.lab.models import Run
+from toolbench.lab.replays.queue import find_rejudging, request_rejudging
+from toolbench.lab.replays.rejudge import get_changes
+from toolbench.lab.replays.what_if import SCOPE_KINDS, NothingToReplayError, ReplayScope
+from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if_page
+from toolbench.lab.replays.what_if_settings import LIMIT_KEYS, WhatIfSettings
+from toolbench.lab.results.compare.export import export_comparison
+from toolbench.lab.results.compare.page import get_compare_page
+from toolbench.lab.results.compare.query import AXES, CompareQuery
+from toolbench.lab.results.failures.page import get_failures
+from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.results.matrix.export import export_matrix
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import choose_scope, get_matrix
+from toolbench.lab.results.run.latency import get_latency
+
+router = Router()
+COMPARE_NAMES = (
+    *(f"{side}{axis}" for side in ("", "a_", "b_") for axis in AXES),
+    *("metric", "group", "kind", "how", "points", "demo"),
+)
+_COMPARE_PARAMETERS = [
+    {"in": "query", "name": name, "required": False, "schema": {"type": "string", "maxLength": 1_000}}
+    for name in COMPARE_NAMES
+]
+
+
+@router.get("/metrics", response=list[MetricDocument], auth=READ)
+def list_metrics(request: HttpRequest) -> tuple[Metric, ...]:
+    """List the metrics with what they count."""
+    return tuple(METRICS.values())
+
+
+@router.get("/matrix", response=MatrixDocument, auth=READ)
+def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> Any:
+    """Return the matrix with every metric."""
+    matrix_query = MatrixQuery.from_query(request.GET)
+    if problem := check_readable(matrix_query.ignored):
+        return problem
+    matrix_query = choose_scope(matrix_query)
+    is_published = matrix_query.scope == "published"
+    return {
+        "scope": matrix_query.scope,
+        "target": matrix_query.target,
+        "groups": () if is_published else get_matrix(matrix_query).scenario_groups,
+        "warnings": () if is_published else get_matrix(matrix_query).warnings,
+        "table": build_table(export_matrix(matrix_query)),
+    }
+
+
+@router.get("/compare", response=ComparisonDocument, auth=READ, openapi_extra={"parameters": _COMPARE_PARAMETERS})
+def compare_sides(request: HttpRequest) -> Any:
+    """Compare two sides: a_run=1&b_run=2, or any other axis with a_ and b_; without a prefix, of both sides."""
+    if unknown := sorted(set(request.GET) - set(COMPARE_NAMES)):
+        listed = ", ".join(unknown)[:200]
+        message = f"Remove {listed}: there is no such parameter."
+        return build_field_problem([FieldProblem(field=listed, message=message)])
+    query = CompareQuery.from_query(request.GET)
+    if problem := check_readable(query.ignored):
+        return problem
+    if not query.is_complete or query.published:
+        return build_field_problem(
+            [FieldProblem(field="a_run", message="Name two different sides of measured trials.")]
+        )
+    found = get_compare_page(query)
+    page = found.page
+    names = ("names", "comparable", "shared_trials", "metric", "how", "noise", "warnings")
+    return {name: getattr(page, name) for name in names} | {
+        "points": page.needed.points,
+        "needed_trials": page.needed.trials,
+        "more_trials": page.needed.more,
+        "changed": found.changed,
+        "table": build_table(export_comparison(query)),
+    }
+
+
+@router.get("/failures", response=FailuresDocument, auth=READ)
+def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any:
+    """Return failures by cause, and groups of equal failures."""
+    failures_query = FailuresQuery.from_query(request.GET)
+    if problem := check_readable(failures_query.ignored):
+        return problem
+    page = get_failures(failures_query)
+    names = ("signature", "scenario", "version", "place", "count", "runs", "sentence", "exemplar", "nearest")
+    return {
+        "version": page.version,
+        "causes": [{"cause": row.cause.code, "count": row.count, "trials": row.query} for row in page.rows],
+        "groups": [
+            {name: getattr(group, name) for name in names}
+            | {"cause": group.cause.code if group.cause else "", "trials": group.query}
+            for group in page.failure_groups
+        ],
+    }
+
+
+@router.get("/runs/{int:run_id}/latency", response=LatencyDocument, auth=READ)
+def get_run_latency(request: HttpRequest, run_id: int, query: Query[LatencyParameters]) -> dict[str, Any]:
+    """Return the times of a run by configuration."""
+    _get_run_or_404(run_id)
+    page = get_latency(run_id, query.metric, query.group)
+    return {"run": run_id, "metric": page.metric, "group": page.group, "groups": page.groups, "rows": page.rows}
+
+
+@router.post("/what-if", response=WhatIfDocument, auth=READ)
+def replay_trials(request: HttpRequest, body: WhatIfBody) -> Any:
+    """Replay stored trials under other settings. No request is sent; many trials are left to a worker."""
+    named = {kind: getattr(body, kind) for kind in SCOPE_KINDS if getattr(body, kind) is not None}
+    if len(named) != 1:
+        return build_field_problem([FieldProblem(field="trial", message="Name exactly one of trial, cell and run.")])
+    ((kind, number),) = named.items()
+    settings = WhatIfSettings.from_query(_list_settings(body))
+    if problem := check_readable(settings.ignored):
+        return problem
+    try:
+        return _build_what_if(get_what_if_page(ReplayScope(kind, number), settings, with_ablation=body.ablate))
+    except NothingToReplayError as nothing:
+        raise ProblemError(404, str(nothing)) from nothing
+
+
+@router.post("/runs/{int:run_id}/rejudge", response=RejudgingDocument, auth=LAUNCH)
+def rejudge_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
+    """Judge the trials of a run again by the current scenarios and rules; a large run is left to a worker."""
+    run = _get_run_or_404(run_id)
+    done = request_rejudging(run)
+    record(request, Action.CHANGED, f"run {run_id}: judged again", f"/runs/{run_id}/judgements/")
+    return _build_rejudging(run, done.sentence if done else "A worker judges this run again.")
+
+
+@router.get("/runs/{int:run_id}/judgements", response=RejudgingDocument, auth=READ)
+def list_judgements(request: HttpRequest, run_id: int) -> dict[str, Any]:
+    """Return the trials whose outcome changed when they were judged again."""
+    return _build_rejudging(_get_run_or_404(run_id), "")
+
+
+def _get_run_or_404(run_id: int) -> Run:
+    run = Run.objects.filter(pk=run_id, deleted_at=None).first()
+    if run is None:
+        raise Http404(f"There is no run {run_id}; it may have been deleted.")
+    return run
+
+
+def _build_rejudging(run: Run, sentence: str) -> dict[str, Any]:
+    """Return the values of a RejudgingDocument."""
+    changes = [
+        {"trial": now.trial_id, "before": before.outcome, "after": now.outcome, "judged_at": now.judged_at}
+        for before, now in get_changes(run)
+    ]
+    waiting = find_rejudging(run)
+    return {"waiting": waiting is not None, "sentence": sentence, "changes": changes}
+
+
+def _list_settings(body: WhatIfBody) -> dict[str, list[str]]:
+    """Return the settings as the URL parameters of the page."""
+    limits = {name: getattr(body, name) for name in LIMIT_KEYS}
+    pairs = [("strategy", body.strategy), ("format", body.text_format)]
+    pairs += [("preset", name) for name in body.presets] + [("without", name) for name in body.without]
+    pairs += [(name, str(limit)) for name, limit in limits.items() if limit is not None]
+    return dict(QueryDict(urlencode([(name, value) for name, value in pairs if value])).lists())
+
+
+def _build_what_if(page: WhatIfPage) -> dict[str, Any]:
+    """Return the values of a WhatIfDocument."""
+    totals = page.totals
+    return {
+        "trials": page.trials,
+        "waiting": page.waiting is not None,
+        "refused": page.refused,
+        "sentence": totals.sentence if totals else page.hint,
+        "before": totals.before if totals else None,
+        "after_least": totals.after.least if totals else None,
+        "after_most": totals.after.most if totals else None,
+        "changes": [change for change, _ in page.changes],
+        "ablations": [
+            {
+                "name": ablation.name,
+                "sentence": ablation.totals.sentence,
+                "changed": [change.trial for change in ablation.changed],
+                "unsure": ablation.unsure,
+            }
+            for ablation in page.ablations
+        ],
+    }

@@ -1,0 +1,288 @@
+"""Operations on schedules, alert rules and their messages. No answer holds the address of a webhook."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.figures import BodySchema, Id, SentenceDocument
+from toolbench.api.documents.runs import RunDocument
+from toolbench.api.problems import ProblemError
+from toolbench.lab.accounts.audit import Action
+from toolbench.lab.models import AlertDelivery, AlertRule, Run, Schedule
+from toolbench.lab.query_params import clean_text
+from toolbench.lab.schedules.delivery import list_channels, retry_delivery, send_test
+from toolbench.lab.schedules.edit import (
+    MAX_EVERY_HOURS,
+    ScheduleSettings,
+    create_schedule,
+    edit_schedule,
+    pin_baseline,
+    set_active,
+)
+from toolbench.lab.schedules.launching import SkippedError, launch_now
+from toolbench.lab.schedules.page import RuleRow, get_schedule_page, get_schedules_page
+from toolbench.lab.schedules.rules import MAX_URL_CHARACTERS, RuleSettings, create_rule
+
+router = Router()
+Requests = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class ScheduleDocument(Schema):
+    """A plan that is launched again and again.
+
+    Attributes:
+        every_hours, hour_utc: one of them is set: the interval, or the hour of every night.
+        skip_reason: why the last due run was not launched; "" if it was.
+    """
+
+    id: int
+    name: str
+    every_hours: int | None
+    hour_utc: int | None
+    requests_per_run: int
+    requests_per_month: int
+    active: bool
+    next_due_at: datetime
+    skip_reason: str
+
+
+class RuleDocument(Schema):
+    """An alert rule.
+
+    Attributes:
+        fires_when: the rule in words.
+        webhook_host: host of the webhook; "" without one.
+    """
+
+    id: int
+    schedule: int | None
+    kind: str
+    fires_when: str
+    threshold: float | None
+    webhook_host: str
+    email: str
+    active: bool
+    open_alerts: int
+
+
+class ScheduleDetailDocument(ScheduleDocument):
+    """A schedule with its runs, baseline, budget and rules."""
+
+    plan: str
+    runs: list[int]
+    baseline: list[int]
+    requests_of_month: int
+    rules: list[RuleDocument]
+
+
+class ScheduleBody(BodySchema):
+    """Settings of a schedule. Saving confirms so many paid requests for each run."""
+
+    name: Annotated[str, Field(min_length=1, max_length=120)]
+    every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] | None = None
+    hour_utc: Annotated[int, Field(ge=0, le=23)] | None = None
+    requests_per_run: Requests
+    requests_per_month: Requests
+
+
+class NewScheduleBody(ScheduleBody):
+    """A new schedule for the plan of a run."""
+
+    run: Id
+
+
+class ActiveBody(BodySchema):
+    """Whether it is active."""
+
+    active: bool
+
+
+class BaselineBody(BodySchema):
+    """The runs that later runs are compared with."""
+
+    runs: Annotated[list[Id], Field(max_length=50)]
+
+
+class AlertRuleBody(BodySchema):
+    """A new alert rule for a schedule, or for all runs.
+
+    Attributes:
+        threshold: in the unit of the kind: percent, seconds or dollars.
+        webhook: stored encrypted; no answer holds it.
+    """
+
+    schedule: Id | None = None
+    kind: Literal["drift", "below_target", "slow", "infrastructure", "spend", "answers_changed", "run_ended"]
+    threshold: Annotated[float, Field(ge=0, le=1e12)] | None = None
+    webhook: Annotated[str, Field(max_length=MAX_URL_CHARACTERS)] = ""
+    email: Annotated[str, Field(max_length=254, pattern=r"^$|^[^@\s]+@[^@\s]+\.[^@\s]+$")] = ""
+
+
+@router.get("/schedules", response=list[ScheduleDocument], auth=READ)
+def list_schedules(request: HttpRequest) -> list[Schedule]:
+    """List the schedules."""
+    return [row.schedule for row in get_schedules_page().rows]
+
+
+@router.post("/schedules", response={201: ScheduleDocument}, auth=LAUNCH)
+def add_schedule(request: HttpRequest, body: NewScheduleBody) -> Status[Schedule]:
+    """Save the plan of a run as a schedule."""
+    run = Run.objects.filter(pk=body.run, deleted_at=None).first()
+    if run is None:
+        raise ProblemError(422, f"Change run: there is no run {body.run}.")
+    schedule = create_schedule(run, _build_settings(body), owner=get_user(request))
+    _record(request, Action.ADDED, schedule)
+    return Status(201, schedule)
+
+
+@router.get("/schedules/{int:schedule_id}", response=ScheduleDetailDocument, auth=READ)
+def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
+    """Return a schedule with its runs, baseline, budget and rules."""
+    schedule = _get_schedule_or_404(schedule_id)
+    page = get_schedule_page(schedule)
+    return {name: getattr(schedule, name) for name in ScheduleDocument.model_fields} | {
+        "plan": page.plan,
+        "runs": [run.pk for run in page.runs],
+        "baseline": sorted(page.pinned),
+        "requests_of_month": page.spent,
+        "rules": [_build_rule(row) for row in page.rules],
+    }
+
+
+@router.put("/schedules/{int:schedule_id}", response=ScheduleDocument, auth=LAUNCH)
+def change_schedule(request: HttpRequest, schedule_id: int, body: ScheduleBody) -> Schedule:
+    """Replace the settings of a schedule, from the next run on."""
+    schedule = _get_schedule_or_404(schedule_id)
+    edit_schedule(schedule, _build_settings(body))
+    _record(request, Action.CHANGED, schedule)
+    return schedule
+
+
+@router.patch("/schedules/{int:schedule_id}", response=ScheduleDocument, auth=LAUNCH)
+def switch_schedule(request: HttpRequest, schedule_id: int, body: ActiveBody) -> Schedule:
+    """Pause or resume a schedule."""
+    schedule = _get_schedule_or_404(schedule_id)
+    set_active(schedule, body.active)
+    _record(request, Action.CHANGED, schedule)
+    return _get_schedule_or_404(schedule_id)
+
+
+@router.delete("/schedules/{int:schedule_id}", response={204: None}, auth=LAUNCH)
+def delete_schedule(request: HttpRequest, schedule_id: int) -> Status[None]:
+    """Delete a schedule. Its runs are kept."""
+    schedule = _get_schedule_or_404(schedule_id)
+    record(request, Action.DELETED, f"schedule {schedule}", "/schedules/")
+    schedule.delete()
+    return Status(204, None)
+
+
+@router.post("/schedules/{int:schedule_id}/runs", response={201: RunDocument}, auth=LAUNCH)
+def launch_scheduled(request: HttpRequest, schedule_id: int) -> Status[Run]:
+    """Launch a run of the schedule now."""
+    schedule = _get_schedule_or_404(schedule_id)
+    try:
+        run = launch_now(schedule_id)
+    except SkippedError as skipped:
+        raise ProblemError(409, f"{skipped} Nothing was launched.") from skipped
+    _record(request, Action.CHANGED, schedule)
+    return Status(201, run)
+
+
+@router.put("/schedules/{int:schedule_id}/baseline", response=SentenceDocument, auth=LAUNCH)
+def pin_runs(request: HttpRequest, schedule_id: int, body: BaselineBody) -> dict[str, str]:
+    """Set the runs that later runs are compared with."""
+    schedule = _get_schedule_or_404(schedule_id)
+    count = pin_baseline(schedule, body.runs)
+    _record(request, Action.CHANGED, schedule)
+    return {"sentence": f"Baseline: {count} run{'' if count == 1 else 's'}. Later runs are compared with it."}
+
+
+@router.get("/alert-rules", response=list[RuleDocument], auth=READ)
+def list_rules(request: HttpRequest) -> list[dict[str, Any]]:
+    """List the alert rules for all runs; those of a schedule stand there."""
+    return [_build_rule(row) for row in get_schedules_page().rules]
+
+
+@router.post("/alert-rules", response={201: SentenceDocument}, auth=LAUNCH)
+def add_rule(request: HttpRequest, body: AlertRuleBody) -> Status[dict[str, str]]:
+    """Add an alert rule; it applies to runs that end from now on."""
+    schedule = _get_schedule_or_404(body.schedule) if body.schedule is not None else None
+    rule = create_rule(schedule, RuleSettings(body.kind, body.threshold, body.webhook, body.email))
+    _record(request, Action.ADDED, schedule)
+    return Status(201, {"sentence": f"The rule {rule.pk} is saved. It applies to runs that end from now on."})
+
+
+@router.patch("/alert-rules/{int:rule_id}", response=SentenceDocument, auth=LAUNCH)
+def switch_rule(request: HttpRequest, rule_id: int, body: ActiveBody) -> dict[str, str]:
+    """Switch an alert rule on or off."""
+    rule = _get_rule_or_404(rule_id)
+    AlertRule.objects.filter(pk=rule_id).update(active=body.active)
+    _record(request, Action.CHANGED, rule.schedule)
+    return {"sentence": f"The rule is {'on' if body.active else 'off'}."}
+
+
+@router.delete("/alert-rules/{int:rule_id}", response={204: None}, auth=LAUNCH)
+def delete_rule(request: HttpRequest, rule_id: int) -> Status[None]:
+    """Delete an alert rule and its alerts."""
+    rule = _get_rule_or_404(rule_id)
+    rule.delete()
+    _record(request, Action.CHANGED, rule.schedule)
+    return Status(204, None)
+
+
+@router.post("/alert-rules/{int:rule_id}/test", response=SentenceDocument, auth=LAUNCH)
+def send_test_message(request: HttpRequest, rule_id: int) -> dict[str, str]:
+    """Send a test message to the addresses of a rule."""
+    rule = _get_rule_or_404(rule_id)
+    if not list_channels(rule):
+        raise ProblemError(409, "The rule has no address, so there is nothing to test.")
+    _record(request, Action.CHANGED, rule.schedule)
+    return {"sentence": " ".join(send_test(rule))}
+
+
+@router.post("/alert-messages/{int:delivery_id}/retry", response=SentenceDocument, auth=LAUNCH)
+def retry_message(request: HttpRequest, delivery_id: int) -> dict[str, str]:
+    """Send a message again that failed for good."""
+    if not AlertDelivery.objects.filter(pk=delivery_id).exists():
+        raise Http404(f"There is no message {delivery_id}.")
+    if not retry_delivery(delivery_id):
+        raise ProblemError(409, "The message was sent or is on its way; nothing was changed.")
+    return {"sentence": "The message is queued again."}
+
+
+def _build_settings(body: ScheduleBody) -> ScheduleSettings:
+    given = body.model_dump(exclude={"run"}) | {"name": clean_text(body.name, 120)}
+    return ScheduleSettings(**given)
+
+
+def _get_schedule_or_404(schedule_id: int) -> Schedule:
+    schedule = Schedule.objects.filter(pk=schedule_id).first()
+    if schedule is None:
+        raise Http404(f"There is no schedule {schedule_id}; it may have been deleted.")
+    return schedule
+
+
+def _get_rule_or_404(rule_id: int) -> AlertRule:
+    rule = AlertRule.objects.select_related("schedule").filter(pk=rule_id).first()
+    if rule is None:
+        raise Http404(f"There is no alert rule {rule_id}; it may have been deleted.")
+    return rule
+
+
+def _record(request: HttpRequest, action: Action, schedule: Schedule | None) -> None:
+    url = f"/schedules/{schedule.pk}/" if schedule else "/schedules/"
+    record(request, action, f"schedule {schedule}" if schedule else "alert rules for all runs", url)
+
+
+def _build_rule(row: RuleRow) -> dict[str, Any]:
+    """Return the values of a RuleDocument."""
+    names = ("id", "kind", "threshold", "webhook_host", "email", "active")
+    return {name: getattr(row.rule, name) for name in names} | {
+        "schedule": row.rule.schedule_id,
+        "fires_when": row.fires_when,
+        "open_alerts": row.open_alerts,
+    }

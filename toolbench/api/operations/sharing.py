@@ -1,0 +1,140 @@
+"""Operations on share links and on the files of a run."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.figures import BodySchema, Id, QuerySchema
+from toolbench.api.documents.results import TableDocument, build_table
+from toolbench.api.problems import ProblemError
+from toolbench.lab.accounts.audit import Action
+from toolbench.lab.accounts.share_links import (
+    MAX_QUERY_CHARACTERS,
+    build_link_token,
+    create_share_link,
+    list_share_links,
+    revoke_share_link,
+)
+from toolbench.lab.interchange.bundle.selection import BundleError, UnknownRunError
+from toolbench.lab.interchange.bundle.write import iter_bundle_chunks
+from toolbench.lab.interchange.report.html_page import SharedPageError, render_run_report
+from toolbench.lab.interchange.report.trials_table import export_trials
+from toolbench.lab.interchange.report.write import ReportError, iter_report_zip
+from toolbench.lab.models import ShareLink
+
+router = Router()
+
+
+class ShareLinkBody(BodySchema):
+    """What to share: `target` is a run or trial, `query` the query string of GET /compare."""
+
+    kind: Literal["run", "comparison", "trial"]
+    target: Id | None = None
+    query: Annotated[str, Field(max_length=MAX_QUERY_CHARACTERS)] = ""
+    days: Literal[1, 7, 30, 90] = 7
+
+
+class ShareLinkDocument(Schema):
+    """A valid link; `url` is its address on this site."""
+
+    id: int
+    kind: str
+    target: int | None
+    query: str
+    made_by: str
+    expires_at: datetime
+    url: str
+
+
+class BundleQuery(QuerySchema):
+    """Whether private test cases are part of the bundle."""
+
+    private: bool = False
+
+
+@router.get("/share-links", response=list[ShareLinkDocument], auth=LAUNCH)
+def list_links(request: HttpRequest) -> list[dict[str, Any]]:
+    """List your valid share links; an owner gets those of everybody."""
+    return [_build_link(link) for link in list_share_links(get_user(request))]
+
+
+@router.post("/share-links", response={201: ShareLinkDocument}, auth=LAUNCH)
+def make_link(request: HttpRequest, body: ShareLinkBody) -> Status[dict[str, Any]]:
+    """Make a link at which one run, comparison or trial is read without an account."""
+    link, _ = create_share_link(get_user(request), body.kind, target=body.target, query=body.query, days=body.days)
+    record(request, Action.ADDED, f"share {link}", "/settings/links/")
+    return Status(201, _build_link(link))
+
+
+@router.delete("/share-links/{int:link_id}", response={204: None}, auth=LAUNCH)
+def revoke_link(request: HttpRequest, link_id: int) -> Status[None]:
+    """Revoke a link."""
+    link = revoke_share_link(get_user(request), link_id)
+    if link is None:
+        raise Http404("There is no such link; it may have expired or been revoked already.")
+    record(request, Action.REVOKED, f"share {link}", "/settings/links/")
+    return Status(204, None)
+
+
+@router.get("/runs/{int:run_id}/report.html", auth=READ)
+def download_report_page(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Return a run as one HTML file that opens without a network."""
+    try:
+        return HttpResponse(
+            render_run_report(run_id), headers=_build_headers("text/html; charset=utf-8", run_id, "html")
+        )
+    except SharedPageError as gone:
+        raise Http404(str(gone)) from gone
+
+
+@router.get("/runs/{int:run_id}/report.zip", auth=READ)
+def download_report(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """Return the report of a run with a file for each trial."""
+    try:
+        return _stream(iter_report_zip(run_id), run_id)
+    except ReportError as gone:
+        raise Http404(str(gone)) from gone
+
+
+@router.get("/runs/{int:run_id}/bundle.zip", auth=READ)
+def download_bundle(request: HttpRequest, run_id: int, query: Query[BundleQuery]) -> HttpResponseBase:
+    """Return the evidence bundle of a run, which another installation imports."""
+    try:
+        return _stream(iter_bundle_chunks(run_id, private=query.private), run_id)
+    except UnknownRunError as gone:
+        raise Http404(str(gone)) from gone
+    except BundleError as refused:
+        raise ProblemError(409, str(refused)) from refused
+
+
+@router.get("/runs/{int:run_id}/trials", response=TableDocument, auth=READ)
+def export_run_trials(request: HttpRequest, run_id: int) -> dict[str, Any]:
+    """Return a row for each trial of a run, as the export of its page has it."""
+    try:
+        return build_table(export_trials(run_id))
+    except ReportError as gone:
+        raise Http404(str(gone)) from gone
+
+
+def _stream(chunks: Iterator[bytes], run_id: int) -> StreamingHttpResponse:
+    return StreamingHttpResponse(chunks, headers=_build_headers("application/zip", run_id, "zip"))
+
+
+def _build_headers(content_type: str, run_id: int, suffix: str) -> dict[str, str]:
+    name = f"toolbench-run-{run_id}.{suffix}"
+    return {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def _build_link(link: ShareLink) -> dict[str, Any]:
+    """Return the values of a ShareLinkDocument."""
+    names = ("id", "kind", "target", "query", "expires_at")
+    return {name: getattr(link, name) for name in names} | {
+        "made_by": link.user.username,
+        "url": f"/shared/{build_link_token(link)}/",
+    }

@@ -1,0 +1,174 @@
+"""Errors of the API as problem documents (RFC 9457): each has a sentence that says what to change."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.core.signals import got_request_exception
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+from pydantic import BaseModel
+
+from toolbench.api.sentences import describe_error, name_field
+from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.errors import InvalidFieldsError
+
+logger = logging.getLogger(__name__)
+
+CONTENT_TYPE = "application/problem+json"
+TITLES: Mapping[int, str] = {
+    400: "The body cannot be read",
+    401: "A valid token is needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Not possible now",
+    413: "The body is too large",
+    415: "The body is not JSON",
+    422: "Values have to be changed",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "The database does not answer",
+}
+CONFIRMATION_TITLE = "Paid requests have to be confirmed"
+MAX_ERRORS = 100
+
+
+class FieldProblem(BaseModel):
+    """A field that has to be changed, and how."""
+
+    field: str
+    message: str
+
+
+class ProblemDocument(BaseModel):
+    """A problem document.
+
+    Attributes:
+        errors: the fields to change, with status 422.
+        paid_requests: the most requests by the provider's name, where they have to be confirmed.
+        agreed: the number to send as `agreed` to confirm them.
+    """
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem] | None = None
+    paid_requests: dict[str, int] | None = None
+    agreed: int | None = None
+
+
+class ProblemError(Exception):
+    """A problem that an operation answers with."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
+        super().__init__(detail)
+
+
+def build_problem(
+    status: int, detail: str, *, headers: Mapping[str, str] | None = None, **members: Any
+) -> HttpResponse:
+    """Return a problem as a response.
+
+    Args:
+        status: the HTTP status, a key of TITLES.
+        detail: sentences that say what happened and what to do.
+        headers: further headers.
+        members: further members of the document, and `title` where it is not the usual one.
+    """
+    document = ProblemDocument.model_validate({"title": TITLES[status], "status": status, "detail": detail, **members})
+    text = json.dumps(document.model_dump(exclude_none=True))
+    return HttpResponse(text, status=status, content_type=CONTENT_TYPE, headers=headers)
+
+
+def build_field_problem(errors: Sequence[FieldProblem]) -> HttpResponse:
+    """Return the problem of a request with values that have to be changed."""
+    detail = " ".join(dict.fromkeys(error.message for error in errors[:5]))
+    return build_problem(422, detail, errors=[error.model_dump() for error in errors[:MAX_ERRORS]])
+
+
+def check_readable(ignored: Sequence[str]) -> HttpResponse | None:
+    """Return the problem of a filter with values that cannot be read; None if all can be."""
+    if not ignored:
+        return None
+    errors = [FieldProblem(field=name, message=f"Change {name}: this value cannot be read.") for name in ignored]
+    return build_field_problem(errors)
+
+
+def handle_problem(request: HttpRequest, error: ProblemError) -> HttpResponse:
+    """Return the problem that was raised."""
+    return build_problem(error.status, error.detail, headers=error.headers)
+
+
+def handle_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
+    """Return 404 with the sentence of the exception."""
+    return build_problem(404, str(error) or "There is no such thing here; it may have been deleted.")
+
+
+def handle_unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+    """Return 401 for a request without a valid token."""
+    sent = "Authorization" in request.headers
+    detail = (
+        "The token is unknown, expired or revoked, or its account is closed. Make a new one under Tokens."
+        if sent
+        else "Send a token in the header Authorization: Bearer TOKEN. Tokens are made on the page Tokens."
+    )
+    challenge = 'Bearer realm="Toolbench"' + (', error="invalid_token"' if sent else "")
+    return build_problem(401, detail, headers={"WWW-Authenticate": challenge})
+
+
+def handle_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    """Return the problem of a body that cannot be read; its cause says why."""
+    cause = error.__cause__
+    if isinstance(cause, ProblemError):
+        return handle_problem(request, cause)
+    return build_problem(error.status_code if error.status_code in TITLES else 400, str(error))
+
+
+def handle_invalid_request(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Return 422 with a sentence for each value that does not fit its schema."""
+    return build_field_problem(
+        [FieldProblem(field=name_field(found["loc"]), message=describe_error(found)) for found in error.errors]
+    )
+
+
+def handle_invalid_fields(request: HttpRequest, error: InvalidFieldsError) -> HttpResponse:
+    """Return 422 with the sentences that the lab gives for each field."""
+    return build_field_problem(
+        [FieldProblem(field=name, message=text) for name, texts in error.errors.items() for text in texts]
+    )
+
+
+def handle_confirmation(request: HttpRequest, error: ConfirmationNeededError) -> HttpResponse:
+    """Return 409 with the number of paid requests to confirm."""
+    detail = f"{error} Send the same request with agreed: {error.requests}. Nothing was sent."
+    return build_problem(
+        409, detail, title=CONFIRMATION_TITLE, paid_requests=error.paid_requests, agreed=error.requests
+    )
+
+
+def handle_large_body(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+    """Return 413 with the limit."""
+    return build_problem(413, f"Send a body of at most {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes.")
+
+
+def handle_broken_body(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
+    """Return 400 for a body that did not arrive whole."""
+    return build_problem(400, "The body did not arrive whole. Send the request again.")
+
+
+def handle_defect(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Return 503 if the database does not answer, else log the exception and return 500."""
+    if isinstance(error, OperationalError | InterfaceError):
+        return build_problem(503, "The database does not answer. Send the request again later.")
+    got_request_exception.send(sender=None, request=request)  # as Django does: its test client raises the exception
+    logger.error("API request failed: %s %s", request.method, request.path, exc_info=error)
+    return build_problem(500, "This is a defect of Toolbench. Look what was done before you send the request again.")

@@ -1,0 +1,55 @@
+"""Sentences about values that do not fit a schema: what to change, with the name of the field."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_SOURCES = ("body", "query", "path", "header")
+# By pydantic's type of the error; the braces are filled from the error's context.
+_SENTENCES: Mapping[str, str] = {
+    "missing": "Add {field}: it is required.",
+    "extra_forbidden": "Remove {field}: there is no such field.",
+    "unknown_parameter": "Remove {names} from the query string: there is no such parameter.",
+    "int_type": "Give {field} as a whole number.",
+    "int_parsing": "Give {field} as a whole number.",
+    "int_from_float": "Give {field} as a whole number.",
+    "int_parsing_size": "Give {field} as a smaller number.",
+    "float_type": "Give {field} as a number.",
+    "float_parsing": "Give {field} as a number.",
+    "finite_number": "Give {field} as a finite number.",
+    "string_type": "Give {field} as a text.",
+    "string_unicode": "Give {field} as a text of valid characters.",
+    "bool_type": "Give {field} as true or false.",
+    "bool_parsing": "Give {field} as true or false.",
+    "list_type": "Give {field} as a list.",
+    "dict_type": "Give {field} as an object.",
+    "model_type": "Give {field} as an object.",
+    "model_attributes_type": "Give {field} as an object.",
+    "literal_error": "Give {field} as one of {expected}.",
+    "greater_than_equal": "Give {field} as {ge} or more.",
+    "greater_than": "Give {field} as more than {gt}.",
+    "less_than_equal": "Give {field} as {le} or less.",
+    "less_than": "Give {field} as less than {lt}.",
+    "string_too_short": "Give {field} at least {min_length} characters.",
+    "string_too_long": "Shorten {field} to {max_length} characters.",
+    "too_short": "Give {field} at least {min_length} items.",
+    "too_long": "Give {field} at most {max_length} items.",
+    "string_pattern_mismatch": "Give {field} in the form {pattern}.",
+}
+
+
+def name_field(location: Sequence[str | int]) -> str:
+    """Return the name of a field from the place of an error: `configs.0.model`; "body" for the whole body."""
+    parts = list(location)
+    source = str(parts.pop(0)) if parts and parts[0] in _SOURCES else ""
+    if source == "body" and parts:
+        parts.pop(0)  # the parameter of the Python function
+    return ".".join(map(str, parts)) or source or "body"
+
+
+def describe_error(error: Mapping[str, Any]) -> str:
+    """Return the sentence for one of pydantic's errors."""
+    field = name_field(error["loc"])
+    template = _SENTENCES.get(str(error.get("type")))
+    if template is None:
+        return f"Change {field}: {error.get('msg', 'the value does not fit')}."
+    return template.format(field=field, **{name: value for name, value in error.get("ctx", {}).items()})

@@ -1,0 +1,149 @@
+"""The client: everything that a program needs to launch runs on another installation and read their results."""
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Literal
+
+import httpx
+
+from toolbench.client.documents import (
+    JsonObject,
+    RemoteModel,
+    RemotePlan,
+    RemoteRun,
+    RemoteRunDetail,
+    RemoteRunSummary,
+    RemoteTrial,
+    RemoteTrialDetail,
+    read_document,
+)
+from toolbench.client.transport import Transport
+
+POLL_SECONDS = 2.0
+PAGE_SIZE = 200
+
+
+class ToolbenchClient:
+    """Client of one installation. Use it in a `with` block, or call `close`.
+
+    Every method may raise ToolbenchError (the API refused the request) and UnreachableError.
+    """
+
+    def __init__(self, base_url: str, token: str, *, http: httpx.Client | None = None) -> None:
+        """Connect to `base_url`, such as https://bench.example.org; `http` replaces the client that is made."""
+        self.transport = Transport.connect(base_url, token, http)
+
+    def __enter__(self) -> "ToolbenchClient":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.transport.http.close()
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+        """Send any operation of the OpenAPI document and return its JSON value; None for an empty answer."""
+        if method == "GET":
+            return self.transport.get(path, params)
+        response = self.transport.send(method, path, params=params, body=body)
+        return response.json() if response.content else None
+
+    def list_models(self, search: str = "") -> list[RemoteModel]:
+        """Return the models whose name has this text."""
+        return [read_document(RemoteModel, row) for row in self.transport.get("/models", {"q": search})]
+
+    def plan(self, **wish: Any) -> RemotePlan:
+        """Plan a run without launching it; the names are those of POST /runs/plan."""
+        return read_document(RemotePlan, self.request("POST", "/runs/plan", wish))
+
+    def launch(self, *, idempotency_key: str = "", agreed: int = 0, **wish: Any) -> RemoteRun:
+        """Launch a run.
+
+        Args:
+            idempotency_key: the same key and wish return the same run when they are sent again.
+            agreed: the number of paid requests that may be sent; ConflictError names it.
+            wish: as for `plan`.
+        """
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        response = self.transport.send("POST", "/runs", body=wish | {"agreed": agreed}, headers=headers)
+        return read_document(RemoteRun, response.json())
+
+    def iter_runs(
+        self, kind: Literal["own", "simulated", "imported", "all"] = "all", label: str = ""
+    ) -> Iterator[RemoteRunSummary]:
+        """Yield the runs, newest first; pages are requested as they are needed."""
+        for row in self._iter_rows("/runs", {"kind": kind, "label": label}):
+            yield read_document(RemoteRunSummary, row)
+
+    def get_run(self, run_id: int) -> RemoteRunDetail:
+        """Return a run with its configurations and cells."""
+        return read_document(RemoteRunDetail, self.transport.get(f"/runs/{run_id}"))
+
+    def wait_for_run(self, run_id: int, *, seconds: float | None = None) -> RemoteRunDetail:
+        """Return a run as soon as it has ended or is paused.
+
+        Args:
+            run_id: the run.
+            seconds: the longest time to wait; None for no limit.
+
+        Raises:
+            TimeoutError: it still goes on after this time.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            found = self.get_run(run_id)
+            if (found.run.has_ended and not found.live) or found.run.state == "paused":
+                return found
+            if end is not None and time.monotonic() > end:
+                raise TimeoutError(f"Run {run_id} still goes on after {seconds:g} s.")
+            self.transport.wait(POLL_SECONDS)
+
+    def pause(self, run_id: int) -> RemoteRun:
+        """Pause a run."""
+        return read_document(RemoteRun, self.request("POST", f"/runs/{run_id}/pause"))
+
+    def resume(self, run_id: int) -> RemoteRun:
+        """Resume a paused run."""
+        return read_document(RemoteRun, self.request("POST", f"/runs/{run_id}/resume"))
+
+    def cancel(self, run_id: int) -> RemoteRun:
+        """Cancel a run."""
+        return read_document(RemoteRun, self.request("POST", f"/runs/{run_id}/cancel"))
+
+    def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
+        """Yield the trials that match a filter; its names are the parameters of GET /trials."""
+        for row in self._iter_rows("/trials", trial_filter):
+            yield read_document(RemoteTrial, row)
+
+    def get_trial(self, trial_id: int) -> RemoteTrialDetail:
+        """Return a trial with its steps."""
+        return read_document(RemoteTrialDetail, self.transport.get(f"/trials/{trial_id}"))
+
+    def get_bytes(self, step_id: int, side: Literal["request", "response"]) -> bytes:
+        """Return the exact bytes of a request or response."""
+        return self.transport.send("GET", f"/steps/{step_id}/{side}").content
+
+    def get_matrix(self, **choice: Any) -> JsonObject:
+        """Return the matrix; the names are the parameters of GET /matrix."""
+        found: JsonObject = self.transport.get("/matrix", choice)
+        return found
+
+    def decide(self, **rule: Any) -> JsonObject:
+        """Apply a rule; the names are the parameters of GET /decide."""
+        found: JsonObject = self.transport.get("/decide", rule)
+        return found
+
+    def _iter_rows(self, path: str, params: dict[str, Any]) -> Iterator[JsonObject]:
+        """Yield the rows of all pages of a list."""
+        cursor: Any = None
+        while True:
+            page = self.transport.get(path, params | {"limit": PAGE_SIZE, "cursor": cursor})
+            yield from page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return

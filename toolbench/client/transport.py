@@ -1,0 +1,104 @@
+"""Sending of requests to the API: the token, errors, waiting after 429, and ETags of what was read before."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from toolbench.client.errors import TooManyRequestsError, UnreachableError, build_error
+
+PREFIX = "/api/v1"
+TIMEOUT_SECONDS = 60.0
+MAX_WAITS = 3  # after 429, before the error is raised
+MAX_KEPT_ANSWERS = 100
+
+
+@dataclass(slots=True)
+class Transport:
+    """A connection to one server.
+
+    Attributes:
+        wait: how to wait for so many seconds.
+    """
+
+    http: httpx.Client
+    wait: Callable[[float], None] = time.sleep
+    _kept: dict[str, tuple[str, Any]] = field(default_factory=dict)  # ETag and value by address
+
+    @classmethod
+    def connect(cls, base_url: str, token: str, http: httpx.Client | None = None) -> "Transport":
+        """Return a connection; `http` replaces the client that is made otherwise."""
+        client = http or httpx.Client(timeout=TIMEOUT_SECONDS)
+        client.base_url = httpx.URL(base_url.rstrip("/") + PREFIX)
+        client.headers["Authorization"] = f"Bearer {token}"
+        return cls(client)
+
+    def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Return the JSON value of an address. What has not changed since the last time is not sent again."""
+        address = str(self.http.build_request("GET", path, params=_drop_none(params)).url)
+        etag, value = self._kept.get(address, ("", None))
+        headers = {"If-None-Match": etag} if etag else {}
+        response = self.send("GET", path, params=params, headers=headers)
+        if response.status_code == 304:
+            return value
+        if "ETag" in response.headers:
+            self._keep(address, response)
+        return response.json()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Send a request and return the answer; wait and repeat it after 429.
+
+        Raises:
+            ToolbenchError: the API refused it.
+            UnreachableError: the server did not answer.
+        """
+        for waits in range(MAX_WAITS + 1):
+            try:
+                return self._send_once(method, path, params, body, dict(headers or {}))
+            except TooManyRequestsError as error:
+                if waits == MAX_WAITS or error.retry_after is None:
+                    raise
+                self.wait(error.retry_after)
+        raise AssertionError("unreachable")
+
+    def _send_once(
+        self, method: str, path: str, params: Mapping[str, Any] | None, body: Any, headers: dict[str, str]
+    ) -> httpx.Response:
+        content = None if body is None else json.dumps(body).encode()
+        headers |= {} if body is None else {"Content-Type": "application/json"}
+        try:
+            response = self.http.request(method, path, params=_drop_none(params), content=content, headers=headers)
+        except httpx.HTTPError as error:
+            address = self.http.base_url
+            raise UnreachableError(f"{address} did not answer ({error}). Check the address, then try again.") from error
+        if response.status_code >= 400:
+            raise build_error(response.status_code, _read_object(response), response.headers.get("Retry-After"))
+        return response
+
+    def _keep(self, address: str, response: httpx.Response) -> None:
+        if len(self._kept) >= MAX_KEPT_ANSWERS:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[address] = (response.headers["ETag"], response.json())
+
+
+def _drop_none(params: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (params or {}).items() if value is not None}
+
+
+def _read_object(response: httpx.Response) -> Mapping[str, Any]:
+    try:
+        value = response.json()
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

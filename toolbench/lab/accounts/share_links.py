@@ -1,0 +1,92 @@
+"""Links at which one run, comparison or trial is read without an account: signed, expiring and revocable."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.core.signing import BadSignature, Signer
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from toolbench.lab.accounts.roles import Role, has_role
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import Run, ShareLink, Trial
+from toolbench.lab.query_params import clean_text, parse_whole_number
+
+EXPIRY_DAYS = (1, 7, 30, 90)
+MAX_QUERY_CHARACTERS = 7_000
+MAX_LINKS_LISTED = 200
+_SIGNER = Signer(salt="share link")
+
+
+def create_share_link(
+    user: User, kind: str, *, target: int | None = None, query: str = "", days: int | None = 7
+) -> tuple[ShareLink, str]:
+    """Create a link and return it with the token of its address.
+
+    Args:
+        user: the maker.
+        kind: a kind of ShareLink.
+        target: the run or trial.
+        query: the query string of a comparison.
+        days: until it expires, one of EXPIRY_DAYS.
+
+    Raises:
+        InvalidFieldsError: the kind or days are not offered, or there is no such run, trial or comparison.
+    """
+    query = clean_text(query)
+    if errors := _find_errors(kind, target, query, days):
+        raise InvalidFieldsError(errors)
+    is_comparison = kind == ShareLink.Kind.COMPARISON
+    link = ShareLink.objects.create(
+        user=user,
+        kind=kind,
+        target=None if is_comparison else target,
+        query=query if is_comparison else "",
+        expires_at=timezone.now() + timedelta(days=days or 0),
+    )
+    return link, build_link_token(link)
+
+
+def build_link_token(link: ShareLink) -> str:
+    """Return the token of a link's address."""
+    return _SIGNER.sign(str(link.pk)).replace(":", ".")
+
+
+def find_share_link(token: str) -> ShareLink | None:
+    """Return the link of a token; None if it is wrong, expired or revoked, or its maker's account is closed."""
+    try:
+        number = parse_whole_number(_SIGNER.unsign(token.replace(".", ":", 1)))
+    except BadSignature:
+        return None
+    links = ShareLink.objects.filter(pk=number or 0, revoked_at=None, expires_at__gt=Now(), user__is_active=True)
+    return links.first()
+
+
+def list_share_links(user: User) -> Sequence[ShareLink]:
+    """Return the newest valid links that a person made; an owner gets those of everybody."""
+    links = ShareLink.objects.filter(revoked_at=None, expires_at__gt=Now()).select_related("user")
+    return list((links if has_role(user, Role.OWNER) else links.filter(user=user))[:MAX_LINKS_LISTED])
+
+
+def revoke_share_link(user: User, link_id: int) -> ShareLink | None:
+    """Revoke a link and return it; None if there is none that the person may revoke."""
+    link = next((link for link in list_share_links(user) if link.pk == link_id), None)
+    if link is not None:
+        ShareLink.objects.filter(pk=link.pk).update(revoked_at=Now())
+    return link
+
+
+def _find_errors(kind: str, target: int | None, query: str, days: int | None) -> dict[str, list[str]]:
+    errors: dict[str, list[str]] = {}
+    if kind not in ShareLink.Kind.values:
+        errors["kind"] = ["Choose run, comparison or trial."]
+    elif kind == ShareLink.Kind.RUN and not Run.objects.filter(pk=target or 0, deleted_at=None).exists():
+        errors["target"] = ["There is no such run; it may have been deleted."]
+    elif kind == ShareLink.Kind.TRIAL and not Trial.objects.filter(pk=target or 0, run__deleted_at=None).exists():
+        errors["target"] = ["There is no such trial; its run may have been deleted."]
+    elif kind == ShareLink.Kind.COMPARISON and not 0 < len(query) <= MAX_QUERY_CHARACTERS:
+        errors["query"] = ["Compare two sides first, then share the comparison."]
+    if days not in EXPIRY_DAYS:
+        errors["days"] = [f"Choose {', '.join(map(str, EXPIRY_DAYS))} days."]
+    return errors

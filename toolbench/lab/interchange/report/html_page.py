@@ -1,0 +1,81 @@
+"""One run, comparison or trial as an HTML document for readers without an account, without keys and notes."""
+
+from pathlib import Path
+
+from django.conf import settings
+from django.http import QueryDict
+from django.template.loader import render_to_string
+from django.utils import timezone
+
+from toolbench.lab.credentials.known_secrets import load_known_secrets
+from toolbench.lab.models import Run, ShareLink, Trial
+from toolbench.lab.results.compare.page import get_compare_page
+from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.run.page import get_run_page
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page_query import CONVERSATION
+
+STYLE_SHEETS = ("tokens", "base", "components", "shared")
+
+
+class SharedPageError(Exception):
+    """What is shared was deleted, or is no longer complete."""
+
+
+def render_run_report(run_id: int) -> bytes:
+    """Return a run as one file that needs no other: its style is in it.
+
+    Raises:
+        SharedPageError: there is no such run.
+    """
+    return _render_run(run_id, _read_styles())
+
+
+def render_shared_page(link: ShareLink) -> bytes:
+    """Return the page of a share link, which loads its style from this site.
+
+    Raises:
+        SharedPageError: what the link shows does not exist any more.
+    """
+    if link.kind == ShareLink.Kind.RUN:
+        return _render_run(link.target or 0, "")
+    if link.kind == ShareLink.Kind.TRIAL:
+        return _render_trial(link.target or 0)
+    query = CompareQuery.from_query(QueryDict(link.query))
+    if not query.is_complete or query.published:
+        raise SharedPageError("The comparison has no two measured sides any more.")
+    return _render("shared/comparison.html", {"page": get_compare_page(query).page}, "")
+
+
+def _render_run(run_id: int, style: str) -> bytes:
+    try:
+        page = get_run_page(run_id)
+    except Run.DoesNotExist:
+        raise SharedPageError(f"There is no run {run_id}; it may have been deleted.") from None
+    return _render("shared/run.html", {"page": page}, style)
+
+
+def _render_trial(trial_id: int) -> bytes:
+    try:
+        trace = get_trace(trial_id, TrialFilter(), view=CONVERSATION)
+    except Trial.DoesNotExist:
+        raise SharedPageError(f"There is no trial {trial_id}; its run may have been deleted.") from None
+    return _render("shared/trial.html", {"trace": trace}, "")
+
+
+def _render(template: str, context: dict[str, object], style: str) -> bytes:
+    """Return the document with known secrets overwritten.
+
+    Args:
+        template: a template that extends `_shared.html`.
+        context: its values.
+        style: style sheets to put into the document; "" for links to them.
+    """
+    text = render_to_string(template, context | {"style": style, "written_at": timezone.now()})
+    return load_known_secrets().masker.mask_body(text.encode(), parts=False)
+
+
+def _read_styles() -> str:
+    folder = Path(settings.BASE_DIR) / "static" / "css"
+    return "\n".join((folder / f"{name}.css").read_text() for name in STYLE_SHEETS)

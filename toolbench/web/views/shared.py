@@ -1,0 +1,92 @@
+"""Views of share links: make, list and revoke them, and the pages that they open."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from toolbench.lab.accounts import share_links
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.interchange.report.html_page import SharedPageError, render_run_report, render_shared_page
+from toolbench.lab.models import ShareLink
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.web.downloads import build_file_response
+from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.roles import Role, require_roles
+
+
+@login_not_required
+@never_cache
+@require_safe
+def show(request: HttpRequest, token: str) -> HttpResponse:
+    """Show what a link shares (GET /shared/TOKEN/). It needs no account."""
+    link = share_links.find_share_link(token)
+    try:
+        content = render_shared_page(link) if link else None
+    except SharedPageError as gone:
+        raise Http404(str(gone)) from None
+    if content is None:
+        raise Http404("This link has expired or was revoked. Ask for a new one.")
+    return HttpResponse(content, headers={"X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer"})
+
+
+@require_roles(read=Role.OPERATOR)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def list_links(request: HttpRequest) -> HttpResponse:
+    """Show the valid links; on POST, make one."""
+    if request.method != "POST":
+        return _render_links(request)
+    user, sent = find_owner(request), request.POST
+    assert user is not None
+    target, days = (parse_whole_number(sent.get(name, "")) for name in ("target", "days"))
+    query = sent.get("query", "")
+    try:
+        link, _ = share_links.create_share_link(user, sent.get("kind", ""), target=target, query=query, days=days)
+    except InvalidFieldsError as refused:
+        return _render_links(request, error=str(refused), status=422)
+    record(request, Action.ADDED, f"share {link}", reverse("links"))
+    return _render_links(request, made=link)
+
+
+@require_POST
+def revoke(request: HttpRequest, link_id: int) -> HttpResponse:
+    """Revoke a link (POST /settings/links/ID/revoke/)."""
+    user = find_owner(request)
+    assert user is not None
+    link = share_links.revoke_share_link(user, link_id)
+    if link is None:
+        messages.error(request, "There is no such link; it may have expired or been revoked already.")
+    else:
+        record(request, Action.REVOKED, f"share {link}", reverse("links"))
+        messages.success(request, f"Revoked: {link}.")
+    return redirect("links")
+
+
+@require_safe
+def download_report(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Return a run as one HTML file that opens without a network (GET /runs/ID/report.html)."""
+    try:
+        content = render_run_report(run_id)
+    except SharedPageError as gone:
+        raise Http404(str(gone)) from None
+    return build_file_response(content, "text/html; charset=utf-8", name=f"toolbench-run-{run_id}.html")
+
+
+def _render_links(
+    request: HttpRequest, *, made: ShareLink | None = None, error: str = "", status: int = 200
+) -> HttpResponse:
+    user = find_owner(request)
+    assert user is not None
+    links = [(link, _build_address(link)) for link in share_links.list_share_links(user)]
+    url = request.build_absolute_uri(_build_address(made)) if made else ""
+    context = {"links": links, "made": made, "url": url, "error": error}
+    return render_page(request, "shared/list.html", context, status=status)
+
+
+def _build_address(link: ShareLink) -> str:
+    return reverse("shared", args=[share_links.build_link_token(link)])

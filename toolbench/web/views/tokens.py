@@ -1,0 +1,67 @@
+"""Views of the tokens that a person has made for programs."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from toolbench.lab.accounts import tokens
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import ApiToken
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.roles import Role, require_roles
+
+NEVER = "never"
+EXPIRIES = (*((str(days), f"{days} days") for days in tokens.EXPIRY_DAYS), (NEVER, "no expiry"))
+
+
+@require_roles(change=Role.VIEWER)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def list_tokens(request: HttpRequest) -> HttpResponse:
+    """Show the person's tokens; on POST, make one and show its secret once."""
+    if request.method != "POST":
+        return _render_tokens(request)
+    user, days = find_owner(request), request.POST.get("days", "")
+    assert user is not None
+    number = None if days == NEVER else parse_whole_number(days) or 0
+    try:
+        scopes = request.POST.getlist("scopes")
+        token, secret = tokens.create_api_token(user, request.POST.get("name", ""), scopes, number)
+    except InvalidFieldsError as refused:
+        return _render_tokens(request, error=str(refused), status=422)
+    record(request, Action.ADDED, f"token {token} with {', '.join(token.scopes)}", reverse("tokens"))
+    return _render_tokens(request, made=token, secret=secret)
+
+
+@require_roles(change=Role.VIEWER)
+@require_POST
+def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    """Revoke a token of the person (POST /settings/tokens/ID/revoke/)."""
+    user = find_owner(request)
+    assert user is not None
+    try:
+        token = tokens.revoke_token(user, token_id)
+    except tokens.TokenError as refused:
+        messages.error(request, str(refused))
+    else:
+        record(request, Action.REVOKED, f"token {token}", reverse("tokens"))
+        messages.success(request, f"Revoked: {token}. Its next request is refused.")
+    return redirect("tokens")
+
+
+def _render_tokens(
+    request: HttpRequest, *, made: ApiToken | None = None, secret: str = "", error: str = "", status: int = 200
+) -> HttpResponse:
+    user = find_owner(request)
+    assert user is not None
+    context: dict[str, object] = {"tokens": tokens.list_tokens(user), "scopes": tokens.list_allowed_scopes(user)}
+    context |= {"expiries": EXPIRIES, "made": made, "secret": secret, "error": error}
+    typed = (request.POST.get("name", ""), request.POST.get("days", ""), request.POST.getlist("scopes"))
+    usual = ("", str(tokens.EXPIRY_DAYS[1]), [tokens.Scope.READ])
+    context |= dict(zip(("typed_name", "typed_days", "typed_scopes"), typed if error else usual, strict=True))
+    return render_page(request, "tokens/list.html", context, status=status)
