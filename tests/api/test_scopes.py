@@ -39,7 +39,6 @@ OPERATIONS: dict[Scope, frozenset[str]] = {
         "list_links", "make_link", "revoke_link",
         "add_rule", "switch_rule", "delete_rule", "send_test_message", "retry_message",
     }),
-    Scope.SERVE: frozenset(),
     Scope.ADMIN: frozenset({"connect_provider", "edit_provider", "delete_provider"}),
 }  # fmt: skip
 DOCUMENT: dict[str, Any] = dict(API.get_openapi_schema())

@@ -30,14 +30,12 @@ class Scope(TextChoices):
 
     READ = "read", "Read: runs, trials, results and the library"
     LAUNCH = "launch", "Launch: start and control runs, change the library and notes"
-    SERVE = "serve", "Serve: send requests to models through the gateway"
     ADMIN = "admin", "Admin: change providers"
 
 
 ROLES_BY_SCOPE: Mapping[Scope, Role] = {
     Scope.READ: Role.VIEWER,
     Scope.LAUNCH: Role.OPERATOR,
-    Scope.SERVE: Role.OPERATOR,
     Scope.ADMIN: Role.OWNER,
 }
 
