@@ -58,7 +58,7 @@ def test_a_run_is_planned_watched_and_read_without_a_script(
     page.locator(".rail a.step").first.click()
     expect(page.locator("#step")).to_be_visible()
     page.get_by_role("textbox", name="Note").fill("seen without a script")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("textbox", name="Note")).to_have_value("seen without a script")
 
 
