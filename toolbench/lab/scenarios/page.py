@@ -18,7 +18,7 @@ from toolbench.engine.types import Finding, Usage
 from toolbench.evals import scenarios
 from toolbench.evals.types import Instance, Scenario
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.scenarios.catalogue import CASE_GROUPS, load_scenario
+from toolbench.lab.scenarios.catalogue import load_scenario
 
 MAX_SEED = 999_999_999
 EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
@@ -104,7 +104,7 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
         seed=number,
         kind=kind,
         next_seed=number + 1,
-        case=scenario.group in CASE_GROUPS,
+        case=not known,
         versions=known or (scenario.version,),
     )
 
