@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_plain_further_text_is_one_message_and_one_call_is_not_the_end() -> None
         ("results", '{"f": {"template": "{1 + 1}"}}', "{1 + 1} cannot be substituted"),
     ],
 )
-def test_a_mistake_stands_beside_its_field(field: str, value: object, sentence: str) -> None:
+def test_a_mistake_stands_beside_its_field(field: str, value: Any, sentence: str) -> None:
     with pytest.raises(DraftError) as caught:
         parse_draft(replace(OPTIONS, **{field: value}))
     assert set(caught.value.errors) == {field}
