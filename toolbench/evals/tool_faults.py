@@ -39,14 +39,23 @@ class FaultyTools:
         self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
         self._numbers[name] += 1
         answer = copy.deepcopy(self._answers[name])
-        fault = self._faults.get(name)
-        if fault is None or not _applies(fault, arguments, self._numbers[name]):
-            return answer
-        return FAULT_BY_KIND[fault["kind"]](fault, answer)
+        return run_fault(self._faults.get(name), arguments, self._numbers[name], answer)
 
     def snapshot(self) -> JsonObject:
         """Return a copy of the calls made so far, in order."""
         return {"called": copy.deepcopy(self._called)}
+
+
+def run_fault(fault: JsonObject | None, arguments: JsonObject, number: int, answer: object) -> object:
+    """Return the answer of call `number` of a tool, from 1, or the result of the tool's fault if that applies.
+
+    Raises:
+        ToolArgumentError: The fault refuses the arguments.
+        RuntimeError: The fault is a crash.
+    """
+    if fault is None or not _applies(fault, arguments, number):
+        return answer
+    return FAULT_BY_KIND[fault["kind"]](fault, answer)
 
 
 class DelayedAnswer:
@@ -107,3 +116,13 @@ FAULT_BY_KIND: dict[str, Callable[[JsonObject, object], object]] = {
     "unserializable": _return_unserializable,
     "malformed": _return_malformed,
 }
+
+ERROR_CODE_BY_FAULT = {
+    "busy": "SERVICE_BUSY",
+    "crashes": "INTERNAL_ERROR",
+    "refuses": "ARGUMENT_ERROR",
+    "slow": "TOOL_TIMEOUT",
+    "oversized": "TOOL_OUTPUT_TOO_LARGE",
+    "unserializable": "TOOL_OUTPUT_SERIALIZATION_ERROR",
+}
+"""The error code that the loop reports for a fault; a malformed answer is none for it."""

@@ -1,9 +1,10 @@
 """Comparison of the calls made with the expected calls, argument by argument."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -12,8 +13,10 @@ from toolbench.engine.events import LoopResult
 from toolbench.engine.json_paths import build_member_path
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.record_counts import RecordedCall, iter_calls
+from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import Check
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
+from toolbench.evals.user_cases.fault_rows import list_fault_causes
 from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
 from toolbench.evals.user_cases.simulated_tools import find_value
 
@@ -89,10 +92,14 @@ def build_expected_calls(case: UserCase) -> ExpectedCalls:
         for call in case.expect.calls
     )
     reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
+    behaviour = BEHAVIOURS.get(case.behaviour, Behaviour())
+    together = max((row["together"] for row in case.expect.checks if "together" in row), default=1)
     return ExpectedCalls(
         _needs_a_call(case),
         calls,
         tools=(*_list_names(calls), *_iter_named_tools(case)),
+        provoked=(*behaviour.provoked, *list_fault_causes(case)),
+        together=max(together, behaviour.together),
         reply=reply,
         ordered=case.expect.ordered,
         others=case.expect.others,
@@ -115,16 +122,36 @@ def _iter_named_tools(case: UserCase) -> Iterator[str]:
 def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Mismatch, ...]]:
     """Return the mismatches of every argument that was expected or given; () for a right one."""
     found: dict[str, tuple[Mismatch, ...]] = {}
+    if expected.loose:
+        arguments = {
+            name: value for name, value in arguments.items() if value is not None or name in expected.arguments
+        }
     for name, expected_value in expected.arguments.items():
         path = build_member_path("$", name)
         if name in arguments:
-            found[name] = tuple(iter_mismatches(expected_value, arguments[name], path))
+            found[name] = _find_mismatches(expected, expected_value, arguments[name], path)
         else:
             found[name] = () if is_optional(expected_value) else (Mismatch(path, "missing"),)
     if not expected.more:
         extra = (name for name in arguments if name not in expected.arguments)
         found |= {name: (Mismatch(build_member_path("$", name), "was not asked for"),) for name in extra}
     return found
+
+
+def _find_mismatches(expected: ExpectedCall, expected_value: Any, given: Any, path: str) -> tuple[Mismatch, ...]:
+    found = tuple(iter_mismatches(expected_value, given, path))
+    if found and expected.loose and not any(iter_mismatches(_normalise(expected_value), _normalise(given), path)):
+        return ()
+    return found
+
+
+def _normalise(value: Any) -> Any:
+    """Return the value with its texts in lower case and with single spaces."""
+    if isinstance(value, str):
+        return " ".join(value.split()).casefold()
+    if isinstance(value, list):
+        return [_normalise(item) for item in value]
+    return {key: _normalise(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def _is_match(expected: ExpectedCall, arguments: dict[str, object]) -> bool:

@@ -2,19 +2,39 @@
 
 {"answer_contains": text}, {"answer_lacks": text}, {"answer_is": text}: the final text, case ignored; {"called": tool,
 "times": n}, without `times` at least once; {"not_called": tool}; {"calls_at_most": n}; {"before": [tool, tool]}: the
-first call of the one tool comes before the first call of the other.
+first call of the one tool comes before the first call of the other; {"together": n}: one message has at least n calls.
+Of the final text also {"answer_names": text}: a whole word, case ignored; {"answer_given": true}: it is not blank;
+{"answer_asks": true}: it has a question mark; {"answer_done": true}: it is the case study's final sentence.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolbench.engine.events import LoopResult
 from toolbench.engine.types import JsonObject
+from toolbench.engine.visible_text import is_blank
+from toolbench.evals.judging.case_study_rule import is_done_sentence
 from toolbench.evals.judging.messages import render_short
-from toolbench.evals.record_counts import iter_calls
+from toolbench.evals.record_counts import count_calls, iter_calls
 from toolbench.evals.types import Check
 
-CHECK_KINDS = ("answer_contains", "answer_lacks", "answer_is", "called", "not_called", "calls_at_most", "before")
+CHECK_KINDS = (
+    "answer_contains",
+    "answer_lacks",
+    "answer_is",
+    "answer_names",
+    "answer_given",
+    "answer_asks",
+    "answer_done",
+    "called",
+    "not_called",
+    "calls_at_most",
+    "together",
+    "before",
+)
+TOGETHER_SUFFIX = " calls in one message"  # of the name of the check "together"
+_FLAG_KINDS = ("answer_given", "answer_asks", "answer_done")
 
 
 def run_check(row: JsonObject, ended: LoopResult) -> Check:
@@ -31,8 +51,10 @@ def find_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
         return
     kind = kinds[0]
     value = row[kind]
-    if kind == "calls_at_most":
+    if kind in ("calls_at_most", "together"):
         good = _is_count(value)
+    elif kind in _FLAG_KINDS:
+        good = value is True
     elif kind == "before":
         good = isinstance(value, list) and len(value) == 2 and all(isinstance(name, str) for name in value)
     else:
@@ -101,6 +123,32 @@ def _is_first(names: Sequence[str], first: str, second: str) -> bool:
     return first in names and (second not in names or names.index(first) < names.index(second))
 
 
+def _check_names(row: JsonObject, ended: LoopResult) -> Check:
+    text = row["answer_names"]
+    found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", ended.final_text, re.IGNORECASE) is not None
+    return _build_answer_check(f"the answer names {render_short(text)}", found, ended)
+
+
+def _check_given(row: JsonObject, ended: LoopResult) -> Check:
+    return _build_answer_check("the answer says something", not is_blank(ended.final_text), ended)
+
+
+def _check_asks(row: JsonObject, ended: LoopResult) -> Check:
+    return _build_answer_check(
+        "the answer asks a question", re.search(r"[?\uff1f\u061f]", ended.final_text) is not None, ended
+    )
+
+
+def _check_done(row: JsonObject, ended: LoopResult) -> Check:
+    return _build_answer_check("the answer is Done.", is_done_sentence(ended.final_text), ended)
+
+
+def _check_together(row: JsonObject, ended: LoopResult) -> Check:
+    most = max(map(count_calls, ended.turns), default=0)
+    name = f"{row['together']}{TOGETHER_SUFFIX}"
+    return Check(name, most >= row["together"], f"a message has at most {most}")
+
+
 def _build_answer_check(name: str, ok: bool, ended: LoopResult) -> Check:
     return Check(name, ok, "" if ok else f"the answer is {render_short(ended.final_text)}")
 
@@ -109,9 +157,20 @@ _CHECK_BY_KIND: Mapping[str, Callable[[JsonObject, LoopResult], Check]] = {
     "answer_contains": _check_contains,
     "answer_lacks": _check_lacks,
     "answer_is": _check_is,
+    "answer_names": _check_names,
+    "answer_given": _check_given,
+    "answer_asks": _check_asks,
+    "answer_done": _check_done,
     "called": _check_called,
     "not_called": _check_not_called,
     "calls_at_most": _check_at_most,
+    "together": _check_together,
     "before": _check_before,
 }
-_VALUE_BY_KIND = {"calls_at_most": "a whole number from 0", "before": "a list of two tools", "called": "a tool's name"}
+_VALUE_BY_KIND = {
+    "calls_at_most": "a whole number from 0",
+    "together": "a whole number from 0",
+    "before": "a list of two tools",
+    "called": "a tool's name",
+    **dict.fromkeys(_FLAG_KINDS, "true"),
+}

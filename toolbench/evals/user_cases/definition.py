@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
 from toolbench.engine.types import JsonObject, Message
+
+TOOL_TIMEOUT = "tool_timeout_seconds"  # the setting that limits each call of a tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +18,13 @@ class ExpectedCall:
     Attributes:
         arguments: Values or matchers (matchers.py).
         more: Whether the call may have further arguments.
+        loose: Whether case and white space of texts are ignored, as is a null for an argument that is not expected.
     """
 
     name: str
     arguments: JsonObject = field(default_factory=dict)
     more: bool = False
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,12 @@ class UserCase:
         initial: The initial simulated state.
         turns: The number of turns after which the run ends; None leaves that to the policy.
         parallel: Whether several calls in one answer are requested.
+        further: The user's messages after the first; each is sent after the previous one is answered.
+        group: A name that sets its rates apart from those of other cases; "" for none.
+        control: Whether it shows if the model answers at all; a control expects no call.
+        behaviour: A name of scenarios.behaviours.BEHAVIOURS; "" for none.
+        workspace: {id, writable}: `state_get` and `state_patch` work on `/draft/` as in the case study; {} for none.
+        settings: Settings of the loop, by the names in settings.py.
     """
 
     messages: tuple[Message, ...]
@@ -61,11 +71,18 @@ class UserCase:
     initial: JsonObject = field(default_factory=dict)
     turns: int | None = None
     parallel: bool = False
+    further: tuple[str, ...] = ()
+    group: str = ""
+    control: bool = False
+    behaviour: str = ""
+    workspace: JsonObject = field(default_factory=dict)
+    settings: JsonObject = field(default_factory=dict)
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """Return the tools as definitions."""
-        return tuple(build_definition(tool) for tool in self.tools)
+        timeout = self.settings.get(TOOL_TIMEOUT)
+        return tuple(replace(build_definition(tool), timeout_seconds=timeout) for tool in self.tools)
 
 
 def build_definition(tool: Mapping[str, Any]) -> ToolDefinition:
@@ -82,7 +99,18 @@ def case_to_json(case: UserCase) -> JsonObject:
         "tools": list(case.tools),
         "expect": _expectation_to_json(case.expect),
     }
-    rest = {"results": case.results, "initial": case.initial, "turns": case.turns, "parallel": case.parallel}
+    rest = {
+        "results": case.results,
+        "initial": case.initial,
+        "turns": case.turns,
+        "parallel": case.parallel,
+        "further": list(case.further),
+        "group": case.group,
+        "control": case.control,
+        "behaviour": case.behaviour,
+        "workspace": case.workspace,
+        "settings": case.settings,
+    }
     return document | {key: value for key, value in rest.items() if value}
 
 
@@ -93,7 +121,8 @@ def render_case(case: UserCase) -> str:
 
 def _expectation_to_json(expect: CaseExpectation) -> JsonObject:
     calls = [
-        {"name": call.name, "arguments": call.arguments} | ({"more": True} if call.more else {})
+        {"name": call.name, "arguments": call.arguments}
+        | {flag: True for flag in ("more", "loose") if getattr(call, flag)}
         for call in expect.calls
     ]
     document: JsonObject = {

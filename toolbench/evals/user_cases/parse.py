@@ -13,12 +13,14 @@ from toolbench.evals.user_cases.checks import find_check_problems
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 from toolbench.evals.user_cases.documents import replace_surrogates
 from toolbench.evals.user_cases.matchers import find_matcher_problems
+from toolbench.evals.user_cases.options import find_option_problems
 from toolbench.evals.user_cases.simulated_tools import find_result_problems, is_pointer
 
 DocumentPath = tuple[str | int, ...]
-_EXPECT_KEYS = ("name", "arguments", "more", "calls", "ordered", "others", "no_call", "state", "checks")
-_CALL_KEYS = ("name", "arguments", "more")
-_CASE_KEYS = ("messages", "tools", "expect", "results", "initial", "turns", "parallel")
+_EXPECT_KEYS = ("name", "arguments", "more", "loose", "calls", "ordered", "others", "no_call", "state", "checks")
+_CALL_KEYS = ("name", "arguments", "more", "loose")
+_OPTION_KEYS = ("further", "group", "control", "behaviour", "workspace", "settings")
+_CASE_KEYS = ("messages", "tools", "expect", "results", "initial", "turns", "parallel", *_OPTION_KEYS)
 _ROLES = ("system", "user", "assistant", "tool")
 MAX_TURNS = 50
 MAX_LISTED_PROBLEMS = 20  # tools that a message lists
@@ -60,12 +62,14 @@ def parse_case(document: Any) -> UserCase:
         for key in document
         if key not in _CASE_KEYS
     ]
-    faults += [*_find_tool_problems(tools), *_find_message_problems(messages), *_find_expect_problems(expect, names)]
+    faults += [] if _needs_no_tools(document, tools) else _find_tool_problems(tools)
+    faults += [*_find_message_problems(messages), *_find_expect_problems(expect, names)]
     faults += [
         CaseProblem(("results", *place), message)
         for place, message in find_result_problems(document.get("results") or {}, names)
     ]
     faults += _find_setting_problems(document)
+    faults += [CaseProblem(place, message) for place, message in find_option_problems({**document, "expect": expect})]
     if faults:
         raise InvalidCaseError(faults)
     return UserCase(
@@ -76,7 +80,18 @@ def parse_case(document: Any) -> UserCase:
         initial=document.get("initial") or {},
         turns=document.get("turns"),
         parallel=bool(document.get("parallel")),
+        further=tuple(document.get("further") or ()),
+        group=document.get("group") or "",
+        control=bool(document.get("control")),
+        behaviour=document.get("behaviour") or "",
+        workspace=document.get("workspace") or {},
+        settings=document.get("settings") or {},
     )
+
+
+def _needs_no_tools(document: Mapping[str, Any], tools: list[Any]) -> bool:
+    """Return whether it is a control without tools."""
+    return bool(document.get("control")) and not tools and document.get("tools") in (None, [])
 
 
 def parse_tools(document: Any) -> list[Any]:
@@ -162,7 +177,7 @@ def _find_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
         return
     for key in expect:
         if key not in _EXPECT_KEYS:
-            yield CaseProblem(("expect", key), f"Nothing is called {key} here: {', '.join(_EXPECT_KEYS[3:])}.")
+            yield CaseProblem(("expect", key), f"Nothing is called {key} here: {', '.join(_EXPECT_KEYS[4:])}.")
     calls = expect.get("calls", [])
     if not isinstance(calls, list):
         yield CaseProblem(("expect", "calls"), "calls is a list of calls, each with name and arguments.")
@@ -220,7 +235,9 @@ def _find_setting_problems(document: Mapping[str, Any]) -> Iterator[CaseProblem]
 
 def _build_expectation(expect: JsonObject) -> CaseExpectation:
     calls = (
-        ExpectedCall(call["name"], call.get("arguments", {}), more=bool(call.get("more")))
+        ExpectedCall(
+            call["name"], call.get("arguments", {}), more=bool(call.get("more")), loose=bool(call.get("loose"))
+        )
         for call in expect.get("calls", [])
     )
     return CaseExpectation(

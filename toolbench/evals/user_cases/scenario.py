@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.loop.run_state import FurtherMessage
 from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls
@@ -10,11 +11,14 @@ from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls, iter_calls
+from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
 from toolbench.evals.user_cases.calls import CallComparison, build_expected_calls, compare_calls, iter_checks
-from toolbench.evals.user_cases.checks import run_check
+from toolbench.evals.user_cases.checks import TOGETHER_SUFFIX, run_check
 from toolbench.evals.user_cases.definition import UserCase
+from toolbench.evals.user_cases.fault_rows import list_fault_codes
 from toolbench.evals.user_cases.matchers import iter_mismatches
+from toolbench.evals.user_cases.options import build_settings_layer
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools, find_value
 
 USER_CASE_GROUP = "own"
@@ -28,6 +32,7 @@ _RULE_BY_FIELD = (
     ("state", "The simulated state at the end is the one that was asked for."),
     ("checks", "Every check holds."),
 )
+_SEVERAL_CALLS_METHODS = ("native", "template")  # methods that can make several calls in one message
 
 
 @dataclass(eq=False, slots=True)
@@ -45,6 +50,15 @@ class UserCaseScenario:
     methods: tuple[str, ...] = METHODS
     straight_requests: int = 1
 
+    def __post_init__(self) -> None:
+        """Take over what the case says of its group, control and requests."""
+        case = self.case
+        self.group = f"{USER_CASE_GROUP}_{case.group}" if case.group else USER_CASE_GROUP
+        self.control = case.control
+        self.straight_requests = 1 + len(case.further) + bool(case.workspace)
+        if case.behaviour == "mixed_turn" or build_expected_calls(case).together > 1:
+            self.methods = _SEVERAL_CALLS_METHODS
+
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance, which is the same for every seed."""
         system, history, user_text = _split_messages(self.case)
@@ -59,6 +73,7 @@ class UserCaseScenario:
             history=history,
             layer=self._layer(),
             prompt_version=str(self.version),
+            further=tuple(FurtherMessage(text) for text in self.case.further),
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
@@ -67,7 +82,7 @@ class UserCaseScenario:
 
     def open(self, instance: Instance) -> Workspace:
         """Return the simulated tools with their initial state."""
-        return SimulatedTools(self.case.results, self.case.initial)
+        return SimulatedTools(self.case.results, self.case.initial, self.case.workspace)
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by the case's expectations."""
@@ -79,15 +94,26 @@ class UserCaseScenario:
             *(_check_state(pointer, expected_value, workspace) for pointer, expected_value in expect.state.items()),
             *(run_check(row, ended) for row in expect.checks),
         )
+        behaviour = BEHAVIOURS.get(self.case.behaviour, Behaviour())
+        seen = behaviour.has_occurred(ended) if behaviour.has_occurred else None
+        good = all(check.ok for check in checks)
+        required = (Check(behaviour.name, bool(seen)),) if behaviour.required_for_pass else ()
         ends = {EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if self.case.turns else {EndReason.FINAL}
         case = verdict.CheckedResult(
             instance=instance,
             ended=ended,
-            rule=self.rule,
-            checks=checks,
+            rule=self.rule + behaviour.rule,
+            checks=(*checks, *required),
             case_study_checks=None,
-            fallback_problem=_find_problem(self.case, ended, comparison, checks),
+            fallback_problem=_find_missing_behaviour(behaviour)
+            if good and required
+            else _find_problem(self.case, ended, comparison, checks),
             good_ends=frozenset(ends),
+            needs_tools=not self.case.control,
+            behaviour_seen=seen,
+            avoided=behaviour.avoidable and good and seen is False,
+            expected=(*behaviour.expected, *list_fault_codes(self.case)),
+            counts=behaviour.counts(ended) if behaviour.counts else {},
         )
         return verdict.judge(case)
 
@@ -102,9 +128,11 @@ class UserCaseScenario:
             layer["max_turns"] = self.case.turns
         if not self.case.expect.calls:
             layer["tool_use_mode"] = "relaxed"
+        settings = build_settings_layer(self.case.settings)
+        overrides = settings.pop("request_overrides", {})
         if self.case.parallel:
-            layer["request_overrides"] = {"parallel_tool_calls": True}
-        return layer
+            overrides = {"parallel_tool_calls": True, **overrides}
+        return layer | settings | ({"request_overrides": overrides} if overrides else {})
 
 
 def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
@@ -137,6 +165,10 @@ def _find_problem(case: UserCase, ended: LoopResult, comparison: CallComparison,
     return _find_call_problem(case, ended, comparison) or _find_check_problem(ended, checks)
 
 
+def _find_missing_behaviour(behaviour: Behaviour) -> Problem:
+    return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, sentence=behaviour.missing))
+
+
 def _find_call_problem(case: UserCase, ended: LoopResult, comparison: CallComparison) -> Problem | None:
     for pair in comparison.pairs:
         wrong = next((mismatch for found in pair.wrong.values() for mismatch in found), None)
@@ -163,9 +195,12 @@ def _find_check_problem(ended: LoopResult, checks: tuple[Check, ...]) -> Problem
         return Problem(
             "wrong_reply", locate_problem(find_last_turn(ended), path=CONTENT_PATH, sentence="the run has no answer.")
         )
-    about_answer = wrong.name.startswith("the answer")
+    if wrong.name.endswith(TOGETHER_SUFFIX):
+        failure_class = "not_parallel"
+    else:
+        failure_class = "wrong_reply" if wrong.name.startswith("the answer") else "wrong_state"
     sentence = f"it does not hold that {wrong.name}{f': {wrong.detail}' if wrong.detail else ''}."
     return Problem(
-        "wrong_reply" if about_answer else "wrong_state",
+        failure_class,
         locate_problem(find_last_turn(ended), path=CONTENT_PATH, sentence=sentence),
     )

@@ -1,54 +1,110 @@
 """Simulated tools of a test case: each answers as the case says, and no tool of the user is ever run.
 
 By default a tool returns its arguments. Under its name the case's `results` may have {"fixed": value}, the same answer
-every time, {"generated": JSON Schema}, an answer generated from that schema, or {"error": message}, a refusal. With any
-of them {"set": {pointer: value}} changes the case's state; `{name}` in a pointer and the text `$name` as a value stand
-for an argument.
+every time, {"template": value}, an answer with placeholders (templates.py), {"generated": JSON Schema}, an answer
+generated from that schema, or {"error": message}, a refusal. With any of them {"set": {pointer: value}} changes the
+case's state; `{name}` in a pointer and the text `$name` as a value stand for an argument. {"fault": {"kind": name}}
+makes the tool fail first (fault_rows.py).
 """
 
 import copy
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from jsonpointer import JsonPointer, JsonPointerException
 
 from toolbench.engine.types import JsonObject
-from toolbench.evals.workspace import build_refusal
+from toolbench.evals.tool_faults import run_fault
+from toolbench.evals.user_cases.fault_rows import find_fault_problems
+from toolbench.evals.user_cases.options import WORKSPACE_TOOLS
+from toolbench.evals.user_cases.templates import TemplateError, find_template_problems, render_template
+from toolbench.evals.workspace import StateWorkspace, build_refusal
 
-RESULT_KINDS = ("fixed", "generated", "error")
+RESULT_KINDS = ("fixed", "template", "generated", "error")
 _SAMPLE_BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
 _MAX_DEPTH = 12
 
 
 class SimulatedTools:
-    """The tools of one execution and the state that they change."""
+    """The tools of one execution and the state that they change.
 
-    def __init__(self, results: JsonObject, initial: JsonObject) -> None:
+    With `workspace` ({id, writable}) `state_get` and `state_patch` work on the state's `draft` as in the case study,
+    unless the case's results name them.
+    """
+
+    def __init__(self, results: JsonObject, initial: JsonObject, workspace: JsonObject | None = None) -> None:
         self._results = results
         self._state: JsonObject = copy.deepcopy(initial)
+        self._numbers: Counter[str] = Counter()
+        self._workspace = _open_workspace(workspace, self._state) if workspace else None
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Change the state as the case says, and return the tool's answer; a refusal changes no state."""
+        """Change the state as the case says, and return the tool's answer; a refusal changes no state.
+
+        Raises:
+            ToolArgumentError: The workspace or a fault refuses the arguments.
+            RuntimeError: The tool's fault is a crash.
+        """
         entry = self._results.get(name, {})
+        if self._workspace and not entry and name in WORKSPACE_TOOLS:
+            return self._workspace.call(name, arguments, call_id)
         if "error" in entry:
             return build_refusal(name, "ARGUMENT_ERROR", entry["error"])
-        for pointer, value in entry.get("set", {}).items():
-            _set_value(self._state, _fill_pointer(pointer, arguments), _build_value(value, arguments))
-        if "fixed" in entry:
-            return copy.deepcopy(entry["fixed"])
-        return build_sample(entry["generated"]) if "generated" in entry else {"simulated": True, "arguments": arguments}
+        self._numbers[name] += 1
+        fault = {"tool": name, **entry["fault"]} if "fault" in entry else None
+        return run_fault(fault, arguments, self._numbers[name], self._answer(name, entry, arguments))
 
     def snapshot(self) -> JsonObject:
         """Return a copy of the state."""
-        return copy.deepcopy(self._state)
+        return copy.deepcopy(self._state) | (self._workspace.snapshot() if self._workspace else {})
+
+    def _answer(self, name: str, entry: JsonObject, arguments: JsonObject) -> object:
+        state = self.snapshot()
+        for pointer, value in entry.get("set", {}).items():
+            _set_value(state, _fill_pointer(pointer, arguments), _build_value(value, arguments))
+        try:
+            answer = _build_answer(entry, arguments, state)
+        except TemplateError as error:
+            return build_refusal(name, error.code, str(error))
+        self._state = state
+        if self._workspace:
+            self._workspace.draft = state["draft"]
+        return answer
+
+
+def _open_workspace(workspace: JsonObject, state: JsonObject) -> StateWorkspace:
+    draft = state.get("draft")
+    return StateWorkspace(
+        workspace["id"], writable=workspace["writable"], draft=draft if isinstance(draft, dict) else {}
+    )
+
+
+def _build_answer(entry: JsonObject, arguments: JsonObject, state: JsonObject) -> object:
+    """Return the tool's answer, with the state after the call.
+
+    Raises:
+        TemplateError: The template cannot be rendered.
+    """
+    if "fixed" in entry:
+        return copy.deepcopy(entry["fixed"])
+    if "template" in entry:
+        return render_template(entry["template"], arguments, state)
+    return build_sample(entry["generated"]) if "generated" in entry else {"simulated": True, "arguments": arguments}
 
 
 def describe_results(results: JsonObject, tool: str) -> str:
     """Return how a tool's results are produced, for the page."""
     entry = results.get(tool, {})
-    labels = {"fixed": "a fixed result", "generated": "made up from a schema", "error": "always refuses"}
+    labels = {
+        "fixed": "a fixed result",
+        "template": "a template, filled in from arguments and state",
+        "generated": "made up from a schema",
+        "error": "always refuses",
+    }
     how = next((labels[kind] for kind in RESULT_KINDS if kind in entry), "gives back its arguments")
-    return f"{how}, and changes the state" if "set" in entry else how
+    how = f"{how}, and changes the state" if "set" in entry else how
+    return f"{how}, after a fault ({entry['fault']['kind']})" if "fault" in entry else how
 
 
 def find_value(state: JsonObject, pointer: str) -> Any:
@@ -67,13 +123,14 @@ def find_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple
     for name, entry in results.items():
         if name not in tools:
             yield (name,), f"There is no tool {name} in this case."
-        if not isinstance(entry, Mapping) or not entry or set(entry) - {*RESULT_KINDS, "set"}:
+        if not isinstance(entry, Mapping) or not entry or set(entry) - {*RESULT_KINDS, "set", "fault"}:
             yield (
                 (name,),
-                "A tool's result is an object with fixed, generated or error, and set if it changes the state.",
+                "A tool's result is an object with fixed, template, generated or error, with set if it changes the "
+                "state, and with fault if it fails first.",
             )
         elif sum(kind in entry for kind in RESULT_KINDS) > 1:
-            yield (name,), "Only one of fixed, generated and error can be given."
+            yield (name,), "Only one of fixed, template, generated and error can be given."
         else:
             yield from _find_entry_problems(name, entry)
 
@@ -83,6 +140,8 @@ def _find_entry_problems(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[
         yield (name, "error"), "error takes a text."
     if not isinstance(entry.get("generated", {}), Mapping):
         yield (name, "generated"), "generated takes a JSON Schema."
+    yield from (((name, "template"), message) for message in find_template_problems(entry.get("template")))
+    yield from (((name, "fault", *place), message) for place, message in find_fault_problems(entry.get("fault")))
     changes = entry.get("set", {})
     if not isinstance(changes, Mapping) or not all(is_pointer(pointer) for pointer in changes):
         yield (name, "set"), "set takes an object from JSON Pointers (/orders/17/status) to values."

@@ -13,7 +13,18 @@ from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, pars
 from toolbench.lab.errors import InvalidFieldsError
 
 _MESSAGES_PATTERN = re.compile(r"\s*\[\s*\{")
-_FIELD_BY_PART = {"tools": "tools", "messages": "message", "expect": "expect", "results": "results", "initial": "start"}
+_TEXT_LIST_PATTERN = re.compile(r"\s*(\[|- )")
+_FIELD_BY_PART = {
+    "tools": "tools",
+    "messages": "message",
+    "expect": "expect",
+    "results": "results",
+    "initial": "start",
+    "further": "further",
+    "workspace": "workspace",
+    "settings": "settings",
+}
+_PLAIN_FIELDS = ("turns", "parallel", "group", "control", "behaviour")
 MAX_TITLE_CHARS = 60
 MAX_FAULTS_SHOWN = 20  # faults
 
@@ -27,8 +38,9 @@ class CaseDraft:
     """Fields of a case as typed.
 
     Attributes:
-        tools: JSON or YAML, as are `expect`, `results` and `start`.
+        tools: JSON or YAML, as are `expect`, `results`, `start`, `workspace` and `settings`.
         message: the user's message, or a list of messages.
+        further: a later message of the user, or a list of them.
     """
 
     title: str = ""
@@ -40,6 +52,12 @@ class CaseDraft:
     start: str = ""
     turns: int | None = None
     parallel: bool = False
+    further: str = ""
+    group: str = ""
+    control: bool = False
+    behaviour: str = ""
+    workspace: str = ""
+    settings: str = ""
 
 
 def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
@@ -51,7 +69,7 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
         DraftError: the draft is not valid; it has at most MAX_FAULTS_SHOWN errors of the case.
     """
     errors: dict[str, list[str]] = defaultdict(list)
-    document: JsonObject = {"turns": draft.turns, "parallel": draft.parallel}
+    document: JsonObject = {name: getattr(draft, name) for name in _PLAIN_FIELDS}
     for part, field in _FIELD_BY_PART.items():
         text = getattr(draft, field)
         try:
@@ -67,7 +85,7 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
         document["messages"] = [{"role": "system", "content": draft.system}, *_build_messages(document["messages"])]
     for part in ("results", "initial"):
         document[part] = document.get(part) or {}
-    if draft.turns is None and _is_single_call(document.get("expect")):
+    if draft.turns is None and _is_single_call(document):
         document["turns"] = 1
     try:
         case = parse_case(document)
@@ -93,7 +111,7 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
     )
     return CaseDraft(
         title=title,
-        tools=render_json(list(case.tools)),
+        tools=render_json(list(case.tools)) if case.tools else "",
         message=messages[0]["content"] if plain else render_json(messages),
         expect=render_json(_shorten_expectation(build_expectation_json(case))),
         system=system,
@@ -101,6 +119,12 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
         start=render_json(case.initial) if case.initial else "",
         turns=case.turns,
         parallel=case.parallel,
+        further=render_json(list(case.further)) if case.further else "",
+        group=case.group,
+        control=case.control,
+        behaviour=case.behaviour,
+        workspace=render_json(case.workspace) if case.workspace else "",
+        settings=render_json(case.settings) if case.settings else "",
     )
 
 
@@ -121,6 +145,9 @@ def _parse_part(part: str, text: str) -> Any:
     if part == "messages" and not _MESSAGES_PATTERN.match(text):
         check_length(text)
         return text
+    if part == "further" and text.strip() and not _TEXT_LIST_PATTERN.match(text):
+        check_length(text)
+        return [text]
     return read_document(text) if text.strip() else None
 
 
@@ -128,8 +155,12 @@ def _build_messages(document: Any) -> list[Any]:
     return document if isinstance(document, list) else [{"role": "user", "content": document}]
 
 
-def _is_single_call(document: Any) -> bool:
-    expect = parse_expectation(document)
+def _is_single_call(document: JsonObject) -> bool:
+    """Return whether one call is expected, in the first answer, and nothing else."""
+    expect, results = parse_expectation(document.get("expect")), document["results"]
+    entries = results.values() if isinstance(results, dict) else ()
+    if document.get("further") or any(isinstance(entry, dict) and "fault" in entry for entry in entries):
+        return False
     only_calls = isinstance(expect, dict) and not expect.keys() & {"state", "checks", "no_call"}
     return only_calls and isinstance(expect.get("calls"), list) and len(expect["calls"]) == 1
 
@@ -140,7 +171,7 @@ def _add_fault(
     """Add a problem to the errors of its field with its line, unless it follows from a field that cannot be read."""
     draft = typed[0]
     part, place = (str(fault.place[0]), fault.place[1:]) if fault.place else ("", ())
-    field = _FIELD_BY_PART.get(part, part if part == "turns" else "expect")
+    field = _FIELD_BY_PART.get(part, part if part in _PLAIN_FIELDS else "expect")
     toolless = "tools" in unread or not draft.tools.strip()
     if field in unread or (toolless and field in ("expect", "results")):
         return

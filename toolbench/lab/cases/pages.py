@@ -11,6 +11,7 @@ from django.db.models import Prefetch
 from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
 from toolbench.evals.types import Scenario
 from toolbench.evals.user_cases.expectations import list_schema_violations
+from toolbench.evals.user_cases.options import WORKSPACE_TOOLS
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 from toolbench.evals.user_cases.simulated_tools import describe_results
 from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json
@@ -115,6 +116,12 @@ class CasePage:
         return self.runs[0].cell.config.model_id if self.runs else None
 
     @property
+    def options(self) -> tuple[tuple[str, str], ...]:
+        """Return label and text of workspace and settings, where the case has them."""
+        texts = (("Workspace", self.draft.workspace), ("Settings", self.draft.settings))
+        return tuple((label, text) for label, text in texts if text)
+
+    @property
     def editable(self) -> bool:
         """Return whether the case is one of the user's own."""
         return self.case.set.kind == CaseSet.Kind.OWN
@@ -186,7 +193,11 @@ def _build_draft(scenario: Scenario, row: CaseVersion) -> CaseDraft:
 def _describe_results(scenario: Scenario, tool: str) -> str:
     if isinstance(scenario, MultiTurnScenario):
         return "BFCL's own class, in a process of its own"
-    return describe_results(scenario.case.results if isinstance(scenario, UserCaseScenario) else {}, tool)
+    if not isinstance(scenario, UserCaseScenario):
+        return describe_results({}, tool)
+    if scenario.case.workspace and tool in WORKSPACE_TOOLS and tool not in scenario.case.results:
+        return "works on the draft of the state, as in the case study"
+    return describe_results(scenario.case.results, tool)
 
 
 def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[CaseRun, ...]:

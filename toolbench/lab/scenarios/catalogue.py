@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
@@ -18,7 +18,6 @@ from toolbench.evals.user_cases.parse import parse_case
 from toolbench.evals.user_cases.scenario import USER_CASE_GROUP, UserCaseScenario
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 
-CASE_GROUPS = (USER_CASE_GROUP, BFCL_GROUP)  # of cells whose scenario is a case
 ScenarioKey = tuple[str, int]  # slug, version
 
 
@@ -87,7 +86,8 @@ def sort_by_catalogue(found: Iterable[Scenario]) -> tuple[Scenario, ...]:
 
 def load_frozen_cases(config_ids: Iterable[int]) -> Mapping[ScenarioKey, Scenario]:
     """Return the cases of these configurations in the versions of their launch. One query, two if there are cases."""
-    cells = Cell.objects.filter(config_id__in=list(config_ids), scenario_group__in=CASE_GROUPS).order_by()
+    named = Q(scenario_group=BFCL_GROUP) | Q(scenario_group__startswith=USER_CASE_GROUP)
+    cells = Cell.objects.filter(named, config_id__in=list(config_ids)).order_by()
     pairs = set(cells.values_list("scenario", "scenario_version").distinct())
     if not pairs:
         return {}

@@ -6,6 +6,7 @@ The instance has the first wording, which is the case study's where it has the s
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
 from toolbench.engine.constraints.dropped_keywords import DroppedKeyword
@@ -16,9 +17,10 @@ from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.types import Finding, Usage
 from toolbench.evals import scenarios
-from toolbench.evals.types import Instance, Scenario
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
+from toolbench.evals.user_cases.copying import is_copyable
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.scenarios.catalogue import CASE_GROUPS, load_scenario
+from toolbench.lab.scenarios.catalogue import load_scenario
 
 MAX_SEED = 999_999_999
 EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
@@ -45,6 +47,7 @@ class ScenarioPage:
         constraint_support: what each constraint drops of the tools' schemas.
         case: whether it is a case, of which no instance is drawn.
         versions: versions that can be shown, the newest first.
+        copyable: whether a test case can be made of it.
     """
 
     scenario: Scenario
@@ -64,6 +67,13 @@ class ScenarioPage:
     next_seed: int
     case: bool
     versions: tuple[int, ...]
+    copyable: bool
+
+    @property
+    def copy_query(self) -> str:
+        """Return the query of the form that copies this instance as a test case."""
+        drawn = {"seed": self.seed, "version": self.instance.version} if self.kind == DRAWN else {}
+        return urlencode({"scenario": self.scenario.slug, **drawn})
 
 
 def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
@@ -80,11 +90,7 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
         KeyError: the slug is unknown.
     """
     known = tuple(version.version for version in scenarios.list_versions(slug))
-    named = parse_whole_number(version)
-    scenario = load_scenario(slug, named if named in known else None)
-    drawn = parse_whole_number(seed, most=MAX_SEED)
-    number, kind = (0, "parity") if drawn is None else (drawn, "drawn")
-    instance = scenario.draw_instance(number, kind=kind)
+    scenario, instance = choose_instance(slug, seed, version)
     unanswered = scenario.judge(instance, EMPTY_RUN, scenario.open(instance))
     return ScenarioPage(
         scenario=scenario,
@@ -101,12 +107,26 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
         constraint_support=tuple(_build_constraint_support(instance.tools, constraint) for constraint in CONSTRAINTS)
         if instance.tools
         else (),
-        seed=number,
-        kind=kind,
-        next_seed=number + 1,
-        case=scenario.group in CASE_GROUPS,
+        seed=instance.seed,
+        kind=instance.kind,
+        next_seed=instance.seed + 1,
+        case=not known,
         versions=known or (scenario.version,),
+        copyable=is_copyable(scenario),
     )
+
+
+def choose_instance(slug: str, seed: str, version: str) -> tuple[Scenario, Instance]:
+    """Return the scenario and its instance as `get_scenario` shows them.
+
+    Raises:
+        KeyError: the slug is unknown.
+    """
+    known = [scenario.version for scenario in scenarios.list_versions(slug)]
+    named, drawn = parse_whole_number(version), parse_whole_number(seed, most=MAX_SEED)
+    scenario = load_scenario(slug, named if named in known else None)
+    number, kind = (0, PUBLISHED_WORDING) if drawn is None else (drawn, DRAWN)
+    return scenario, scenario.draw_instance(number, kind=kind)
 
 
 def _build_constraint_support(tools: Sequence[ToolDefinition], constraint: str) -> ConstraintSupport:

@@ -5,10 +5,12 @@ from dataclasses import asdict
 from django import forms
 from django.http import QueryDict
 
+from toolbench.evals.user_cases.options import BEHAVIOUR_LABELS, SETTINGS
 from toolbench.lab.cases.drafts import CaseDraft, DraftError, parse_draft
 from toolbench.lab.cases.edit import NewCaseOptions, add_case, build_run_request, edit_case
 from toolbench.lab.cases.example import EXAMPLE_DRAFT, EXAMPLE_NOTE
 from toolbench.lab.cases.files import CaseImportError, import_cases
+from toolbench.lab.cases.from_scenario import build_draft_from_scenario
 from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from_trial
 from toolbench.lab.cases.merge_import import CaseImportResult
 from toolbench.lab.cases.pages import get_model_choices
@@ -19,6 +21,7 @@ from toolbench.web.forms.errors import add_form_errors
 
 MAX_ERRORS = 20
 MAX_FILE_BYTES = 20_000_000
+_TELLING_FIELDS = ("results", "system", "further", "group", "behaviour", "control", "workspace", "settings")
 TOOLS_PLACEHOLDER = '[{"type": "function", "function": {"name": "get_weather", "description": "…", "parameters": {…}}}]'
 EXPECTED_PLACEHOLDER = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
 
@@ -37,7 +40,6 @@ class CaseForm(forms.Form):
     tools = _build_text_field(
         "Tools",
         12,
-        required=True,
         placeholder=TOOLS_PLACEHOLDER,
         hint="The tools array of a request to OpenAI, as JSON or YAML.",
     )
@@ -67,8 +69,8 @@ class CaseForm(forms.Form):
         4,
         placeholder='{"get_weather": {"fixed": {"sky": "clear"}}}',
         hint=(
-            "For each tool: fixed, generated (from a JSON Schema) or error. A tool without an entry returns its "
-            "arguments; Toolbench never runs your tools."
+            "For each tool: fixed, template (with {arguments.x} and {state:/path}), generated (from a JSON Schema) or "
+            "error, and fault if it fails first. A tool without an entry returns its arguments."
         ),
     )
     start = _build_text_field(
@@ -85,12 +87,42 @@ class CaseForm(forms.Form):
         help_text="If blank: 1 if one call is expected, otherwise the limit of the policy.",
     )
     parallel = forms.BooleanField(label="Ask for several calls in one answer", required=False)
+    further = _build_text_field(
+        "What the user says next",
+        3,
+        placeholder='["And order 18?", "Thank you."]',
+        hint="A text, or an array of texts. Each is sent after the answer to the one before.",
+    )
+    group = forms.CharField(
+        label="Group", max_length=16, required=False, help_text="Its rates are shown apart, as own_GROUP."
+    )
+    behaviour = forms.ChoiceField(
+        label="Behaviour",
+        choices=[("", "none"), *BEHAVIOUR_LABELS.items()],
+        required=False,
+        help_text="Whether it occurred is shown with each verdict.",
+    )
+    control = forms.BooleanField(label="Control: the model must not call a tool; tools may be empty", required=False)
+    workspace = _build_text_field(
+        "Workspace",
+        2,
+        placeholder='{"id": "w1", "writable": "foo"}',
+        hint="With it, state_get and state_patch read and change the draft of the state, as in the case study.",
+    )
+    settings = _build_text_field(
+        "Settings", 2, placeholder='{"max_tokens": 256}', hint=f"Any of {', '.join(SETTINGS)}."
+    )
+
+    @property
+    def flags(self) -> tuple[forms.BoundField, ...]:
+        """The fields that are ticked."""
+        return self["parallel"], self["control"]
 
     @property
     def is_unfolded(self) -> bool:
         """Whether the less common fields are shown at once: they have errors or content."""
-        folded_fields = [self[name] for name in ("title", "set", "turns", "system", "results", "start")]
-        return any(field.errors for field in folded_fields) or bool(self["results"].value() or self["system"].value())
+        folded_fields = [self[name] for name in self.fields if name not in ("tools", "message", "expect")]
+        return any(field.errors for field in folded_fields) or any(self[name].value() for name in _TELLING_FIELDS)
 
     def save(self, *, slug: str = "", from_trial: int | None = None, run_form: forms.Form | None = None) -> Case | None:
         """Save the case as new, or as a new version of `slug`.
@@ -118,23 +150,31 @@ class CaseForm(forms.Form):
         return add_case(title, case, NewCaseOptions(set=set_name, from_trial=from_trial))
 
     @classmethod
-    def from_request(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
-        """Return the form as typed, or else filled in from a trial or an example, or else empty.
+    def from_request(cls, data: QueryDict | None, query: QueryDict) -> tuple["CaseForm", str]:
+        """Return the form as typed, or else filled in as the query asks, or else empty.
+
+        Args:
+            data: what was typed, or None.
+            query: it may name a `trial`, a `scenario` with `seed` and `version`, or `example=1`.
 
         Returns:
             The form, and a note about the origin of its content; the note may be empty.
 
         Raises:
-            CaseNotCreatedError: no case can be made from the trial.
+            CaseNotCreatedError: no case can be made from the trial or the scenario.
         """
+        trial, slug = query.get("trial", ""), query.get("scenario", "")
         trial_id = parse_whole_number(trial)
         if trial and trial_id is None:
             raise CaseNotCreatedError(f"There is no trial {trial[:20]}.")
-        if data is not None or (trial_id is None and not example):
+        if data is not None:
             return cls(data), ""
-        if trial_id is None:
-            return cls.from_draft(EXAMPLE_DRAFT), EXAMPLE_NOTE
-        draft, note = build_draft_from_trial(trial_id)
+        if trial_id is not None:
+            draft, note = build_draft_from_trial(trial_id)
+        elif slug:
+            draft, note = build_draft_from_scenario(slug, query.get("seed", ""), query.get("version", ""))
+        else:
+            draft, note = (EXAMPLE_DRAFT, EXAMPLE_NOTE) if query.get("example") == "1" else (CaseDraft(), "")
         return cls.from_draft(draft), note
 
     @classmethod

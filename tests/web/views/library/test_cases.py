@@ -141,3 +141,68 @@ def test_links_of_a_case_open_its_trials_in_every_kind_of_run(owner_client: Clie
         link = re.search(r'href="(/trials/\?scenario=[^"]+)"', read_html(owner_client.get(page)))
         assert link, page
         assert 'data-total="9"' in read_html(owner_client.get(html.unescape(link[1]))), page
+
+
+def test_every_built_in_scenario_offers_a_copy_or_says_why_not(owner_client: Client) -> None:
+    for slug, seed in (("happy_path", ""), ("recovery_busy", "7")):
+        page = read_html(owner_client.get(f"/scenarios/{slug}/", {"seed": seed}))
+        found = re.search(r'href="(/cases/new/\?scenario=[^"]+)"', page)
+        assert found is not None
+        response = owner_client.get(html.unescape(found[1]))
+        assert f"A copy of the scenario {slug}" in read_html(response)
+        assert response.context["form"]["title"].value() == f"Copy of {slug}"
+        assert ("drawn from seed 7" in read_html(response)) == bool(seed)
+    page = read_html(owner_client.get("/scenarios/agent_sql/"))
+    assert "Copy as test case" not in page
+    assert "a program judges it" in page
+    assert owner_client.get("/cases/new/", {"scenario": "agent_sql"}).status_code == 404
+    assert owner_client.get("/cases/new/", {"scenario": "no\x00body"}).status_code == 404
+
+
+def test_copy_is_saved_and_shown_with_all_that_it_holds(owner_client: Client) -> None:
+    form = owner_client.get("/cases/new/", {"scenario": "long_arguments_guard"}).context["form"]
+    filled = {name: form[name].value() for name in form.fields if form[name].value()} | {"further": "And now?"}
+    page = read_html(owner_client.post("/cases/new/", filled | {"group": "mine"}, follow=True))
+    for text in (
+        "own_mine",
+        "arguments_too_large",
+        "And now?",
+        "max_tool_args_bytes",
+        "works on the draft of the state",
+    ):
+        assert text in page
+    slug = Case.objects.get().slug
+    again = owner_client.get(f"/cases/{slug}/edit/").context["form"]
+    assert {name: again[name].value() for name in ("group", "behaviour", "control", "workspace")} == {
+        "group": "mine", "behaviour": "arguments_too_large", "control": False, "workspace": filled["workspace"],
+    }  # fmt: skip
+    assert owner_client.get(f"/scenarios/{slug}/").status_code == 200
+
+
+GARBAGE = [
+    "\x00",
+    "{",
+    "[[[[",
+    "- a\n- b",
+    '{"a": {"$type": 1}}',
+    "{arguments.x}",
+    '"\\ud800"',
+    "x" * 2000,
+    "1e999",
+    "é",
+]
+CASE_FIELDS = [
+    "tools", "message", "expect", "title", "set", "system", "results", "start", "turns", "parallel", "further", "group",
+    "behaviour", "control", "workspace", "settings",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("field", CASE_FIELDS)
+def test_garbage_in_any_field_is_answered_with_a_page(owner_client: Client, field: str) -> None:
+    assert set(CASE_FIELDS) == set(owner_client.get("/cases/new/").context["form"].fields)
+    typed = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"no_call": true}'}
+    for text in GARBAGE:
+        response = owner_client.post("/cases/new/", typed | {field: text}, follow=True)
+        assert response.status_code in (200, 422)
+        if response.status_code == 422:
+            assert set(response.context["form"].errors) == {field}

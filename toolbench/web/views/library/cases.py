@@ -29,10 +29,10 @@ def list_cases(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from ?trial= or ?example=1; on POST, save the case, and try it if requested."""
+    """Show the form, filled in from ?trial=, ?scenario= or ?example=1; on POST, save the case, and try it if asked."""
     run_form, trial_text = CaseRunForm(request.POST or None), request.GET.get("trial", "")
     try:
-        form, note = CaseForm.from_request(request.POST or None, trial_text, example=request.GET.get("example") == "1")
+        form, note = CaseForm.from_request(request.POST or None, request.GET)
     except CaseNotCreatedError as error:
         raise Http404(str(error)) from None
     submitted_run_form = run_form if "run" in request.POST else None

@@ -1,0 +1,144 @@
+"""Options of a case: further messages, group, control, behaviour, workspace, settings."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.evals.records import build_calling_turn, build_ended, build_text_turn, run_tool
+from toolbench.engine.policy.settings import resolve_policy
+from toolbench.evals.scenarios.behaviours import BEHAVIOURS
+from toolbench.evals.user_cases.definition import case_to_json
+from toolbench.evals.user_cases.options import BEHAVIOUR_LABELS, SETTINGS, build_settings_layer
+from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case
+from toolbench.evals.user_cases.scenario import UserCaseScenario
+
+TOOLS = [{"name": "cancel", "parameters": {"type": "object"}}]
+FULL = {
+    "further": ["And 18.", "Thanks."],
+    "group": "billing",
+    "behaviour": "parallel_turn",
+    "workspace": {"id": "w1", "writable": "foo"},
+    "settings": {"max_tokens": 64, "tool_timeout_seconds": 0.5, "tool_failure_policy": "tolerated"},
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def write(**rest: Any) -> dict[str, Any]:
+    return {"tools": TOOLS, "messages": "Cancel order 17.", "expect": {"state": {"/draft/foo": "bar"}}, **rest}
+
+
+def scenario(**rest: Any) -> UserCaseScenario:
+    return UserCaseScenario("own-x", 1, "X", parse_case(write(**rest)))
+
+
+def test_options_reach_the_instance_and_come_back_the_same() -> None:
+    found = scenario(**FULL)
+    instance = found.draw_instance(0)
+    assert (found.group, found.control, found.methods) == ("own_billing", False, ("native", "template"))
+    assert [message.text for message in instance.further] == ["And 18.", "Thanks."]
+    assert found.straight_requests == 4
+    assert instance.layer == {
+        "tool_use_mode": "relaxed", "tool_failure_policy": "tolerated", "request_overrides": {"max_tokens": 64},
+    }  # fmt: skip
+    assert [tool.timeout_seconds for tool in instance.tools] == [0.5]
+    assert parse_case(case_to_json(found.case)) == found.case
+
+
+def test_every_behaviour_is_offered_with_a_label() -> None:
+    assert list(BEHAVIOUR_LABELS) == list(BEHAVIOURS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_is_one_that_the_policy_accepts(name: str) -> None:
+    value = {"tool_failure_policy": "fatal", "tool_use_mode": "disabled"}.get(name, 7)
+    assert scenario(settings={name: value}).case.settings == {name: value}
+    resolve_policy([("scenario", build_settings_layer({name: value}))])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"further": "Hi"}, "Further messages are an array of at most 20 texts."),
+        ({"further": ["Hi", " "]}, "A further message is a text that is not blank."),
+        ({"further": ["x"] * 21}, "Further messages are an array of at most 20 texts."),
+        ({"group": "Big Group"}, "A group has 1 to 16 small letters, digits and underscores."),
+        ({"behaviour": "os.system"}, "behaviour is one of mixed_turn"),
+        ({"workspace": {"id": "x"}}, "A workspace is an object with id and writable."),
+        ({"workspace": {"id": "x", "writable": "a/b"}}, "writable is a text of 1 to 80 characters"),
+        ({"settings": {"api_key": "x"}}, "There is no setting api_key"),
+        ({"settings": {"max_tokens": True}}, "max_tokens takes a whole number"),
+        ({"settings": {"tool_use_mode": "enforced"}}, "tool_use_mode takes relaxed or disabled"),
+        ({"control": True}, "A control expects no call"),
+        ({"results": {"cancel": {"fault": {"kind": "explodes"}}}}, "fault is an object whose kind is one of busy"),
+        ({"results": {"cancel": {"fault": {"kind": "slow"}}}}, "slow needs seconds."),
+        ({"results": {"cancel": {"fault": {"kind": "slow", "seconds": 1e9}}}}, "seconds takes a number of seconds"),
+        ({"results": {"cancel": {"fault": {"kind": "busy", "rows": 3}}}}, "rows means nothing beside busy: times."),
+        ({"results": {"cancel": {"template": "{x}"}}}, "{x} cannot be substituted"),
+    ],
+)
+def test_a_mistake_is_said_in_words(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidCaseError) as caught:
+        parse_case(write(**changes))
+    assert sentence in str(caught.value)
+
+
+@given(st.sampled_from([*FULL, "control", "results"]), JSON)
+def test_garbage_in_an_option_is_refused_in_words_or_runs(name: str, value: Any) -> None:
+    try:
+        case = parse_case(write(**{name: value}))
+    except InvalidCaseError:
+        return
+    found = UserCaseScenario("own-x", 1, "X", case)
+    found.open(found.draw_instance(0)).call("cancel", {}, "")
+
+
+def test_workspace_of_the_case_study_is_changed_and_judged() -> None:
+    found = scenario(workspace={"id": "w1", "writable": "foo"}, initial={"draft": {"old": 1}}, behaviour="id_left_out")
+    instance = found.draw_instance(0)
+    workspace = found.open(instance)
+    change = {"ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
+    refused = run_tool(workspace, "state_patch", {"ops": [{"op": "set", "path": "/draft/old", "value": "bar"}]})
+    made = run_tool(workspace, "state_patch", change)
+    record = build_ended(
+        build_calling_turn(0, refused), build_calling_turn(1, made), build_text_turn(2, "The draft is changed.")
+    )
+    verdict = found.judge(instance, record, workspace)
+    assert (verdict.outcome, verdict.behaviour_seen) == ("pass", True)
+    assert workspace.snapshot()["draft"] == {"old": 1, "foo": "bar"}
+
+
+def test_a_required_behaviour_that_is_missing_fails_the_case() -> None:
+    found = scenario(behaviour="parallel_turn", results={"cancel": {"fixed": "ok", "set": {"/draft/foo": "bar"}}})
+    instance = found.draw_instance(0)
+    workspace = found.open(instance)
+    record = build_ended(build_calling_turn(0, run_tool(workspace, "cancel", {})), build_text_turn(1, "Done."))
+    verdict = found.judge(instance, record, workspace)
+    assert (verdict.outcome, verdict.failure_class) == ("fail", "not_parallel")
+
+
+def test_a_control_needs_no_tool_and_passes_without_a_call() -> None:
+    expect = {"no_call": True, "checks": [{"answer_asks": True}, {"answer_names": "17"}, {"answer_given": True}]}
+    control = {"messages": "Hi", "tools": [], "expect": expect, "control": True}
+    found = UserCaseScenario("own-x", 1, "X", parse_case(control))
+    instance = found.draw_instance(0)
+    assert (found.control, instance.tools) == (True, ())
+    for text, outcome in [("Is it 17?", "pass"), ("Is it 171?", "fail"), ("17.", "fail")]:
+        verdict = found.judge(instance, build_ended(build_text_turn(0, text)), found.open(instance))
+        assert verdict.outcome == outcome
+
+
+def test_loose_call_ignores_case_white_space_and_null() -> None:
+    call = {"name": "cancel", "arguments": {"who": "Ada  Lovelace", "tags": ["A"]}}
+    for loose, outcome in [(True, "pass"), (False, "fail")]:
+        found = scenario(expect={**call, "loose": loose}, turns=1)
+        instance = found.draw_instance(0)
+        workspace = found.open(instance)
+        made = run_tool(workspace, "cancel", {"who": "ada lovelace", "tags": ["a"], "more": None})
+        record = build_ended(build_calling_turn(0, made), build_text_turn(1, "Done."))
+        assert found.judge(instance, record, workspace).outcome == outcome

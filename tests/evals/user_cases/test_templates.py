@@ -1,0 +1,99 @@
+"""Templated answers: two placeholders, no expressions, a bounded answer, clear refusals."""
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools
+from toolbench.evals.user_cases.templates import (
+    MAX_TEMPLATE_CHARACTERS,
+    TemplateError,
+    find_template_problems,
+    render_template,
+)
+
+STATE = {"orders": {"17": {"status": "open", "items": [1, 2]}}, "name": "Ada", "a/b": None}
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "answer"),
+    [
+        ("{arguments.order}", 17),
+        ("order {arguments.order} of {state:/name}", "order 17 of Ada"),
+        ({"all": "{state:/orders/17}", "keep": 1}, {"all": {"status": "open", "items": [1, 2]}, "keep": 1}),
+        (["{state:/orders/17/items/1}", "{state:/a~1b}"], [2, None]),
+        ("items: {state:/orders/17/items}", "items: [1, 2]"),
+        ({"{arguments.order}": True}, {"{arguments.order}": True}),
+        ("$order and {state:/name}", "$order and Ada"),
+    ],
+)
+def test_placeholders_become_values_and_nothing_else_does(template: Any, answer: Any) -> None:
+    assert not list(find_template_problems(template))
+    assert render_template(template, {"order": 17}, STATE) == answer
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{", "}", "{}", "{arguments}", "{arguments.a.b}", "{arguments.a + 1}", "{arguments.__class__.x}", "{state:}",
+        "{state:name}", "{state:/a{arguments.x}}", "{{arguments.x}}", "{arguments[0]}", "{state:/a~2}", "{0.real}",
+        ["fine", {"deep": "{env.HOME}"}],
+    ],
+)  # fmt: skip
+def test_anything_else_in_braces_is_refused_in_words(template: Any) -> None:
+    [problem] = list(find_template_problems(template))[:1]
+    assert "cannot be substituted" in problem or "is not a JSON Pointer" in problem
+
+
+@pytest.mark.parametrize(
+    ("template", "code", "message"),
+    [
+        ("{arguments.nobody}", "ARGUMENT_ERROR", "the argument nobody is missing"),
+        ("{state:/orders/18/status}", "STATE_NOT_FOUND", "nothing is at /orders/18/status"),
+        ("{state:/orders/17/items/-}", "STATE_NOT_FOUND", "nothing is at /orders/17/items/-"),
+        ("{state:/name/x}", "STATE_NOT_FOUND", "nothing is at /name/x"),
+    ],
+)
+def test_a_missing_value_is_a_refusal_that_changes_no_state(template: str, code: str, message: str) -> None:
+    tools = SimulatedTools({"f": {"template": template, "set": {"/name": "changed"}}}, STATE)
+    answer: Any = tools.call("f", {}, "")
+    assert (answer["ok"], answer["errors"]) == (False, [{"code": code, "message": message}])
+    assert tools.snapshot() == STATE
+
+
+def test_an_answer_is_bounded_however_often_a_value_is_repeated() -> None:
+    state = {"x": "x" * 1000}
+    assert len(render_template("{state:/x}" * 40, {}, state)) == 40_000
+    with pytest.raises(TemplateError, match=f"more than {MAX_TEMPLATE_CHARACTERS} characters"):
+        render_template(["{state:/x}"] * 60, {}, state)
+
+
+def test_a_template_sees_the_state_that_its_call_leaves() -> None:
+    entry = {"template": "now {state:/status}", "set": {"/status": "$status"}}
+    assert SimulatedTools({"f": entry}, {}).call("f", {"status": "closed"}, "") == "now closed"
+
+
+@given(PLAIN)
+def test_any_text_is_refused_in_words_or_rendered(template: Any) -> None:
+    if list(find_template_problems(template)):
+        return
+    assert json.dumps(render_template(template, {}, {})) == json.dumps(template)
+
+
+@given(st.text(alphabet="{}arguments.state:/~x0 ", max_size=40), PLAIN)
+def test_what_is_accepted_renders_or_is_refused(text: str, value: Any) -> None:
+    problems = list(find_template_problems(text))
+    assert all(problems)
+    if problems:
+        return
+    with contextlib.suppress(TemplateError):
+        json.dumps(render_template(text, {"x": value}, {"x": value}))

@@ -1,0 +1,82 @@
+"""Faults of simulated tools, chosen by name: {"kind": name} with the fields of that kind (evals/tool_faults.py).
+
+`times` is the number of first calls that fail, 1 if absent. `refuses` fails until the argument begins with `prefix`,
+`oversized` may name an argument and the `most` that it may be.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from toolbench.evals.causes.table import classify_envelope
+from toolbench.evals.tool_faults import ERROR_CODE_BY_FAULT, FAULT_BY_KIND
+from toolbench.evals.user_cases.definition import TOOL_TIMEOUT, UserCase
+
+MAX_TIMES = 99
+MAX_SECONDS = 30
+MAX_ROWS = 2000
+_REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "refuses": ("argument", "prefix"),
+    "slow": ("seconds",),
+    "oversized": ("rows",),
+}
+_OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {"refuses": (), "oversized": ("argument", "most", "times")}
+
+
+def _is_whole(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= MAX_SECONDS
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+_CHECK_BY_FIELD: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "times": (lambda value: _is_whole(value, MAX_TIMES), f"a whole number from 1 to {MAX_TIMES}"),
+    "rows": (lambda value: _is_whole(value, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
+    "most": (lambda value: _is_whole(value, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
+    "seconds": (_is_number, f"a number of seconds up to {MAX_SECONDS}"),
+    "argument": (_is_text, "the name of an argument"),
+    "prefix": (_is_text, "a text"),
+}
+
+
+def find_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield each mistake in a fault, as its place and a sentence; None is no fault."""
+    if fault is None:
+        return
+    kind = fault.get("kind") if isinstance(fault, Mapping) else None
+    if not isinstance(kind, str) or kind not in FAULT_BY_KIND:
+        yield (), f"fault is an object whose kind is one of {', '.join(FAULT_BY_KIND)}."
+        return
+    required = _REQUIRED_FIELDS.get(kind, ())
+    known = (*required, *_OPTIONAL_FIELDS.get(kind, ("times",)))
+    for name in fault:
+        if name not in ("kind", *known):
+            yield (str(name),), f"{name} means nothing beside {kind}: {', '.join(known)}."
+        elif name != "kind" and not _CHECK_BY_FIELD[name][0](fault[name]):
+            yield (name,), f"{name} takes {_CHECK_BY_FIELD[name][1]}."
+    yield from (((), f"{kind} needs {name}.") for name in required if name not in fault)
+    if ("most" in fault) != ("argument" in fault) and kind == "oversized":
+        yield (), "oversized takes argument and most together."
+
+
+def list_fault_codes(case: UserCase) -> tuple[str, ...]:
+    """Return the error codes that the faults of a case bring about, each once."""
+    return tuple(dict.fromkeys(code for code, _ in _iter_codes(case)))
+
+
+def list_fault_causes(case: UserCase) -> tuple[str, ...]:
+    """Return the cause of each fault, as often as the tool has it."""
+    return tuple(classify_envelope(code) for code, often in _iter_codes(case) for _ in range(often))
+
+
+def _iter_codes(case: UserCase) -> Iterator[tuple[str, int]]:
+    for entry in case.results.values():
+        fault = entry.get("fault", {})
+        in_time = fault.get("kind") == "slow" and fault["seconds"] < case.settings.get(TOOL_TIMEOUT, MAX_SECONDS + 1)
+        if not in_time and (code := ERROR_CODE_BY_FAULT.get(fault.get("kind", ""))):
+            yield code, fault.get("times", 1)

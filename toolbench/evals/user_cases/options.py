@@ -1,0 +1,102 @@
+"""Options of a test case beside tools, messages and expectations: closed lists, checked here.
+
+They are the user's further messages, group, control, behaviour, workspace, and settings of the loop.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from toolbench.engine.types import JsonObject
+from toolbench.evals.scenarios.behaviours import BEHAVIOURS
+from toolbench.evals.user_cases.definition import TOOL_TIMEOUT
+
+MAX_FURTHER_MESSAGES = 20
+MAX_TIMEOUT_SECONDS = 60
+MAX_SETTING = 1_000_000_000
+GROUP_PATTERN = re.compile(r"[a-z0-9_]{1,16}", re.ASCII)
+WORKSPACE_TOOLS = ("state_get", "state_patch")
+BEHAVIOUR_LABELS: Mapping[str, str] = {
+    "mixed_turn": "one message mixes a good read with a failed change",
+    "id_left_out": "no call passes a workspace_id",
+    "ops_refused": "a wrong type of ops is refused",
+    "parallel_turn": "two calls come in one message (required)",
+    "arguments_too_large": "arguments are refused for their size",
+    "output_too_large": "a tool's result is over the size limit",
+}
+_WORKSPACE_KEY = re.compile(r"[^/~]{1,80}")
+OptionProblem = tuple[tuple[str | int, ...], str]
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SETTING
+
+
+def _is_timeout(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= MAX_TIMEOUT_SECONDS
+
+
+_COUNT = f"a whole number from 1 to {MAX_SETTING:,}"
+SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "max_tokens": (_is_count, _COUNT),
+    "max_tool_args_bytes": (_is_count, _COUNT),
+    "max_tool_output_bytes": (_is_count, _COUNT),
+    "max_tool_calls_per_turn": (_is_count, _COUNT),
+    TOOL_TIMEOUT: (_is_timeout, f"a number of seconds up to {MAX_TIMEOUT_SECONDS}"),
+    "tool_failure_policy": (lambda value: value in ("fatal", "tolerated"), "fatal or tolerated"),
+    "tool_use_mode": (lambda value: value in ("relaxed", "disabled"), "relaxed or disabled"),
+}
+
+
+def build_settings_layer(settings: JsonObject) -> JsonObject:
+    """Return the policy patch of a case's settings."""
+    layer = {name: value for name, value in settings.items() if name not in ("max_tokens", TOOL_TIMEOUT)}
+    if "max_tokens" in settings:
+        layer["request_overrides"] = {"max_tokens": settings["max_tokens"]}
+    return layer
+
+
+def find_option_problems(document: Mapping[str, Any]) -> Iterator[OptionProblem]:
+    """Yield each mistake in the options of a case, as its place and a sentence."""
+    yield from _find_further_problems(document.get("further") or [])
+    group = document.get("group") or ""
+    if group and not (isinstance(group, str) and GROUP_PATTERN.fullmatch(group)):
+        yield ("group",), "A group has 1 to 16 small letters, digits and underscores."
+    behaviour = document.get("behaviour") or ""
+    if behaviour and not (isinstance(behaviour, str) and behaviour in BEHAVIOURS):
+        yield ("behaviour",), f"behaviour is one of {', '.join(BEHAVIOURS)}."
+    yield from _find_workspace_problems(document.get("workspace") or {})
+    yield from _find_settings_problems(document.get("settings") or {})
+    expect = document.get("expect")
+    if document.get("control") and not (isinstance(expect, Mapping) and expect.get("no_call")):
+        yield ("control",), "A control expects no call: write no_call in what is expected, or untick control."
+
+
+def _find_further_problems(texts: Any) -> Iterator[OptionProblem]:
+    if not isinstance(texts, list) or len(texts) > MAX_FURTHER_MESSAGES:
+        yield ("further",), f"Further messages are an array of at most {MAX_FURTHER_MESSAGES} texts."
+        return
+    for number, text in enumerate(texts):
+        if not isinstance(text, str) or not text.strip():
+            yield ("further", number), "A further message is a text that is not blank."
+
+
+def _find_workspace_problems(workspace: Any) -> Iterator[OptionProblem]:
+    keys = ("id", "writable")
+    if not isinstance(workspace, Mapping) or (workspace and set(workspace) != set(keys)):
+        yield ("workspace",), "A workspace is an object with id and writable."
+        return
+    for key in keys if workspace else ():
+        if not isinstance(workspace[key], str) or not _WORKSPACE_KEY.fullmatch(workspace[key]):
+            yield ("workspace", key), f"{key} is a text of 1 to 80 characters without / and ~."
+
+
+def _find_settings_problems(settings: Any) -> Iterator[OptionProblem]:
+    if not isinstance(settings, Mapping):
+        yield ("settings",), f"Settings are an object with any of {', '.join(SETTINGS)}."
+        return
+    for name, value in settings.items():
+        if name not in SETTINGS:
+            yield ("settings", name), f"There is no setting {name}: {', '.join(SETTINGS)}."
+        elif not (isinstance(value, (str, int, float)) and SETTINGS[name][0](value)):
+            yield ("settings", name), f"{name} takes {SETTINGS[name][1]}."
