@@ -38,6 +38,15 @@ def test_case_is_written_read_changed_and_deleted(api: ApiClient) -> None:
     assert api.problem("DELETE", "/cases/own-weather", status=404)
 
 
+def test_case_keeps_what_its_form_holds(api: ApiClient) -> None:
+    api.post(
+        "/cases", CASE | {"group": "weather", "behaviour": "parallel_turn", "further": ["And in Bergen?"]}, status=201
+    )
+    found = api.get("/cases/own-weather")
+    assert (found["group"], found["behaviour"], found["control"]) == ("weather", "parallel_turn", False)
+    assert json.loads(found["further"]) == ["And in Bergen?"]
+
+
 def test_case_that_cannot_be_judged_is_explained_by_field(api: ApiClient) -> None:
     problem = api.problem("POST", "/cases", CASE | {"expect": {"name": "get_time"}}, status=422)
     assert problem["errors"][0]["field"] == "expect"

@@ -29,8 +29,8 @@ router = Router()
 Title = Annotated[str, Field(max_length=120)]
 SetName = Annotated[str, Field(min_length=1, max_length=80)]
 Words = Annotated[str, Field(max_length=200_000)]
-DRAFT_TEXTS = ("message", "system")
-DRAFT_VALUES = ("tools", "expect", "results", "start")
+DRAFT_PLAIN = ("message", "system", "turns", "parallel", "group", "control", "behaviour")
+DRAFT_VALUES = ("tools", "expect", "results", "start", "further", "workspace", "settings")
 
 
 class CaseDocument(Schema):
@@ -66,6 +66,11 @@ class CaseBody(BodySchema):
         results: what tools return, by name.
         start: the state before the first call.
         turns: the most turns.
+        further: later messages of the user.
+        control: whether it only shows that the model answers; a control expects no call.
+        behaviour: the behaviour of a built-in scenario that it tests, "" for none.
+        workspace: `{id, writable}` of the workspace that `state_get` and `state_patch` work on.
+        settings: settings of the loop.
     """
 
     title: Title = ""
@@ -78,6 +83,12 @@ class CaseBody(BodySchema):
     start: JsonValue = None
     turns: Annotated[int, Field(ge=1, le=1_000)] | None = None
     parallel: bool = False
+    further: JsonValue = None
+    group: Words = ""
+    control: bool = False
+    behaviour: Words = ""
+    workspace: JsonValue = None
+    settings: JsonValue = None
 
 
 class NewCaseBody(CaseBody):
@@ -102,6 +113,12 @@ class CaseDetailDocument(CaseDocument):
     start: str
     turns: int | None
     parallel: bool
+    further: str
+    group: str
+    control: bool
+    behaviour: str
+    workspace: str
+    settings: str
     editable: bool
     versions: list[int]
     schema_violations: list[str]
@@ -182,7 +199,7 @@ def get_case(request: HttpRequest, slug: str) -> dict[str, Any]:
         page = get_case_page(slug)
     except UnknownCaseError as missing:
         raise Http404(str(missing)) from missing
-    draft = {name: getattr(page.draft, name) for name in (*DRAFT_TEXTS, *DRAFT_VALUES, "turns", "parallel")}
+    draft = {name: getattr(page.draft, name) for name in (*DRAFT_PLAIN, *DRAFT_VALUES)}
     return (
         _build_case(page.case, page.case.set.name)
         | draft
@@ -220,12 +237,11 @@ def _find_editable(slug: str) -> str:
 
 def _build_draft(body: CaseBody) -> CaseDraft:
     """Return the fields of the form; the lab checks them."""
-    values = {name: getattr(body, name) for name in DRAFT_VALUES}
-    texts = {name: "" if value is None else json.dumps(value) for name, value in values.items()}
-    message = body.message if body.messages is None else json.dumps(body.messages)
-    return CaseDraft(
-        title=body.title, message=message, system=body.system, turns=body.turns, parallel=body.parallel, **texts
-    )
+    fields: dict[str, Any] = {name: getattr(body, name) for name in DRAFT_PLAIN}
+    fields |= {name: "" if (value := getattr(body, name)) is None else json.dumps(value) for name in DRAFT_VALUES}
+    if body.messages is not None:
+        fields["message"] = json.dumps(body.messages)
+    return CaseDraft(title=body.title, **fields)
 
 
 def _build_case(case: Case, set_name: str) -> dict[str, Any]:
