@@ -11,8 +11,8 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.matrix.export import export_matrix
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.traces.step_facts import load_details
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 from toolbench.providers.simulated.stream_events import build_events, encode_chat_events

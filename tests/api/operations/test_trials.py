@@ -10,8 +10,8 @@ from tests.factories import make_cell, make_config, make_provider, make_run, mak
 from toolbench.api.documents.trials import TrialListQuery
 from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import AuditEntry, Trial
-from toolbench.lab.results.trial.filter import SORTS, TrialFilter
-from toolbench.lab.results.trial.keyset import SORT_COLUMNS
+from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.keyset import SORT_COLUMNS
 
 pytestmark = pytest.mark.django_db
 OUTCOMES = ("pass", "fail", "infra", "pass", "fail", "running", "queued")

@@ -26,7 +26,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import export_record, save_record
 from toolbench.lab.results.matrix.export import export_matrix
 from toolbench.lab.results.matrix.query import MatrixQuery
-from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -28,8 +28,8 @@ from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
 
 pytestmark = pytest.mark.django_db
 REAL = MatrixQuery(scope="real")

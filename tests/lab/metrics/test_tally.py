@@ -12,8 +12,8 @@ from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.index import get_runs
 from toolbench.lab.results.run.page import get_run_page
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial_list.filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
 

@@ -4,8 +4,8 @@ from tests.lab.planning.test_auto_method import answered_by, plays_probes_too, s
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Probe, Trial
 from toolbench.lab.planning.tool_support import describe_support
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.providers.scripted_server import ScriptedServer, error_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

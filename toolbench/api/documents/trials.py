@@ -9,8 +9,8 @@ from pydantic import Field
 from toolbench.api.documents.figures import MAX_PAGE_SIZE, BodySchema, QuerySchema
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.results.trial.index import choose_mark
-from toolbench.lab.results.trial.keyset import MAX_CURSOR_CHARACTERS
+from toolbench.lab.results.trial_list.index import choose_mark
+from toolbench.lab.results.trial_list.keyset import MAX_CURSOR_CHARACTERS
 
 Mark = Literal["pass", "fail", "infra", "na", "cancelled", "running", "queued"]
 Text = Annotated[str, Field(max_length=1_000)]

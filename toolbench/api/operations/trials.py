@@ -24,11 +24,11 @@ from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.bodies.bytes_page import get_bytes
 from toolbench.lab.results.trial.bodies.curl import get_curl
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.human_verdicts import save_human_verdict
-from toolbench.lab.results.trial.keyset import CursorError, get_trials_after
 from toolbench.lab.results.trial.page import Trace, get_trace
 from toolbench.lab.results.trial.page_query import STEPS
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.keyset import CursorError, get_trials_after
 from toolbench.lab.traces.step_facts import load_details
 
 router = Router()

@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from toolbench.evals.scenarios import list_scenarios
 from toolbench.lab.models import Case, Model, Run, Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
-from toolbench.lab.results.trial.filter import ALL_SCOPES, TrialFilter
+from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
 
 MAX_HITS_PER_GROUP = 6
 MAX_SEARCH_CHARS = 200

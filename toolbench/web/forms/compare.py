@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from toolbench.lab.results.compare.choices import CompareChoices
 from toolbench.lab.results.compare.query import AXES, CompareQuery
-from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED, WHOLE
+from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 
 SIDE_PREFIXES = (("", "Both"), ("a_", "First side"), ("b_", "Second side"))
 HIDDEN_AXES = {"published"}

@@ -30,9 +30,9 @@ from toolbench.lab.results.home import get_home_page
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.index import get_runs
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
 from toolbench.providers.scripted_server import ScriptedServer
 
 BUNDLE_OF_VERSION_1 = Path(__file__).resolve().parents[2] / "data" / "bundle_version_1.zip"

@@ -22,8 +22,8 @@ from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS, annotate_retry_counts
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Run
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial_list.filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
 HEADER = {

@@ -11,8 +11,8 @@ from toolbench.evals.causes.table import load_causes, read_taxonomy_version
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.failures.page import get_causes_by_group, get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
 
 pytestmark = pytest.mark.django_db
 

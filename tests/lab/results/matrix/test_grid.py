@@ -11,7 +11,7 @@ from toolbench.lab.results.matrix.grid import build_grid, get_grid_with_causes
 from toolbench.lab.results.matrix.grid_types import Grid
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
-from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 
 pytestmark = pytest.mark.django_db
 

@@ -27,8 +27,8 @@ from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
 
 pytestmark = pytest.mark.django_db
 REAL = MatrixQuery(scope="real")

@@ -9,9 +9,9 @@ from django.http import QueryDict
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import HumanVerdict, Trial
-from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
 from toolbench.lab.results.trial.human_verdicts import MAX_REASON_CHARS, save_human_verdict
 from toolbench.lab.results.trial.page import Trace, get_trace
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 
 pytestmark = pytest.mark.django_db
 

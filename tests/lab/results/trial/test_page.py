@@ -5,8 +5,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import MAX_STEPS, Trace, get_trace
+from toolbench.lab.results.trial_list.filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
 

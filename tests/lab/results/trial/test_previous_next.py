@@ -4,9 +4,9 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trials
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.previous_next import get_neighbours
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
 
 pytestmark = pytest.mark.django_db
 

@@ -12,9 +12,9 @@ from toolbench.lab.models import Run, ShareLink, Trial
 from toolbench.lab.results.compare.page import get_compare_page
 from toolbench.lab.results.compare.query import CompareQuery
 from toolbench.lab.results.run.page import get_run_page
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial.page_query import CONVERSATION
+from toolbench.lab.results.trial_list.filter import TrialFilter
 
 STYLE_SHEETS = ("tokens", "base", "components", "shared")
 

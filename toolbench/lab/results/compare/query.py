@@ -9,7 +9,7 @@ from datetime import date
 from urllib.parse import urlencode
 
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
-from toolbench.lab.results.trial.filter import STREAMED, WHOLE
+from toolbench.lab.results.trial_list.filter import STREAMED, WHOLE
 
 AXES = {
     "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",

@@ -32,7 +32,7 @@ from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.retries import RetryCounts, count_retries
 from toolbench.lab.models import Trial
 from toolbench.lab.results.compare.query import RUN_AXES
-from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED
+from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED
 
 STRATUM_FIELDS = {
     "provider": F("config__provider_name"), "model": F("config__model_name"), "profile": F("config__profile"),

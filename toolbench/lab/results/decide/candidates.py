@@ -43,7 +43,7 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
 from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, CandidateContext, read_context, sort_counts
 from toolbench.lab.results.decide.query import DecideQuery
-from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 
 MORE_TRIALS_PURPOSE = (
     "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for

@@ -29,7 +29,7 @@ from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.run_choices import list_run_choices
 from toolbench.lab.results.trial.diff_page import find_nearest_passes
-from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.sql import statement
 
 MAX_MODELS = 30

@@ -15,7 +15,7 @@ from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.sorting import sort_rows
 from toolbench.lab.results.matrix.table import Matrix
-from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MIN_ANSWERS = 5  # fewer answers get no verdict

@@ -15,7 +15,7 @@ from toolbench.lab.metrics.times import Times, build_times
 from toolbench.lab.metrics.values import Figure, MetricInput, MetricValue, compute_metric
 from toolbench.lab.models import Provider
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
-from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED, WHOLE, TrialFilter
+from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE, TrialFilter
 
 SETTING_FIELDS = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 FIELD_LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}

@@ -14,7 +14,7 @@ from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.results.run.times import Pace, get_pace, measure_active_seconds
-from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 
 MAX_FAILURE_GROUPS = 20

@@ -15,9 +15,9 @@ from toolbench.evals.user_cases.scenario import USER_CASE_GROUP as OWN
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial.bodies.partial_bodies import read_step_bodies, select_facts
-from toolbench.lab.results.trial.index import choose_mark
 from toolbench.lab.results.trial.line_diff import build_hunks
 from toolbench.lab.results.trial.turn_text import TurnText, build_parsed_turns, build_raw_turns
+from toolbench.lab.results.trial_list.index import choose_mark
 from toolbench.lab.sql import statement
 from toolbench.lab.traces.code_view import CodeLine
 

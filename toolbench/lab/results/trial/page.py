@@ -21,14 +21,12 @@ from toolbench.lab.results.trial.bodies.partial_bodies import (
     select_facts,
 )
 from toolbench.lab.results.trial.conversation.turns import TrialConversation, build_conversation
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.human_verdicts import (
     HumanVerdictRow,
     build_verdicts_expression,
     is_open_to_people,
     parse_verdict_rows,
 )
-from toolbench.lab.results.trial.index import choose_mark
 from toolbench.lab.results.trial.page_query import CONVERSATION, STEPS
 from toolbench.lab.results.trial.previous_next import Neighbours, get_neighbours
 from toolbench.lab.results.trial.repeats import RepeatGroup, TrialRepeat, get_repeats
@@ -41,6 +39,8 @@ from toolbench.lab.results.trial.timeline import (
     find_first_bad_key,
     find_open_row,
 )
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import choose_mark
 from toolbench.lab.traces.omitted_parameters import OmissionNote, parse_omitted_parameters
 
 MAX_STEPS = 400

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 from toolbench.lab.query_params import QueryParams, clean_text
-from toolbench.lab.results.trial.filter import MAX_VALUE_CHARS, TrialFilter
+from toolbench.lab.results.trial_list.filter import MAX_VALUE_CHARS, TrialFilter
 
 FIELD_NAMES = ("view", "step", "beside", "level")
 CONVERSATION, STEPS, DIFFERENCES = "conversation", "steps", "differences"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Q, Subquery
 
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import FAILED_FIRST_ORDERING, RUN_ORDERING, TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.filter import FAILED_FIRST_ORDERING, RUN_ORDERING, TrialFilter, filter_trials
 
 
 @dataclass(frozen=True, slots=True)

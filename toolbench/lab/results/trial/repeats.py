@@ -9,7 +9,7 @@ from django.db.models import OuterRef
 from django.db.models.functions import JSONObject
 
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.results.trial.index import choose_mark
+from toolbench.lab.results.trial_list.index import choose_mark
 
 MAX_REPEATS = 500
 Calls = tuple[tuple[str, bool], ...]

@@ -9,8 +9,8 @@ from toolbench.evals.causes.table import WireCause, load_causes, read_taxonomy_v
 from toolbench.evals.causes.text_calls import TextCallCause
 from toolbench.lab.endpoints.model_page import get_text_call_causes as list_model_causes
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import Trace
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.providers.probing.format_detection import detect_format_without_tools
 
 TEXT_CALL_CLASSES = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "tools_dropped")

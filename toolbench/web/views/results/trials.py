@@ -11,13 +11,14 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.diff_page import get_diff_page
-from toolbench.lab.results.trial.filter import SORTS, TrialFilter
 from toolbench.lab.results.trial.human_verdicts import save_human_verdict
-from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.page import Trace, get_trace
 from toolbench.lab.results.trial.page_query import DIFFERENCES, TrialPageQuery
-from toolbench.lab.results.trial.query_text import FIELDS
-from toolbench.lab.results.trial.table import (
+from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
+from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
+from toolbench.lab.results.trial_list.query_text import FIELDS
+from toolbench.lab.results.trial_list.table import (
     CALL_COLUMNS,
     TRIAL_COLUMNS,
     choose_trial_columns,
@@ -25,7 +26,6 @@ from toolbench.lab.results.trial.table import (
     list_cells,
     list_heads,
 )
-from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import is_part_request, render_page
 from toolbench.web.requests import Action, choose_local_path, find_owner, record

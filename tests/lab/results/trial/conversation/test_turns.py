@@ -11,9 +11,9 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Run, Trial
 from toolbench.lab.results.trial.conversation.turns import TrialConversation
-from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial.page_query import CONVERSATION
+from toolbench.lab.results.trial_list.filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
 

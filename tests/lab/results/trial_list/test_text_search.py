@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial
-from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 from toolbench.lab.traces.search_text import update_search_texts
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from django.db.models import F, Q, QuerySet
 
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import MAX_ID
-from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 
 MAX_CURSOR_CHARACTERS = 300
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials
-from toolbench.lab.results.trial.filter import ORDERINGS, SORTS, TrialFilter
-from toolbench.lab.results.trial.index import get_trials
-from toolbench.lab.results.trial.table import (
+from toolbench.lab.results.trial_list.filter import ORDERINGS, SORTS, TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
+from toolbench.lab.results.trial_list.table import (
     TRIAL_COLUMNS,
     choose_trial_columns,
     export_trial_list,

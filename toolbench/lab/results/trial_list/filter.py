@@ -16,7 +16,7 @@ from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_
 from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
-from toolbench.lab.results.trial.query_text import build_query_conditions, build_seen_condition, parse_query_text
+from toolbench.lab.results.trial_list.query_text import build_query_conditions, build_seen_condition, parse_query_text
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
-from toolbench.lab.results.trial.query_text import FIELDS, parse_query_text
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.query_text import FIELDS, parse_query_text
 from toolbench.lab.traces.search_text import update_search_texts
 
 WRONG_CITY = [{"code": "wrong_argument", "path": "$.cities[2].city", "turn": 0}]

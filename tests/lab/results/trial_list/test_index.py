@@ -4,8 +4,8 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trials
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from toolbench.lab.models import HumanVerdict, Step
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.results.trial.text_search import build_search_condition
+from toolbench.lab.results.trial_list.text_search import build_search_condition
 
 Condition = Q | RawSQL | Exists
 _TERM = re.compile(r'(?<!\S)([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S+)')

@@ -4,9 +4,9 @@ import pytest
 from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
-from toolbench.lab.results.trial import index
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial_list import index
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
 
 pytestmark = pytest.mark.django_db
 

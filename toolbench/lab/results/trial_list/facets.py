@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.sql import statement
 
 MAX_VALUES = 12  # of one facet
@@ -17,7 +17,7 @@ FACET_LABELS = {
     "profile": "Profile",
     "strategy": "Strategy",
 }
-_COUNT_FACETS = statement("results/trial/count_facets")
+_COUNT_FACETS = statement("results/trial_list/count_facets")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,13 @@ from pytest_django import DjangoAssertNumQueries
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Trial
-from toolbench.lab.results.trial.call_names import MAX_NAMED_CALLS, NO_CALL, UNKNOWN_CALLS, CallNames, read_call_names
+from toolbench.lab.results.trial_list.call_names import (
+    MAX_NAMED_CALLS,
+    NO_CALL,
+    UNKNOWN_CALLS,
+    CallNames,
+    read_call_names,
+)
 
 pytestmark = pytest.mark.django_db
 

@@ -4,7 +4,7 @@ import pytest
 from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_run, make_trials
-from toolbench.lab.results.trial.filter import MAX_LISTED, TrialFilter, filter_trials, join_ids
+from toolbench.lab.results.trial_list.filter import MAX_LISTED, TrialFilter, filter_trials, join_ids
 
 
 def test_a_filter_survives_the_way_through_the_address() -> None:

@@ -8,9 +8,9 @@ from django.db.models import BooleanField
 from django.db.models.expressions import RawSQL
 
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.call_names import CallNames, read_call_names
-from toolbench.lab.results.trial.facets import Facet, FacetValue, count_facets
-from toolbench.lab.results.trial.filter import FAILED_FIRST, ORDERINGS, TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.call_names import CallNames, read_call_names
+from toolbench.lab.results.trial_list.facets import Facet, FacetValue, count_facets
+from toolbench.lab.results.trial_list.filter import FAILED_FIRST, ORDERINGS, TrialFilter, filter_trials
 from toolbench.lab.traces.search_text import get_text_lag
 
 PAGE_SIZE = 50

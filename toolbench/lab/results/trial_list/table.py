@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import MAX_COUNTED_TRIALS, TrialRow, list_all_rows
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS, TrialRow, list_all_rows
 
 TrialValue = str | int | float | bool | datetime | None
 _USUAL = (
