@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 OPERATIONS: dict[Scope, frozenset[str]] = {
     Scope.READ: frozenset({
-        "list_runs", "plan_run", "get_run", "estimate_run",
+        "list_runs", "plan_run", "get_run", "estimate_run", "read_run_settings", "get_trend",
         "list_trials", "get_trial", "get_step", "get_step_bytes",
         "list_metrics", "get_matrix_table", "compare_sides", "list_failures", "get_run_latency", "replay_trials",
         "list_judgements", "decide", "list_records", "get_decision_record", "list_changes", "export_settings",

@@ -19,6 +19,7 @@ from toolbench.api import problems
 from toolbench.api.authentication import ToolbenchToken
 from toolbench.api.bodies import BodyParser, JsonRenderer
 from toolbench.api.etags import add_etag
+from toolbench.api.masking import mask_answer
 from toolbench.api.operations import (
     cases,
     decisions,
@@ -118,7 +119,7 @@ def _build_api() -> LabAPI:
 
 
 def _serve(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return the view of an address: HEAD as GET, problem documents for other methods, ETags for reads."""
+    """Return the view of an address: HEAD as GET, problems for other methods, no secret, ETags for reads."""
 
     @wraps(view)
     def respond(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -128,7 +129,7 @@ def _serve(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseB
         if isinstance(response, HttpResponseNotAllowed):
             allowed = response.headers["Allow"]
             return problems.build_problem(405, f"Use {allowed} at this address.", headers={"Allow": allowed})
-        return add_etag(request, response)
+        return add_etag(request, mask_answer(response))
 
     # Django's middleware knows no token; no cookie allows a change here.
     return login_not_required(csrf_exempt(respond))

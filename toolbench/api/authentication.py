@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja.security import HttpBearer
 
 from toolbench.api.problems import ProblemError
-from toolbench.api.rate_limits import check_rate, check_refusals, count_refusal
+from toolbench.api.rate_limits import check_rate, count_refusal
 from toolbench.lab.accounts.audit import Action, record_action
 from toolbench.lab.accounts.tokens import ROLES_BY_SCOPE, Scope, TokenAccess, find_access, list_allowed_scopes
 
@@ -29,7 +29,6 @@ class ToolbenchToken(HttpBearer):
         Raises:
             ProblemError: the scope is missing, or there were too many requests.
         """
-        check_refusals(request.META.get("REMOTE_ADDR", ""))
         access = self._find_access(request)
         if access is None:
             if "Authorization" in request.headers:

@@ -30,19 +30,14 @@ def check_rate(name: str, method: str) -> None:
         raise _build_error(f"At most {limit:,} {kind} a minute are accepted from one token.")
 
 
-def check_refusals(address: str) -> None:
-    """Check that an address did not send too many wrong tokens.
+def count_refusal(address: str) -> None:
+    """Count a wrong token that an address sent. Valid tokens from that address are not affected.
 
     Raises:
-        ProblemError: it did, in this minute.
+        ProblemError: it sent more in this minute than settings allow.
     """
-    if _read(f"refused:{address}") >= settings.API_REFUSALS_PER_MINUTE:
+    if _count(f"refused:{address}") > settings.API_REFUSALS_PER_MINUTE:
         raise _build_error("Too many requests with a wrong token came from this address.")
-
-
-def count_refusal(address: str) -> None:
-    """Count a wrong token that an address sent."""
-    _count(f"refused:{address}")
 
 
 def _build_error(sentence: str) -> ProblemError:
@@ -66,10 +61,3 @@ def _count(name: str) -> int:
         logger.warning("Requests are not limited, since the broker does not answer: %s", error)
         return 0
     return int(count)
-
-
-def _read(name: str) -> int:
-    try:
-        return int(_CLIENT.get(_build_key(name)) or 0)
-    except RedisError:
-        return 0

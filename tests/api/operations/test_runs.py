@@ -122,3 +122,12 @@ def test_polling_costs_no_body_while_nothing_changes(api: ApiClient) -> None:
 
 def test_unknown_parameters_are_named(api: ApiClient) -> None:
     assert "labels" in api.problem("GET", "/runs?labels=x", status=422)["detail"]
+
+
+def test_frozen_settings_name_the_layer_that_set_them(api: ApiClient) -> None:
+    config = make_config(make_run())
+    found = api.get(f"/runs/{config.run_id}/settings?config={config.pk}&scenario=happy_path")
+    chosen = {row["key"]: (row["value"], row["origin"]) for row in found["chosen"]}
+    assert chosen["llm_options_defaults.temperature"] == (0.7, "profile")
+    assert api.problem("GET", f"/runs/{config.run_id}/settings?config=999999", status=404)
+    assert api.problem("GET", f"/runs/{make_run().pk}/settings", status=404)

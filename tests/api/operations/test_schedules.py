@@ -30,6 +30,10 @@ def test_schedule_is_made_changed_and_launched(api: ApiClient, run_id: int) -> N
     assert "Nothing was launched" in api.problem("POST", f"{address}/runs", status=409)["detail"]
     assert api.problem("PUT", f"{address}/baseline", {"runs": [run_id]}, status=422)
     assert [row["name"] for row in api.get("/schedules")] == ["Nightly"]
+    Run.objects.update(state=Run.State.FINISHED)
+    lines = api.get(f"{address}/trend?measure=p95")
+    assert {point["run"] for line in lines for point in line["points"]} <= {run_id, launched["id"]}
+    assert "measure" in api.problem("GET", f"{address}/trend?measure=fun", status=422)["detail"]
     assert api.send("DELETE", address).status_code == 204
     assert api.problem("GET", address, status=404)
 

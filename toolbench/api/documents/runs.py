@@ -348,3 +348,31 @@ class LabelBody(BodySchema):
     """The label of a run; "" removes it."""
 
     label: Annotated[str, Field(max_length=80)]
+
+
+class FrozenQuery(QuerySchema):
+    """Which configuration of the run, and the scenario whose own layer is applied last."""
+
+    config: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    scenario: Annotated[str, Field(max_length=80)] = ""
+
+
+class FrozenSettingDocument(Schema):
+    """A setting with its value and the policy layer that set it."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+class FrozenSettingsDocument(Schema):
+    """Settings of a configuration as frozen when its run started.
+
+    Attributes:
+        chosen: those that some layer sets; `defaults`: those of the engine.
+    """
+
+    config: int
+    scenario: str
+    chosen: list[FrozenSettingDocument]
+    defaults: list[FrozenSettingDocument]

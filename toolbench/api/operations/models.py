@@ -8,7 +8,6 @@ from pydantic import Field
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
 from toolbench.api.documents.figures import AgreedBody, BodySchema, Id, QuerySchema, SentenceDocument
-from toolbench.api.masking import build_masked_answer
 from toolbench.api.problems import ProblemError
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
@@ -190,13 +189,13 @@ def omit_refused_parameters(request: HttpRequest, model_id: int) -> dict[str, st
 
 
 @router.get("/probes/{int:probe_id}", response=ProbeDocument, auth=READ)
-def get_probe(request: HttpRequest, probe_id: int) -> Any:
+def get_probe(request: HttpRequest, probe_id: int) -> dict[str, Any]:
     """Return a probe with the result of each check."""
     try:
         page = get_probe_page(probe_id)
     except Probe.DoesNotExist:
         raise Http404(f"There is no probe {probe_id}; its model may have been deleted.") from None
-    return build_masked_answer(request, ProbeDocument, _build_probe(page))
+    return _build_probe(page)
 
 
 @router.post("/probes/{int:probe_id}/adopt", response=SentenceDocument, auth=LAUNCH)

@@ -11,6 +11,8 @@ from toolbench.api.documents.figures import AgreedBody, SentenceDocument
 from toolbench.api.documents.runs import (
     AddTrialsBody,
     EstimateDocument,
+    FrozenQuery,
+    FrozenSettingsDocument,
     LabelBody,
     LaunchBody,
     LimitsBody,
@@ -30,6 +32,7 @@ from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.planning.statistical_power import get_power_hint
+from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 from toolbench.lab.results.run.index import list_runs_before
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
@@ -126,6 +129,19 @@ def estimate_run(request: HttpRequest, run_id: int) -> Any:
     """Estimate the open trials of a run; null where none is open or nothing is known."""
     _get_run_or_404(run_id)
     return estimate_remaining(run_id)
+
+
+@router.get("/runs/{int:run_id}/settings", response=FrozenSettingsDocument, auth=READ)
+def read_run_settings(request: HttpRequest, run_id: int, query: Query[FrozenQuery]) -> dict[str, Any]:
+    """Return the frozen settings of a configuration; without `config`, of the first one."""
+    run = _get_run_or_404(run_id)
+    if query.config is not None and not run.configs.filter(pk=query.config).exists():
+        raise Http404(f"Run {run_id} has no configuration {query.config}.")
+    found = get_frozen_settings(run_id, config=str(query.config or ""), scenario=query.scenario)
+    if found is None:
+        raise Http404(f"Run {run_id} has no configuration.")
+    names = ("scenario", "chosen", "defaults")
+    return {name: getattr(found, name) for name in names} | {"config": found.config.pk}
 
 
 @router.post("/runs/{int:run_id}/pause", response=RunDocument, auth=LAUNCH)

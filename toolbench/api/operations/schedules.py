@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
-from ninja import Router, Schema, Status
+from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
-from toolbench.api.documents.figures import BodySchema, Id, SentenceDocument
+from toolbench.api.documents.figures import BodySchema, Id, QuerySchema, SentenceDocument
 from toolbench.api.documents.runs import RunDocument
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
@@ -26,6 +26,7 @@ from toolbench.lab.schedules.edit import (
 from toolbench.lab.schedules.launching import SkippedError, launch_now
 from toolbench.lab.schedules.page import RuleRow, get_schedule_page, get_schedules_page
 from toolbench.lab.schedules.rules import MAX_URL_CHARACTERS, RuleSettings, create_rule
+from toolbench.lab.schedules.trend import TrendLine, get_trend_page
 
 router = Router()
 Requests = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -77,6 +78,37 @@ class ScheduleDetailDocument(ScheduleDocument):
     baseline: list[int]
     requests_of_month: int
     rules: list[RuleDocument]
+
+
+class TrendQuery(QuerySchema):
+    """What is measured in each run."""
+
+    measure: Literal["success", "p50", "p95", "p99", "cost", "tokens"] = "success"
+
+
+class TrendPointDocument(Schema):
+    """One run of a line; null where the measure is unknown or a bound is open."""
+
+    run: int
+    value: float | None
+    low: float | None
+    high: float | None
+    notes: list[str]
+    in_baseline: bool
+    drifted: bool
+
+
+class TrendLineDocument(Schema):
+    """One configuration with its runs, the oldest first.
+
+    Attributes:
+        state: worse, better, steady or untested, by the drift test.
+    """
+
+    config: str
+    state: str
+    state_text: str
+    points: list[TrendPointDocument]
 
 
 class ScheduleBody(BodySchema):
@@ -151,6 +183,13 @@ def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
         "requests_of_month": page.spent,
         "rules": [_build_rule(row) for row in page.rules],
     }
+
+
+@router.get("/schedules/{int:schedule_id}/trend", response=list[TrendLineDocument], auth=READ)
+def get_trend(request: HttpRequest, schedule_id: int, query: Query[TrendQuery]) -> list[dict[str, Any]]:
+    """Return a measure of every run of a schedule, by configuration, and what the drift test says."""
+    _get_schedule_or_404(schedule_id)
+    return [_build_trend_line(line) for line in get_trend_page(schedule_id, query.measure).lines]
 
 
 @router.put("/schedules/{int:schedule_id}", response=ScheduleDocument, auth=LAUNCH)
@@ -286,3 +325,21 @@ def _build_rule(row: RuleRow) -> dict[str, Any]:
         "fires_when": row.fires_when,
         "open_alerts": row.open_alerts,
     }
+
+
+def _build_trend_line(line: TrendLine) -> dict[str, Any]:
+    """Return the values of a TrendLineDocument."""
+    points = [
+        {
+            "run": point.point.run.pk,
+            "value": point.measured.value if point.measured else None,
+            "low": point.measured.low if point.measured else None,
+            "high": point.measured.high if point.measured else None,
+            "notes": point.notes,
+            "in_baseline": point.pinned,
+            "drifted": point.drifted,
+        }
+        for point in line.points
+    ]
+    state = {"state": line.state, "state_text": line.state_text}
+    return state | {"config": str(line.series.config), "points": points}

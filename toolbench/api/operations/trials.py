@@ -17,7 +17,7 @@ from toolbench.api.documents.trials import (
     build_step,
     build_trial,
 )
-from toolbench.api.masking import build_masked_answer, build_masked_file
+from toolbench.api.masking import build_masked_file
 from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, check_readable
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import Step, Trial
@@ -51,13 +51,13 @@ def list_trials(request: HttpRequest, query: Query[TrialListQuery]) -> Any:
 
 
 @router.get("/trials/{int:trial_id}", response=TrialDetailDocument, auth=READ)
-def get_trial(request: HttpRequest, trial_id: int) -> HttpResponse:
+def get_trial(request: HttpRequest, trial_id: int) -> dict[str, Any]:
     """Return a trial with its verdict and the steps of its last execution."""
     try:
         trace = get_trace(trial_id, TrialFilter(), view=STEPS)
     except Trial.DoesNotExist:
         raise _build_missing(trial_id) from None
-    return build_masked_answer(request, TrialDetailDocument, _list_values(trace))
+    return _list_values(trace)
 
 
 @router.patch("/trials/{int:trial_id}", response=SentenceDocument, auth=LAUNCH)
@@ -81,15 +81,14 @@ def judge_trial(request: HttpRequest, trial_id: int, body: VerdictBody) -> dict[
 
 
 @router.get("/steps/{int:step_id}", response=StepDetailDocument, auth=READ)
-def get_step(request: HttpRequest, step_id: int) -> HttpResponse:
+def get_step(request: HttpRequest, step_id: int) -> dict[str, Any]:
     """Return a step with its details."""
     try:
         step = Step.objects.select_related("body").get(pk=step_id, trial__run__deleted_at=None)
     except Step.DoesNotExist:
         raise ProblemError(404, NO_STEP) from None
     details = load_details(step.body.facts) if hasattr(step, "body") else {}
-    values = {"step": build_step(step), "trial": step.trial_id, "details": details}
-    return build_masked_answer(request, StepDetailDocument, values)
+    return {"step": build_step(step), "trial": step.trial_id, "details": details}
 
 
 @router.get("/steps/{int:step_id}/{side}", auth=READ)

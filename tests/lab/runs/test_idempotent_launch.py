@@ -1,0 +1,49 @@
+"""An idempotency key leads to one run, also when requests come at the same time."""
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_model, make_provider
+from tests.lab.conftest import RunInThread
+from toolbench.lab.accounts.sign_in import get_first_owner
+from toolbench.lab.models import LaunchKey, Run
+from toolbench.lab.planning.run_request import LaunchError, RunRequest
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError, launch_once
+
+
+def build_request(**fields: object) -> RunRequest:
+    model = make_model(provider=make_provider("Mine", kind="simulated", service="simulated"))
+    return RunRequest.from_json({"models": [model.pk], "scenarios": ["happy_path"], "trials": 1, **fields})
+
+
+def test_simultaneous_requests_with_one_key_launch_one_run(elsewhere: RunInThread) -> None:
+    owner, request = get_first_owner(), build_request()
+    futures = [elsewhere(launch_once, request, owner=owner, key="k") for _ in range(4)]
+    found = [future.result(timeout=30) for future in futures]
+    assert len({run.pk for run, _ in found}) == 1
+    assert sorted(is_new for _, is_new in found) == [False, False, False, True]
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_key_belongs_to_its_person_and_request() -> None:
+    owner, request = get_first_owner(), build_request()
+    run, is_new = launch_once(request, owner=owner, key="k")
+    assert is_new
+    with pytest.raises(LaunchKeyError, match="another request"):
+        launch_once(build_request(title="x"), owner=owner, key="k")
+    other = type(owner).objects.create(username="ana")
+    assert launch_once(request, owner=other, key="k")[0] != run
+    Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
+    with pytest.raises(LaunchKeyError, match="was deleted"):
+        launch_once(request, owner=owner, key="k")
+
+
+@pytest.mark.django_db
+def test_refused_and_keyless_launches_keep_no_key() -> None:
+    owner = get_first_owner()
+    with pytest.raises(LaunchError):
+        launch_once(build_request(methods=["nothing"]), owner=owner, key="k")
+    assert launch_once(build_request(), owner=owner, key="")[1]
+    assert launch_once(build_request(), owner=owner, key="")[1]
+    assert not LaunchKey.objects.exists()
