@@ -38,7 +38,7 @@ def read_all(api: ApiClient, query: str) -> list[dict[str, Any]]:
 
 
 def test_parameters_are_those_of_the_filter_of_the_page() -> None:
-    own = {field.name for field in fields(TrialFilter)} - {"chosen", "ignored"}
+    own = {field.name for field in fields(TrialFilter)} - {"chosen", "ignored", "layout"}
     assert set(TrialListQuery.model_fields) == own | {"after", "before", "upto", "cursor", "limit"}
     assert {field.name for field in fields(ResultFilter)} >= {"after", "before", "upto"}
     assert SORT_COLUMNS.keys() == SORTS.keys()

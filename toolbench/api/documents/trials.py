@@ -19,6 +19,13 @@ Texts = Annotated[list[Text], Field(max_length=200)]
 Whole = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
+# fmt: off
+SortOrder = Literal[
+    "failed", "-failed", "order", "slow", "fast", "tokens", "-tokens", "retries", "-retries", "turns", "-turns",
+    "model", "-model", "profile", "-profile", "scenario", "-scenario", "cause", "-cause", "newest", "oldest",
+]
+# fmt: on
+
 
 class TrialListQuery(QuerySchema):
     """The filter of the list of trials, and the page.
@@ -68,7 +75,7 @@ class TrialListQuery(QuerySchema):
     scope: Literal["all"] | None = None
     demo: Literal["1"] | None = None
     imported: Literal["1"] | None = None
-    sort: Literal["failed", "order", "slow", "fast", "tokens", "retries", "turns", "newest", "oldest"] = "failed"
+    sort: SortOrder = "failed"
     after: Day | None = None
     before: Day | None = None
     upto: Whole | None = None

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import NullIf
 
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import MAX_ID
 from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 
-MAX_CURSOR_CHARACTERS = 300
+MAX_CURSOR_CHARACTERS = 4_000
 
 
 class CursorError(Exception):
@@ -30,15 +31,24 @@ class SortColumn:
 
 
 _RUN_ORDER = (SortColumn("run_id", descending=True), SortColumn("position"), SortColumn("id"))
+_FAILED_ORDER = (SortColumn("rank"), *_RUN_ORDER)
+_TEXT_COLUMNS = {
+    "model": "config__model_name",
+    "profile": "config__profile",
+    "scenario": "scenario",
+    "cause": "known_cause",
+}
 # The orders of `filter.ORDERINGS`, each made unique by the primary key.
 SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
-    "failed": (SortColumn("rank"), *_RUN_ORDER),
+    "failed": _FAILED_ORDER,
+    "-failed": (SortColumn("rank", descending=True), *_RUN_ORDER),
     "order": _RUN_ORDER,
     "slow": (SortColumn("duration_ms", descending=True), *_RUN_ORDER),
     "fast": (SortColumn("duration_ms"), *_RUN_ORDER),
-    "tokens": (SortColumn("tokens", descending=True), *_RUN_ORDER),
-    "retries": (SortColumn("retries", descending=True), *_RUN_ORDER),
-    "turns": (SortColumn("turns", descending=True), *_RUN_ORDER),
+    **{name: (SortColumn(name, descending=True), *_RUN_ORDER) for name in ("tokens", "retries", "turns")},
+    **{f"-{name}": (SortColumn(name), *_RUN_ORDER) for name in ("tokens", "retries", "turns")},
+    **{name: (SortColumn(column), *_FAILED_ORDER) for name, column in _TEXT_COLUMNS.items()},
+    **{f"-{name}": (SortColumn(column, descending=True), *_FAILED_ORDER) for name, column in _TEXT_COLUMNS.items()},
     "newest": (SortColumn("started_at", descending=True), SortColumn("id", descending=True)),
     "oldest": (SortColumn("started_at"), SortColumn("id")),
 }
@@ -63,7 +73,9 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
         CursorError: the cursor is not one of this order.
     """
     columns = SORT_COLUMNS[trial_filter.sort]
-    found = filter_trials(trial_filter).annotate(tokens=F("input_tokens") + F("output_tokens"))
+    found = filter_trials(trial_filter).annotate(
+        tokens=F("input_tokens") + F("output_tokens"), known_cause=NullIf("cause", Value(""))
+    )
     if cursor:
         found = found.filter(_build_condition_after(columns, _decode_cursor(cursor, columns)))
     rows = list(_order(found, columns).values_list("pk", *(column.name for column in columns))[: limit + 1])
@@ -112,13 +124,22 @@ def _decode_cursor(cursor: str, columns: Sequence[SortColumn]) -> list[Any]:
 
 def _parse_value(name: str, value: Any) -> Any:
     wrong = CursorError("Send the cursor that the last page gave, with the same sort order.")
-    if value is None and name in ("duration_ms", "started_at"):
+    if value is None and name in ("duration_ms", "started_at", "known_cause"):
         return None
     if name == "started_at":
         try:
             return datetime.fromisoformat(value)
         except (TypeError, ValueError):
             raise wrong from None
+    if name in _TEXT_COLUMNS.values():
+        if not isinstance(value, str) or not _can_be_stored(value):
+            raise wrong
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_ID <= value <= MAX_ID:
         raise wrong
     return value
+
+
+def _can_be_stored(text: str) -> bool:
+    """Return whether a column can hold the text: without NUL and lone surrogates."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
