@@ -23,22 +23,23 @@ class EntryKind:
     """A kind of entry of the library.
 
     Attributes:
-        noun: its name in sentences.
         plural: its name in headings.
         address: the name of the address of one entry; `{address}s` lists all, `{address}-new` and `{address}-delete`
             change them; `{address}s/` is the folder of the templates.
         where: where a person chooses an entry.
         get_page: returns the data of the page of the entry with this name.
-        delete: deletes or archives an entry and returns whether it was archived.
     """
 
-    noun: str
     plural: str
     address: str
     where: str
     form: type[EntryForm[Any]]
     get_page: Callable[[HttpRequest, str], EntryPage[Any]]
-    delete: Callable[[Any], bool]
+
+    @property
+    def noun(self) -> str:
+        """Its name in sentences."""
+        return self.form.functions.noun
 
     @property
     def list_url(self) -> str:
@@ -105,7 +106,7 @@ def delete_entry(request: HttpRequest, kind: EntryKind, name: str) -> HttpRespon
         back = reverse(kind.address, args=[name])
         return render_page(request, "library/delete.html", {"name": name, "back": back})
     try:
-        archived = kind.delete(page.entry)
+        archived = kind.form.functions.delete(page.entry)
     except InvalidFieldsError as error:
         messages.error(request, str(error))
         return redirect(kind.address, name)

@@ -139,7 +139,7 @@ def test_templates_type_no_number_that_is_computed() -> None:
         ),
         (
             "/decide/?scope=demo",
-            "Plan a run with simulated models. p95 has an upper bound from 72 trials of one scenario.",
+            "Start a run with simulated models. p95 has an upper bound from 72 trials of one scenario.",
         ),
         ("/runs/new/", "p95 has an upper bound from 72 answers; below that its bound is open."),
     ],

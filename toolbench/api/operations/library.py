@@ -10,13 +10,15 @@ from toolbench.api.authentication import LAUNCH, READ, get_user, record
 from toolbench.api.documents.figures import BodySchema, Id, QuerySchema, SentenceDocument
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
-from toolbench.lab.library.presets import create_preset, delete_preset, edit_preset
-from toolbench.lab.library.profiles import create_profile, delete_profile, edit_profile
-from toolbench.lab.library.versions import list_versions
+from toolbench.lab.library.entries import Entry, EntryFunctions
+from toolbench.lab.library.presets import PRESETS
+from toolbench.lab.library.profiles import PROFILES
+from toolbench.lab.library.versions import list_versions, read_content
 from toolbench.lab.models import Preset, SamplingProfile
 from toolbench.lab.scenarios.page import ScenarioPage, get_scenario, get_scenarios
 
 router = Router()
+_LIST_URLS = {PROFILES.noun: "/profiles/", PRESETS.noun: "/presets/"}
 Slug = Annotated[str, Field(min_length=1, max_length=80)]
 Pattern = Annotated[str, Field(min_length=1, max_length=200)]
 Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=80)]], Field(max_length=50)]
@@ -155,102 +157,97 @@ def read_scenario(request: HttpRequest, slug: str, query: Query[ScenarioQuery]) 
 @router.get("/profiles", response=list[ProfileDocument], auth=READ)
 def list_profiles(request: HttpRequest) -> list[dict[str, Any]]:
     """List the sampling profiles."""
-    return [_build_profile(profile) for profile in SamplingProfile.objects.all()]
+    return [_build_entry(entry) for entry in SamplingProfile.objects.all()]
 
 
 @router.post("/profiles", response={201: ProfileDocument}, auth=LAUNCH)
 def add_profile(request: HttpRequest, body: ProfileBody) -> Status[dict[str, Any]]:
     """Save a new sampling profile."""
-    profile = create_profile(body.name, body.model_dump(exclude={"name"}), get_user(request).username)
-    record(request, Action.ADDED, f"sampling profile {profile.name}", f"/profiles/{profile.name}/")
-    return Status(201, _build_profile(profile))
+    return Status(201, _add_entry(request, PROFILES, body.name, body.model_dump(exclude={"name"})))
 
 
 @router.get("/profiles/{slug:slug}", response=ProfileDocument, auth=READ)
 def get_profile(request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return a sampling profile."""
-    return _build_profile(_get_profile_or_404(slug))
+    return _build_entry(_find_entry(PROFILES, slug))
 
 
 @router.put("/profiles/{slug:slug}", response=ProfileDocument, auth=LAUNCH)
 def change_profile(request: HttpRequest, slug: str, body: ProfileVersionBody) -> dict[str, Any]:
     """Save a new version of a profile. Runs keep the options that they froze."""
-    content, username = body.model_dump(exclude={"version"}), get_user(request).username
-    number = edit_profile(_get_profile_or_404(slug), content, read_number=body.version, username=username)
-    record(request, Action.CHANGED, f"sampling profile {slug}, version {number}", f"/profiles/{slug}/")
-    return _build_profile(_get_profile_or_404(slug))
+    return _change_entry(request, PROFILES, slug, body.version, body.model_dump(exclude={"version"}))
 
 
 @router.delete("/profiles/{slug:slug}", response=SentenceDocument, auth=LAUNCH)
 def remove_profile(request: HttpRequest, slug: str) -> dict[str, str]:
     """Delete a profile, or archive it if a run used it."""
-    archived = delete_profile(_get_profile_or_404(slug))
-    record(request, Action.DELETED, f"sampling profile {slug}", "/profiles/")
-    return {"sentence": f"{slug} is {'archived: runs used it' if archived else 'deleted'}."}
+    return _remove_entry(request, PROFILES, slug)
 
 
 @router.get("/presets", response=list[PresetDocument], auth=READ)
 def list_presets(request: HttpRequest) -> list[dict[str, Any]]:
     """List the presets."""
-    return [_build_preset(preset) for preset in Preset.objects.all()]
+    return [_build_entry(entry) for entry in Preset.objects.all()]
 
 
 @router.post("/presets", response={201: PresetDocument}, auth=LAUNCH)
 def add_preset(request: HttpRequest, body: PresetBody) -> Status[dict[str, Any]]:
     """Save a new preset."""
-    preset = create_preset(body.name, body.model_dump(exclude={"name"}), get_user(request).username)
-    record(request, Action.ADDED, f"preset {preset.name}", f"/presets/{preset.name}/")
-    return Status(201, _build_preset(preset))
+    return Status(201, _add_entry(request, PRESETS, body.name, body.model_dump(exclude={"name"})))
 
 
 @router.get("/presets/{slug:slug}", response=PresetDocument, auth=READ)
 def get_preset(request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return a preset."""
-    return _build_preset(_get_preset_or_404(slug))
+    return _build_entry(_find_entry(PRESETS, slug))
 
 
 @router.put("/presets/{slug:slug}", response=PresetDocument, auth=LAUNCH)
 def change_preset(request: HttpRequest, slug: str, body: PresetVersionBody) -> dict[str, Any]:
     """Save a new version of a preset. Runs keep the layers that they froze."""
-    content, username = body.model_dump(exclude={"version"}), get_user(request).username
-    number = edit_preset(_get_preset_or_404(slug), content, read_number=body.version, username=username)
-    record(request, Action.CHANGED, f"preset {slug}, version {number}", f"/presets/{slug}/")
-    return _build_preset(_get_preset_or_404(slug))
+    return _change_entry(request, PRESETS, slug, body.version, body.model_dump(exclude={"version"}))
 
 
 @router.delete("/presets/{slug:slug}", response=SentenceDocument, auth=LAUNCH)
 def remove_preset(request: HttpRequest, slug: str) -> dict[str, str]:
     """Delete a preset, or archive it if a run used it."""
-    archived = delete_preset(_get_preset_or_404(slug))
-    record(request, Action.DELETED, f"preset {slug}", "/presets/")
-    return {"sentence": f"{slug} is {'archived: runs used it' if archived else 'deleted'}."}
+    return _remove_entry(request, PRESETS, slug)
 
 
-def _get_profile_or_404(name: str) -> SamplingProfile:
-    profile = SamplingProfile.objects.filter(name=name).first()
-    if profile is None:
-        raise Http404(f"There is no sampling profile {name}; it may have been deleted.")
-    return profile
+def _find_entry(functions: EntryFunctions[Entry], name: str) -> Entry:
+    entry = functions.entry_class._default_manager.filter(name=name).first()
+    if entry is None:
+        raise Http404(f"There is no {functions.noun} {name}; it may have been deleted.")
+    return entry
 
 
-def _get_preset_or_404(name: str) -> Preset:
-    preset = Preset.objects.filter(name=name).first()
-    if preset is None:
-        raise Http404(f"There is no preset {name}; it may have been deleted.")
-    return preset
+def _add_entry(
+    request: HttpRequest, functions: EntryFunctions[Entry], name: str, content: dict[str, Any]
+) -> dict[str, Any]:
+    entry = functions.create(name, content, get_user(request).username)
+    record(request, Action.ADDED, f"{functions.noun} {name}", f"{_LIST_URLS[functions.noun]}{name}/")
+    return _build_entry(entry)
 
 
-def _build_profile(profile: SamplingProfile) -> dict[str, Any]:
-    """Return the values of a ProfileDocument."""
-    names = ("name", "options", "applies_to", "tags", "builtin")
-    shared = {"archived": profile.archived_at is not None, "version": list_versions(profile)[0].number}
-    return {name: getattr(profile, name) for name in names} | shared
+def _change_entry(
+    request: HttpRequest, functions: EntryFunctions[Entry], name: str, read_number: int, content: dict[str, Any]
+) -> dict[str, Any]:
+    number = functions.edit(_find_entry(functions, name), content, read_number, get_user(request).username)
+    subject = f"{functions.noun} {name}, version {number}"
+    record(request, Action.CHANGED, subject, f"{_LIST_URLS[functions.noun]}{name}/")
+    return _build_entry(_find_entry(functions, name))
 
 
-def _build_preset(preset: Preset) -> dict[str, Any]:
-    """Return the values of a PresetDocument."""
-    shared = {"archived": preset.archived_at is not None, "version": list_versions(preset)[0].number}
-    return {name: getattr(preset, name) for name in ("name", "patch", "description", "builtin")} | shared
+def _remove_entry(request: HttpRequest, functions: EntryFunctions[Entry], name: str) -> dict[str, str]:
+    archived = functions.delete(_find_entry(functions, name))
+    record(request, Action.DELETED, f"{functions.noun} {name}", _LIST_URLS[functions.noun])
+    return {"sentence": f"{name} is {'archived: runs used it' if archived else 'deleted'}."}
+
+
+def _build_entry(entry: SamplingProfile | Preset) -> dict[str, Any]:
+    """Return the values of a ProfileDocument or a PresetDocument."""
+    shared = {"name": entry.name, "builtin": entry.builtin, "archived": entry.archived_at is not None}
+    return read_content(entry) | shared | {"version": list_versions(entry)[0].number}
 
 
 def _build_scenario(page: ScenarioPage) -> dict[str, Any]:

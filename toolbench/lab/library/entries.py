@@ -1,6 +1,6 @@
 """What sampling profiles and presets have in common: created, copied, edited with versions, deleted or archived."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -43,6 +43,24 @@ class EntryPage(Generic[Entry]):
         return not self.entry.builtin and self.entry.archived_at is None
 
 
+@dataclass(frozen=True, slots=True)
+class EntryFunctions(Generic[Entry]):
+    """The functions that change the entries of a kind.
+
+    Attributes:
+        noun: the name of the kind in sentences.
+        create: saves a new entry of this name and content, by this person.
+        edit: saves a new version of an entry and returns its number.
+        delete: deletes or archives an entry and returns whether it was archived.
+    """
+
+    noun: str
+    entry_class: type[Entry]
+    create: Callable[[str, JsonObject, str], Entry]
+    edit: Callable[[Entry, JsonObject, int, str], int]
+    delete: Callable[[Entry], bool]
+
+
 def list_active(entry_class: type[Entry]) -> tuple[Entry, ...]:
     """Return the entries of a kind that are not archived."""
     return tuple(entry_class._default_manager.filter(archived_at=None))
@@ -81,7 +99,7 @@ def create_entry(entry: Entry, username: str, reserved: Collection[str] = ()) ->
     return entry
 
 
-def edit_entry(entry: Entry, content: JsonObject, *, read_number: int, username: str) -> int:
+def edit_entry(entry: Entry, content: JsonObject, read_number: int, username: str) -> int:
     """Save a new version of an entry and return its number. Runs keep what they froze.
 
     Raises:

@@ -14,7 +14,7 @@ from toolbench.engine.repairs.registry import check_repairs
 from toolbench.engine.transforms.apply import KINDS, check_names
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.library.entries import EntryPage, create_entry, delete_entry, edit_entry, list_active
+from toolbench.lab.library.entries import EntryFunctions, EntryPage, create_entry, delete_entry, edit_entry, list_active
 from toolbench.lab.library.values import is_same, render_indented
 from toolbench.lab.library.versions import EntryVersion, compare_versions, list_versions
 from toolbench.lab.models import Model, Preset, RunConfig
@@ -94,7 +94,7 @@ def create_preset(name: str, content: JsonObject, username: str) -> Preset:
     return create_entry(Preset(name=name, **content), username, reserved)
 
 
-def edit_preset(preset: Preset, content: JsonObject, *, read_number: int, username: str) -> int:
+def edit_preset(preset: Preset, content: JsonObject, read_number: int, username: str) -> int:
     """Save a new version of a preset and return its number. Runs keep the layers that they froze.
 
     Raises:
@@ -102,7 +102,7 @@ def edit_preset(preset: Preset, content: JsonObject, *, read_number: int, userna
             meanwhile.
     """
     check_patch(content["patch"])
-    return edit_entry(preset, content, read_number=read_number, username=username)
+    return edit_entry(preset, content, read_number, username)
 
 
 def delete_preset(preset: Preset) -> bool:
@@ -115,6 +115,9 @@ def delete_preset(preset: Preset) -> bool:
         names = ", ".join(str(model) for model in users[:5])
         raise InvalidFieldsError({"name": [f"It is a workaround of {names}: remove it there first."]})
     return delete_entry(preset, used=_is_used(preset.name))
+
+
+PRESETS = EntryFunctions("preset", Preset, create_preset, edit_preset, delete_preset)
 
 
 def check_patch(patch: JsonObject) -> None:

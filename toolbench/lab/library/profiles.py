@@ -8,7 +8,7 @@ from django.db.models import Count
 from toolbench.engine.policy.layered_key import RESERVED_KEYS
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.library.entries import EntryPage, create_entry, delete_entry, edit_entry, list_active
+from toolbench.lab.library.entries import EntryFunctions, EntryPage, create_entry, delete_entry, edit_entry, list_active
 from toolbench.lab.library.values import is_same, render_indented
 from toolbench.lab.library.versions import EntryVersion, compare_versions, list_versions
 from toolbench.lab.models import Model, RunConfig, SamplingProfile
@@ -93,7 +93,7 @@ def create_profile(name: str, content: JsonObject, username: str) -> SamplingPro
     return create_entry(SamplingProfile(name=name, **content), username)
 
 
-def edit_profile(profile: SamplingProfile, content: JsonObject, *, read_number: int, username: str) -> int:
+def edit_profile(profile: SamplingProfile, content: JsonObject, read_number: int, username: str) -> int:
     """Save a new version of a profile and return its number. Runs keep the options that they froze.
 
     Raises:
@@ -101,7 +101,7 @@ def edit_profile(profile: SamplingProfile, content: JsonObject, *, read_number: 
             saved meanwhile.
     """
     _check_options(content["options"])
-    return edit_entry(profile, content, read_number=read_number, username=username)
+    return edit_entry(profile, content, read_number, username)
 
 
 def delete_profile(profile: SamplingProfile) -> bool:
@@ -111,6 +111,9 @@ def delete_profile(profile: SamplingProfile) -> bool:
         InvalidFieldsError: the profile is built in.
     """
     return delete_entry(profile, used=RunConfig.objects.filter(profile=profile.name).exists())
+
+
+PROFILES = EntryFunctions("sampling profile", SamplingProfile, create_profile, edit_profile, delete_profile)
 
 
 def _check_options(options: JsonObject) -> None:

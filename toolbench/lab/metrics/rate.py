@@ -111,8 +111,9 @@ class Rate:
     @property
     def status_text(self) -> str:
         """The rate and its status in words, for screen readers."""
-        words = {"clears": f"clears {self.target}", "below": f"below {self.target}", "open": "undecided"}
-        return words[self.target_status] if self.n else "nothing to judge"
+        if not self.n:
+            return "nothing to judge"
+        return "undecided" if self.target_status == "open" else f"{self.target_status} {self.target:g}"
 
 
 # Pages ask for the same few counts again and again.

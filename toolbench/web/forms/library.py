@@ -7,8 +7,8 @@ from django import forms
 from django.http import QueryDict
 
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.library.entries import Entry, EntryPage, build_copy
-from toolbench.lab.library.versions import read_content
+from toolbench.lab.library.entries import Entry, EntryFunctions, EntryPage, build_copy
+from toolbench.lab.library.versions import CONTENT_COLUMNS, read_content
 from toolbench.web.forms.errors import add_form_errors
 
 Saved = TypeVar("Saved")
@@ -17,7 +17,7 @@ Saved = TypeVar("Saved")
 class EntryForm(forms.Form, Generic[Entry]):
     """Form of a new entry of the library, or of a new version of an entry."""
 
-    entry_class: ClassVar[type[Any]]
+    functions: ClassVar[EntryFunctions[Any]]
 
     name = forms.CharField(label="Name", max_length=80, help_text="Letters, digits, hyphens and underscores.")
     read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
@@ -29,7 +29,7 @@ class EntryForm(forms.Form, Generic[Entry]):
         Raises:
             ObjectDoesNotExist: there is no entry to copy.
         """
-        return cls(data, initial=cls.to_initial(build_copy(cls.entry_class, copied)) if copied else None)
+        return cls(data, initial=cls.to_initial(build_copy(cls.functions.entry_class, copied)) if copied else None)
 
     @classmethod
     def for_version(cls, data: QueryDict | None, page: EntryPage[Entry]) -> Self:
@@ -41,37 +41,25 @@ class EntryForm(forms.Form, Generic[Entry]):
 
     @staticmethod
     def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of the fields for the content of an entry."""
-        raise NotImplementedError
+        """Return the initial values of the fields for the content of an entry: a field for each column."""
+        return dict(content)
 
     def build_content(self) -> dict[str, Any] | None:
-        """Return the content as typed; None if the form is empty or has errors."""
-        raise NotImplementedError
-
-    def save_new(self, name: str, content: dict[str, Any], username: str) -> Entry:
-        """Save a new entry.
-
-        Raises:
-            InvalidFieldsError: something is not accepted.
-        """
-        raise NotImplementedError
-
-    def save_version(self, entry: Entry, content: dict[str, Any], username: str, read_number: int) -> int:
-        """Save a new version of an entry and return its number.
-
-        Raises:
-            InvalidFieldsError: something is not accepted.
-        """
-        raise NotImplementedError
+        """Return the columns of the entry as typed; None if the form is empty or has errors."""
+        return (
+            {name: self.cleaned_data[name] for name in CONTENT_COLUMNS[self.functions.entry_class]}
+            if self.is_valid()
+            else None
+        )
 
     def create(self, username: str) -> Entry | None:
         """Save the entry as new; return None if the form is empty or has errors."""
-        return self._save(lambda content: self.save_new(self.cleaned_data["name"], content, username))
+        return self._save(lambda content: self.functions.create(self.cleaned_data["name"], content, username))
 
     def edit(self, entry: Entry, username: str) -> int | None:
         """Save a new version and return its number; return None if the form is empty or has errors."""
         return self._save(
-            lambda content: self.save_version(entry, content, username, self.cleaned_data["read_number"] or 0)
+            lambda content: self.functions.edit(entry, content, self.cleaned_data["read_number"] or 0, username)
         )
 
     def add_errors(self, error: InvalidFieldsError) -> None:

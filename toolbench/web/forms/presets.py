@@ -7,7 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.library.presets import create_preset, edit_preset, list_settings
+from toolbench.lab.library.presets import PRESETS, list_settings
 from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, check_characters, parse_value, render_value
 from toolbench.lab.models import Preset
 from toolbench.web.forms.library import EntryForm
@@ -46,7 +46,7 @@ def _build_field(name: str) -> forms.Field:
 class PresetForm(EntryForm[Preset]):
     """Form of a preset. A setting that is left empty keeps the value of the layers below."""
 
-    entry_class = Preset
+    functions = PRESETS
 
     description = forms.CharField(
         label="What it is for", required=False, max_length=2000, widget=forms.Textarea({"rows": 2})
@@ -75,22 +75,6 @@ class PresetForm(EntryForm[Preset]):
         """Return the initial values of the fields for the content of a preset."""
         settings = {_name_field(name): _render_setting(name, value) for name, value in content["patch"].items()}
         return {**content, **settings}
-
-    def save_new(self, name: str, content: dict[str, Any], username: str) -> Preset:
-        """Save a new preset.
-
-        Raises:
-            InvalidFieldsError: the name or a setting is not accepted.
-        """
-        return create_preset(name, content, username)
-
-    def save_version(self, entry: Preset, content: dict[str, Any], username: str, read_number: int) -> int:
-        """Save a new version of a preset and return its number.
-
-        Raises:
-            InvalidFieldsError: a setting is not accepted, or another version was saved meanwhile.
-        """
-        return edit_preset(entry, content, read_number=read_number, username=username)
 
     def build_content(self) -> dict[str, Any] | None:
         """Return the content as typed; None if the form is empty or has errors, one for each setting."""

@@ -11,10 +11,9 @@ from django.http import QueryDict
 from toolbench.lab.library.profiles import (
     MAX_PATTERN_CHARACTERS,
     OPTION_NAMES,
+    PROFILES,
     SAMPLING_OPTIONS,
     SamplingOption,
-    create_profile,
-    edit_profile,
 )
 from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, parse_value, render_indented
 from toolbench.lab.models import SamplingProfile
@@ -62,7 +61,7 @@ def _build_field(option: SamplingOption) -> forms.Field:
 class ProfileForm(EntryForm[SamplingProfile]):
     """Form of a sampling profile: a field for each usual option, others as JSON. An empty field is not sent."""
 
-    entry_class = SamplingProfile
+    functions = PROFILES
 
     more = forms.CharField(
         label="Other options",
@@ -101,22 +100,6 @@ class ProfileForm(EntryForm[SamplingProfile]):
         initial = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in fitting.items()}
         more = render_indented(options) if options else ""
         return {**content, **initial, "more": more, "tags": ", ".join(content["tags"])}
-
-    def save_new(self, name: str, content: dict[str, Any], username: str) -> SamplingProfile:
-        """Save a new profile.
-
-        Raises:
-            InvalidFieldsError: the name or an option is not accepted.
-        """
-        return create_profile(name, content, username)
-
-    def save_version(self, entry: SamplingProfile, content: dict[str, Any], username: str, read_number: int) -> int:
-        """Save a new version of a profile and return its number.
-
-        Raises:
-            InvalidFieldsError: an option is not accepted, or another version was saved meanwhile.
-        """
-        return edit_profile(entry, content, read_number=read_number, username=username)
 
     def clean_more(self) -> dict[str, Any]:
         """Return the other options.

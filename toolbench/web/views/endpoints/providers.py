@@ -89,7 +89,7 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
     added = connect.add_models(provider_id, names)
     url = reverse("provider", args=[provider_id])
     record(request, Action.ADDED, f"{added} model{'' if added == 1 else 's'} of {provider.name}", url)
-    messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Plan a run to try them.")
+    messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Start a run to try them.")
     return redirect("provider", provider_id)
 
 

@@ -5,7 +5,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from toolbench.lab.endpoints.setup_pages import get_presets
 from toolbench.lab.endpoints.simulated import get_personas
-from toolbench.lab.library.presets import PresetPage, delete_preset, get_preset_page
+from toolbench.lab.library.presets import PresetPage, get_preset_page
 from toolbench.lab.planning.policy_page import PolicyQuery, get_policy_page
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.forms.presets import PresetForm
@@ -56,11 +56,9 @@ def _get_page(request: HttpRequest, name: str) -> PresetPage:
 
 
 _KIND = EntryKind(
-    noun="preset",
     plural="Presets",
     address="preset",
     where=", under the strategies",
     form=PresetForm,
     get_page=_get_page,
-    delete=delete_preset,
 )

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from toolbench.lab.endpoints.setup_pages import get_profiles
-from toolbench.lab.library.profiles import ProfilePage, delete_profile, get_profile_page
+from toolbench.lab.library.profiles import ProfilePage, get_profile_page
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.forms.profiles import ProfileForm
 from toolbench.web.library_entries import EntryKind, create_entry, delete_entry, edit_entry
@@ -41,11 +41,9 @@ def _get_page(request: HttpRequest, name: str) -> ProfilePage:
 
 
 _KIND = EntryKind(
-    noun="sampling profile",
     plural="Sampling profiles",
     address="profile",
     where="",
     form=ProfileForm,
     get_page=_get_page,
-    delete=delete_profile,
 )
