@@ -15,6 +15,7 @@ from toolbench.client import (
     InvalidRequestError,
     NotFoundError,
     ToolbenchClient,
+    ToolbenchError,
     TooManyRequestsError,
     UnreachableError,
 )
@@ -22,6 +23,7 @@ from toolbench.client.connection import PAGE_SIZE
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.models import Model, Run
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -114,3 +116,24 @@ def test_client_waits_as_long_as_the_server_says(client_of_owner: ToolbenchClien
         client_of_owner.list_models()
     assert len(waited) == 3
     assert all(0 < seconds <= 60 for seconds in waited)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        ScriptedReply(302, {"location": "/sign-in/"}),
+        ScriptedReply(200, {}, b"<html>"),
+        ScriptedReply(422, {}, b'{"errors": ["x"]}'),
+        ScriptedReply(422, {}, b'{"errors": {"field": 1}}'),
+    ],
+)
+def test_answers_of_another_server_are_errors_of_the_client(reply: ScriptedReply) -> None:
+    with ScriptedServer([reply] * 3) as server, ToolbenchClient(server.base_url, "tb_x") as client:
+        for send in (lambda: client.get_run(1), lambda: client.pause(1), lambda: client.launch(models=[1])):
+            with pytest.raises(ToolbenchError):
+                send()
+
+
+def test_what_is_no_address_is_named() -> None:
+    with pytest.raises(UnreachableError, match="is no address"):
+        ToolbenchClient("http://a:port", "tb_x")

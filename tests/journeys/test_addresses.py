@@ -180,7 +180,7 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
     found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}
     found |= {"user_id": get_first_owner().pk}
-    found |= {"link_id": create_share_link(get_first_owner(), "run", target=trial.run_id)[0].pk}
+    found |= {"link_id": create_share_link(get_first_owner(), "run", target=trial.run_id).pk}
     found |= {"token_id": create_api_token(get_first_owner(), "kept", ["read"], None)[0].pk}
     delivery = make_alert_delivery(trial.run)
     found |= {"delivery_id": delivery.pk, "rule_id": delivery.alert.rule_id}

@@ -62,7 +62,8 @@ HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
     (Exception, problems.handle_defect),
 )
 _DESCRIPTION = (
-    "Everything that the pages do. Send a token, made on the page Tokens, in the header Authorization: Bearer TOKEN. "
+    "Launch, control and read runs, and manage the library, providers and schedules. Send a token, made on the page "
+    "Tokens, in the header Authorization: Bearer TOKEN. "
     "Errors are problem documents (RFC 9457)."
 )
 

@@ -166,9 +166,12 @@ def handle_broken_body(request: HttpRequest, error: UnreadablePostError) -> Http
 
 
 def handle_defect(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Return 503 if the database does not answer, else log the exception and return 500."""
+    """Log the exception; return 503 if the database did not carry out the request, else 500."""
     if isinstance(error, OperationalError | InterfaceError):
+        logger.error("API request without a database: %s %s", request.method, request.path, exc_info=error)
         return build_problem(503, "The database does not answer. Send the request again later.")
     got_request_exception.send(sender=None, request=request)  # as Django does: its test client raises the exception
     logger.error("API request failed: %s %s", request.method, request.path, exc_info=error)
-    return build_problem(500, "This is a defect of Toolbench. Look what was done before you send the request again.")
+    return build_problem(
+        500, "This is a defect of Toolbench. Check whether the change was made before you send it again."
+    )

@@ -41,7 +41,7 @@ def name_field(location: Sequence[str | int]) -> str:
     """Return the name of a field from the place of an error: `configs.0.model`; "body" for the whole body."""
     parts = list(location)
     source = str(parts.pop(0)) if parts and parts[0] in _SOURCES else ""
-    if source == "body" and parts:
+    if (source == "body" and parts) or (source == "query" and len(parts) > 1 and parts[0] == "query"):
         parts.pop(0)  # the parameter of the Python function
     return ".".join(map(str, parts)) or source or "body"
 

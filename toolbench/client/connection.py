@@ -18,7 +18,7 @@ from toolbench.client.documents import (
     RemoteTrialDetail,
     read_document,
 )
-from toolbench.client.transport import Transport
+from toolbench.client.transport import Transport, read_json
 
 POLL_SECONDS = 2.0
 PAGE_SIZE = 200
@@ -51,27 +51,27 @@ class ToolbenchClient:
         if method == "GET":
             return self.transport.get(path, params)
         response = self.transport.send(method, path, params=params, body=body)
-        return response.json() if response.content else None
+        return read_json(response)
 
     def list_models(self, search: str = "") -> list[RemoteModel]:
         """Return the models whose name has this text."""
         return [read_document(RemoteModel, row) for row in self.transport.get("/models", {"q": search})]
 
-    def plan(self, **wish: Any) -> RemotePlan:
+    def plan(self, **plan: Any) -> RemotePlan:
         """Plan a run without launching it; the names are those of POST /runs/plan."""
-        return read_document(RemotePlan, self.request("POST", "/runs/plan", wish))
+        return read_document(RemotePlan, self.request("POST", "/runs/plan", plan))
 
-    def launch(self, *, idempotency_key: str = "", agreed: int = 0, **wish: Any) -> RemoteRun:
+    def launch(self, *, idempotency_key: str = "", agreed: int = 0, **plan: Any) -> RemoteRun:
         """Launch a run.
 
         Args:
-            idempotency_key: the same key and wish return the same run when they are sent again.
+            idempotency_key: the same key and request return the same run when they are sent again.
             agreed: the number of paid requests that may be sent; ConflictError names it.
-            wish: as for `plan`.
+            plan: as for `plan`.
         """
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        response = self.transport.send("POST", "/runs", body=wish | {"agreed": agreed}, headers=headers)
-        return read_document(RemoteRun, response.json())
+        response = self.transport.send("POST", "/runs", body=plan | {"agreed": agreed}, headers=headers)
+        return read_document(RemoteRun, read_json(response))
 
     def iter_runs(
         self, kind: Literal["own", "simulated", "imported", "all"] = "all", label: str = ""

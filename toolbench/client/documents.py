@@ -223,7 +223,7 @@ def read_document(kind: type[T], value: Any) -> T:
     """Return a JSON object as a dataclass of this kind.
 
     Raises:
-        ValueError: a member is missing or of another type.
+        ValueError: a member is missing. The types of plain values are not checked.
     """
     if not is_dataclass(kind) or not isinstance(value, Mapping):
         raise ValueError(f"The server sent {type(value).__name__} in the place of {kind.__name__}.")

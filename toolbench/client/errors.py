@@ -76,13 +76,20 @@ ERRORS: Mapping[int, type[ToolbenchError]] = {
 
 def build_error(status: int, document: Mapping[str, Any], retry_after: str | None) -> ToolbenchError:
     """Return the error of a problem document, which may be empty."""
-    listed = document.get("errors") or ()
+    listed = document.get("errors")
+    listed = listed if isinstance(listed, list) else []
     return ERRORS.get(status, ToolbenchError)(
         status=status,
         title=str(document.get("title", f"Status {status}")),
         detail=str(document.get("detail", "The answer is no problem document. Is this the address of Toolbench?")),
-        errors=tuple(FieldError(str(found["field"]), str(found["message"])) for found in listed),
+        errors=tuple(
+            FieldError(str(found["field"]), str(found["message"])) for found in listed if _is_field_error(found)
+        ),
         agreed=document.get("agreed"),
         paid_requests=document.get("paid_requests") or {},
         retry_after=float(retry_after) if retry_after and retry_after.isdigit() else None,
     )
+
+
+def _is_field_error(found: Any) -> bool:
+    return isinstance(found, Mapping) and {"field", "message"} <= found.keys()

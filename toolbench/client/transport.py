@@ -30,9 +30,12 @@ class Transport:
 
     @classmethod
     def connect(cls, base_url: str, token: str, http: httpx.Client | None = None) -> "Transport":
-        """Return a connection; `http` replaces the client that is made otherwise."""
+        """Return a connection. `http` replaces the client that is made otherwise: it gets the address and the token."""
         client = http or httpx.Client(timeout=TIMEOUT_SECONDS)
-        client.base_url = httpx.URL(base_url.rstrip("/") + PREFIX)
+        try:
+            client.base_url = httpx.URL(base_url.rstrip("/") + PREFIX)
+        except httpx.InvalidURL as error:
+            raise UnreachableError(f"{base_url} is no address ({error}).") from error
         client.headers["Authorization"] = f"Bearer {token}"
         return cls(client)
 
@@ -46,7 +49,7 @@ class Transport:
             return value
         if "ETag" in response.headers:
             self._keep(address, response)
-        return response.json()
+        return read_json(response)
 
     def send(
         self,
@@ -79,21 +82,33 @@ class Transport:
         headers |= {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self.http.request(method, path, params=_drop_none(params), content=content, headers=headers)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             address = self.http.base_url
             raise UnreachableError(f"{address} did not answer ({error}). Check the address, then try again.") from error
-        if response.status_code >= 400:
+        if not response.is_success and response.status_code != 304:
             raise build_error(response.status_code, _read_object(response), response.headers.get("Retry-After"))
         return response
 
     def _keep(self, address: str, response: httpx.Response) -> None:
         if len(self._kept) >= MAX_KEPT_ANSWERS:
             self._kept.pop(next(iter(self._kept)))
-        self._kept[address] = (response.headers["ETag"], response.json())
+        self._kept[address] = (response.headers["ETag"], read_json(response))
 
 
 def _drop_none(params: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (params or {}).items() if value is not None}
+
+
+def read_json(response: httpx.Response) -> Any:
+    """Return the JSON value of an answer; None for an empty one.
+
+    Raises:
+        ToolbenchError: the answer is not JSON.
+    """
+    try:
+        return response.json() if response.content else None
+    except ValueError as error:
+        raise build_error(response.status_code, {}, None) from error
 
 
 def _read_object(response: httpx.Response) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.api.requests import ApiClient
+from toolbench.api.operations.cases import CaseBody
 from toolbench.lab.models import Case
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +30,7 @@ def test_case_is_written_read_changed_and_deleted(api: ApiClient) -> None:
     assert made == {"slug": "own-weather", "title": "Weather", "set": "My cases", "version": 1}
     found = api.get("/cases/own-weather")
     assert found["editable"]
-    assert json.loads(found["expect"])
+    assert found["expect"]
     answer = api.send("PUT", "/cases/own-weather", CASE | {"message": "Weather in Oslo, please."})
     assert json.loads(answer.content)["version"] == 2
     assert api.get("/cases")[0]["cases"][0]["slug"] == "own-weather"
@@ -44,7 +45,18 @@ def test_case_keeps_what_its_form_holds(api: ApiClient) -> None:
     )
     found = api.get("/cases/own-weather")
     assert (found["group"], found["behaviour"], found["control"]) == ("weather", "parallel_turn", False)
-    assert json.loads(found["further"]) == ["And in Bergen?"]
+    assert found["further"] == ["And in Bergen?"]
+    sent = {name: found[name] for name in CaseBody.model_fields}
+    assert json.loads(api.send("PUT", "/cases/own-weather", sent).content)["version"] == 1
+
+
+def test_message_and_messages_exclude_each_other(api: ApiClient) -> None:
+    messages = [{"role": "user", "content": "Oslo?"}]
+    assert "not both" in api.problem("POST", "/cases", CASE | {"messages": messages}, status=422)["detail"]
+    assert api.problem("POST", "/cases", CASE | {"message": "", "messages": []}, status=422)
+    made = api.post("/cases", CASE | {"message": "", "messages": [*messages, *messages]}, status=201)
+    found = api.get(f"/cases/{made['slug']}")
+    assert (found["message"], found["messages"]) == ("", [*messages, *messages])
 
 
 def test_case_that_cannot_be_judged_is_explained_by_field(api: ApiClient) -> None:

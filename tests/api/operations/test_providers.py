@@ -1,11 +1,15 @@
 """Providers, models and probes through the API."""
 
 import json
+from dataclasses import fields
 
 import pytest
 
 from tests.api.requests import ApiClient
 from tests.factories import make_model, make_provider
+from toolbench.api.operations.providers import ProviderBody
+from toolbench.lab.endpoints.connect import ConnectionSettings
+from toolbench.lab.endpoints.network import NetworkSettings
 from toolbench.lab.models import AuditEntry, Model, Probe, Provider
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
 
@@ -23,7 +27,7 @@ def test_provider_is_connected_edited_and_deleted_without_showing_its_key(api: A
         content = api.send("GET", path).content
         assert KEY.encode() not in content
         assert b"hidden-value" not in content
-    changed = api.send("PUT", address, {"name": "Mine", "base_url": "http://127.0.0.1:9", "remove_key": True})
+    changed = api.send("PATCH", address, {"remove_key": True})
     assert json.loads(changed.content)["key"] == "none needed"
     assert api.send("DELETE", address).status_code == 204
     assert not Provider.objects.filter(name="Mine").exists()
@@ -31,6 +35,22 @@ def test_provider_is_connected_edited_and_deleted_without_showing_its_key(api: A
         "owner added provider Mine", "owner entered a key for provider Mine", "owner changed provider Mine",
         "owner removed a key of provider Mine", "owner deleted provider Mine",
     ]  # fmt: skip
+
+
+def test_settings_that_are_not_sent_stay(api: ApiClient) -> None:
+    settings = {"base_url": "http://127.0.0.1:9", "budget_per_month": 5.0, "read_seconds": 7.0, "query": "a=1"}
+    made = api.post("/providers", settings | {"name": "Mine", "proxy_url": "http://127.0.0.1:8"}, status=201)
+    found = json.loads(api.send("PATCH", f"/providers/{made['id']}", {"concurrency": 3}).content)
+    assert found == made | {"concurrency": 3}
+    assert (found["budget_per_month"], found["read_seconds"], found["query"]) == (5.0, 7.0, "a=1")
+    assert Provider.objects.get(pk=made["id"]).base_url == "http://127.0.0.1:9"
+
+
+def test_every_setting_of_a_provider_can_be_sent() -> None:
+    settings = {field.name for field in fields(ConnectionSettings)} - {"network"}
+    network = {"proxy": "proxy_url", "ca": "ca_pem"}
+    settings |= {network.get(field.name, field.name) for field in fields(NetworkSettings)}
+    assert settings == ProviderBody.model_fields.keys()
 
 
 def test_provider_that_cannot_be_connected_is_explained_by_field(api: ApiClient) -> None:
@@ -62,6 +82,15 @@ def test_models_are_listed_and_changed(api: ApiClient) -> None:
     assert api.send("PUT", f"/models/{model.pk}/settings", body).status_code in (200, 422)
     wrong = api.problem("PUT", f"/models/{model.pk}/settings", {"version": 1, "content": {"note": "x"}}, status=422)
     assert "Remove note" in wrong["detail"]
+    whole = {"input": 1.0, "output": 2, "date": "2026-11-01", "source": "contract"}
+    contents: list[dict[str, object]] = [
+        {"workarounds": [{}]}, {"price": {"input": "x"}}, {"price": whole | {"input": True}},
+        {"price": whole | {"output": 1e300}}, {"price": whole | {"source": [2]}}, {"price": whole | {"date": {}}},
+        {"price": whole | {"date": "2999-01-01"}}, {"price": whole | {"more": 1}},
+    ]  # fmt: skip
+    for content in contents:
+        body = {"version": settings["version"], "content": content}
+        assert api.problem("PUT", f"/models/{model.pk}/settings", body, status=422)["errors"], content
     wrong = api.problem("PUT", f"/models/{model.pk}/settings", {"version": 1, "content": {"price": []}}, status=422)
     assert "Give price" in wrong["detail"]
 

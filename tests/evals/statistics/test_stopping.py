@@ -57,6 +57,9 @@ def test_the_best_of_several_is_found_by_intervals_that_hold_at_once() -> None:
         {"width": 0},
         {"width": "wide"},
         {"patience": 3},
+        {"rule": []},
+        {"rule": {}},
+        {"rate": []},
     ],
 )
 def test_a_rule_that_cannot_be_followed_is_refused_in_a_sentence(odd: dict[str, Any]) -> None:

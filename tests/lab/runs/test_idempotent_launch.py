@@ -10,6 +10,8 @@ from toolbench.lab.models import LaunchKey, Run
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 from toolbench.lab.runs.idempotent_launch import LaunchKeyError, launch_once
 
+BODY = {"trials": 1}
+
 
 def build_request(**fields: object) -> RunRequest:
     model = make_model(provider=make_provider("Mine", kind="simulated", service="simulated"))
@@ -18,7 +20,7 @@ def build_request(**fields: object) -> RunRequest:
 
 def test_simultaneous_requests_with_one_key_launch_one_run(elsewhere: RunInThread) -> None:
     owner, request = get_first_owner(), build_request()
-    futures = [elsewhere(launch_once, request, owner=owner, key="k") for _ in range(4)]
+    futures = [elsewhere(launch_once, request, owner=owner, key="k", body=BODY) for _ in range(4)]
     found = [future.result(timeout=30) for future in futures]
     assert len({run.pk for run, _ in found}) == 1
     assert sorted(is_new for _, is_new in found) == [False, False, False, True]
@@ -28,22 +30,22 @@ def test_simultaneous_requests_with_one_key_launch_one_run(elsewhere: RunInThrea
 @pytest.mark.django_db
 def test_key_belongs_to_its_person_and_request() -> None:
     owner, request = get_first_owner(), build_request()
-    run, is_new = launch_once(request, owner=owner, key="k")
+    run, is_new = launch_once(request, owner=owner, key="k", body=BODY)
     assert is_new
     with pytest.raises(LaunchKeyError, match="another request"):
-        launch_once(build_request(title="x"), owner=owner, key="k")
+        launch_once(request, owner=owner, key="k", body={"title": "x"})
     other = type(owner).objects.create(username="ana")
-    assert launch_once(request, owner=other, key="k")[0] != run
+    assert launch_once(request, owner=other, key="k", body=BODY)[0] != run
     Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
     with pytest.raises(LaunchKeyError, match="was deleted"):
-        launch_once(request, owner=owner, key="k")
+        launch_once(request, owner=owner, key="k", body=BODY)
 
 
 @pytest.mark.django_db
 def test_refused_and_keyless_launches_keep_no_key() -> None:
     owner = get_first_owner()
     with pytest.raises(LaunchError):
-        launch_once(build_request(methods=["nothing"]), owner=owner, key="k")
-    assert launch_once(build_request(), owner=owner, key="")[1]
-    assert launch_once(build_request(), owner=owner, key="")[1]
+        launch_once(build_request(methods=["nothing"]), owner=owner, key="k", body=BODY)
+    assert launch_once(build_request(), owner=owner, key="", body=BODY)[1]
+    assert launch_once(build_request(), owner=owner, key="", body=BODY)[1]
     assert not LaunchKey.objects.exists()

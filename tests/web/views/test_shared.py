@@ -83,7 +83,13 @@ def test_link_of_a_deleted_run_and_a_closed_account_shows_nothing(
     assert client.get(path).status_code == 404
 
 
-@pytest.mark.parametrize("fields", [{"kind": "all"}, {"kind": "run", "target": "999999"}, {"kind": "comparison"}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "all"}, {"kind": "run", "target": "999999"}, {"kind": "comparison"},
+        {"kind": "comparison", "query": "a_label=foo&b_label=bar&zzz=1"},
+    ],
+)  # fmt: skip
 def test_what_cannot_be_shared_is_explained(owner_client: Client, fields: dict[str, str]) -> None:
     answer = owner_client.post("/settings/links/", {"days": "7"} | fields)
     assert answer.status_code == 422

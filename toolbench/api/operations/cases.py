@@ -11,7 +11,7 @@ from toolbench.api.authentication import LAUNCH, READ, record
 from toolbench.api.documents.figures import BodySchema, QuerySchema, SentenceDocument
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
-from toolbench.lab.cases.drafts import CaseDraft, parse_draft
+from toolbench.lab.cases.drafts import CaseDraft, parse_draft, read_draft_values
 from toolbench.lab.cases.edit import (
     DEFAULT_SET_NAME,
     NewCaseOptions,
@@ -76,7 +76,7 @@ class CaseBody(BodySchema):
     title: Title = ""
     tools: JsonValue = None
     message: Words = ""
-    messages: Annotated[list[JsonValue], Field(max_length=200)] | None = None
+    messages: Annotated[list[JsonValue], Field(min_length=1, max_length=200)] | None = None
     expect: JsonValue = None
     system: Words = ""
     results: JsonValue = None
@@ -98,27 +98,29 @@ class NewCaseBody(CaseBody):
 
 
 class CaseDetailDocument(CaseDocument):
-    """A test case with its parts as texts, as the form shows them.
+    """A test case with its parts, as PUT takes them.
 
     Attributes:
+        messages: the messages where there are several; `message` is "" then.
         editable: whether it is one of the user's own.
         schema_violations: where the expectation does not fit the tools.
     """
 
-    tools: str
+    tools: JsonValue
     message: str
-    expect: str
+    messages: list[JsonValue] | None
+    expect: JsonValue
     system: str
-    results: str
-    start: str
+    results: JsonValue
+    start: JsonValue
     turns: int | None
     parallel: bool
-    further: str
+    further: JsonValue
     group: str
     control: bool
     behaviour: str
-    workspace: str
-    settings: str
+    workspace: JsonValue
+    settings: JsonValue
     editable: bool
     versions: list[int]
     schema_violations: list[str]
@@ -199,10 +201,9 @@ def get_case(request: HttpRequest, slug: str) -> dict[str, Any]:
         page = get_case_page(slug)
     except UnknownCaseError as missing:
         raise Http404(str(missing)) from missing
-    draft = {name: getattr(page.draft, name) for name in (*DRAFT_PLAIN, *DRAFT_VALUES)}
     return (
         _build_case(page.case, page.case.set.name)
-        | draft
+        | read_draft_values(page.draft)
         | {
             "editable": page.editable,
             "versions": [version.number for version in page.versions],
@@ -240,6 +241,8 @@ def _build_draft(body: CaseBody) -> CaseDraft:
     fields: dict[str, Any] = {name: getattr(body, name) for name in DRAFT_PLAIN}
     fields |= {name: "" if (value := getattr(body, name)) is None else json.dumps(value) for name in DRAFT_VALUES}
     if body.messages is not None:
+        if body.message:
+            raise ProblemError(422, "Give message or messages, not both.")
         fields["message"] = json.dumps(body.messages)
     return CaseDraft(title=body.title, **fields)
 

@@ -16,9 +16,15 @@ from toolbench.lab.endpoints.network import NetworkSettings
 from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_provider, get_providers
 from toolbench.lab.endpoints.template_values import fill_from_template
+from toolbench.lab.metrics.provider_budget import MAX_BUDGET, MIN_BUDGET
 from toolbench.lab.models import Provider
 
 router = Router()
+STORED_SETTINGS = (
+    *("name", "base_url", "api_prefix", "template", "wire", "key_env", "option_defaults", "connect_seconds"),
+    *("read_seconds", "max_attempts", "concurrency", "budget_per_month"),
+    *("proxy_url", "ca_pem", "client_certificate", "query", "key_header"),
+)
 Text = Annotated[str, Field(max_length=300)]
 Pem = Annotated[str, Field(max_length=100_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -47,6 +53,16 @@ class ProviderDocument(Schema):
     models: int
     concurrency: int
     max_attempts: int
+    key_env: str
+    option_defaults: JsonObject
+    connect_seconds: float | None
+    read_seconds: float | None
+    budget_per_month: float | None
+    proxy_url: str
+    ca_pem: str
+    client_certificate: str
+    query: str
+    key_header: str
 
 
 class ProviderBody(BodySchema):
@@ -56,6 +72,7 @@ class ProviderBody(BodySchema):
         key: a key to store, encrypted; it is in no answer.
         key_env: a variable of the worker's environment that has the key.
         headers: secret headers that are added to the stored ones.
+        budget_per_month: dollars that trials may cost in a calendar month (UTC); null for no limit.
     """
 
     name: Annotated[str, Field(max_length=80)] = ""
@@ -71,8 +88,9 @@ class ProviderBody(BodySchema):
     option_defaults: JsonObject = {}
     connect_seconds: Seconds | None = None
     read_seconds: Seconds | None = None
-    max_attempts: Annotated[int, Field(ge=1, le=20)] = 3
+    max_attempts: Annotated[int, Field(ge=1, le=10)] = 3
     concurrency: Annotated[int, Field(ge=1, le=1_000)] = 8
+    budget_per_month: Annotated[float, Field(ge=MIN_BUDGET, le=MAX_BUDGET)] | None = None
     proxy_url: Text = ""
     remove_proxy_login: bool = False
     ca_pem: Pem = ""
@@ -131,11 +149,12 @@ def get_one_provider(request: HttpRequest, provider_id: int) -> dict[str, Any]:
     return _build_provider(get_provider(provider_id))
 
 
-@router.put("/providers/{int:provider_id}", response=ProviderDocument, auth=ADMIN)
+@router.patch("/providers/{int:provider_id}", response=ProviderDocument, auth=ADMIN)
 def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) -> dict[str, Any]:
-    """Replace the settings of a provider, from the next trial on."""
-    _get_provider_or_404(provider_id)
-    settings = _build_settings(body)
+    """Change the settings of a provider that are sent, from the next trial on; the others stay."""
+    provider = _get_provider_or_404(provider_id)
+    stored = {name: getattr(provider, name) for name in STORED_SETTINGS if name not in body.model_fields_set}
+    settings = _build_settings(body.model_copy(update=stored))
     _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
     return _build_provider(get_provider(provider_id))
 
@@ -205,7 +224,7 @@ def _get_provider_or_404(provider_id: int) -> Provider:
 def _build_provider(row: ProviderRow) -> dict[str, Any]:
     """Return the values of a ProviderDocument."""
     provider = row.provider
-    names = ("id", "name", "kind", "wire", "template", "header_names", "concurrency", "max_attempts")
+    names = {"id", "kind", "header_names", *STORED_SETTINGS} - {"base_url", "api_prefix"}  # these are in the address
     return {name: getattr(provider, name) for name in names} | {
         name: getattr(row, name) for name in ("address", "key", "state", "state_text", "models")
     }

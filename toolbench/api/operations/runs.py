@@ -69,7 +69,10 @@ def launch_run(request: HttpRequest, body: LaunchBody, idempotency_key: str = KE
     """Launch a run. With the header Idempotency-Key, the same request sent again answers 200 with the same run."""
     run_request = _build_request(body)
     try:
-        run, is_new = launch_once(run_request, owner=get_user(request), key=idempotency_key, agreed=body.agreed)
+        sent = body.model_dump(mode="json", exclude={"agreed"})
+        run, is_new = launch_once(
+            run_request, owner=get_user(request), key=idempotency_key, body=sent, agreed=body.agreed
+        )
     except LaunchKeyError as used:
         raise ProblemError(409, str(used)) from used
     if is_new:

@@ -227,7 +227,7 @@ def launch_scheduled(request: HttpRequest, schedule_id: int) -> Status[Run]:
         run = launch_now(schedule_id)
     except SkippedError as skipped:
         raise ProblemError(409, f"{skipped} Nothing was launched.") from skipped
-    _record(request, Action.CHANGED, schedule)
+    record(request, Action.LAUNCHED, f"run {run.pk} of schedule {schedule}", f"/runs/{run.pk}/")
     return Status(201, run)
 
 

@@ -23,7 +23,7 @@ from toolbench.lab.accounts.share_links import (
 )
 from toolbench.lab.interchange.bundle.selection import BundleError, UnknownRunError
 from toolbench.lab.interchange.bundle.write import iter_bundle_chunks
-from toolbench.lab.interchange.report.html_page import SharedPageError, render_run_report
+from toolbench.lab.interchange.report.html_page import SharedPageError, check_shareable, render_run_report
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.interchange.report.write import ReportError, iter_report_zip
 from toolbench.lab.models import ShareLink
@@ -67,7 +67,8 @@ def list_links(request: HttpRequest) -> list[dict[str, Any]]:
 @router.post("/share-links", response={201: ShareLinkDocument}, auth=LAUNCH)
 def make_link(request: HttpRequest, body: ShareLinkBody) -> Status[dict[str, Any]]:
     """Make a link at which one run, comparison or trial is read without an account."""
-    link, _ = create_share_link(get_user(request), body.kind, target=body.target, query=body.query, days=body.days)
+    check_shareable(body.kind, body.query)
+    link = create_share_link(get_user(request), body.kind, target=body.target, query=body.query, days=body.days)
     record(request, Action.ADDED, f"share {link}", "/settings/links/")
     return Status(201, _build_link(link))
 

@@ -60,9 +60,9 @@ class StoppingRule:
         return (
             (
                 f"There is no rule {self.rule}: choose from {', '.join(RULE_DESCRIPTIONS)}.",
-                self.rule not in RULE_DESCRIPTIONS,
+                self.rule not in list(RULE_DESCRIPTIONS),
             ),
-            (f"There is no rate {self.rate}: choose from {', '.join(RATE_NAMES)}.", self.rate not in RATE_NAMES),
+            (f"There is no rate {self.rate}: choose from {', '.join(RATE_NAMES)}.", self.rate not in list(RATE_NAMES)),
             ("The error is between 0.1 % and 50 %.", not 0.001 <= self.error <= 0.5),
             ("The target is a percentage between 0 and 100.", not 0 < self.target < 100),
             ("The width is between 1 and 99 points.", not 1 <= self.width <= 99),

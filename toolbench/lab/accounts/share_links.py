@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.core.signing import BadSignature, Signer
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -21,8 +22,8 @@ _SIGNER = Signer(salt="share link")
 
 def create_share_link(
     user: User, kind: str, *, target: int | None = None, query: str = "", days: int | None = 7
-) -> tuple[ShareLink, str]:
-    """Create a link and return it with the token of its address.
+) -> ShareLink:
+    """Create a link and return it.
 
     Args:
         user: the maker.
@@ -38,14 +39,13 @@ def create_share_link(
     if errors := _find_errors(kind, target, query, days):
         raise InvalidFieldsError(errors)
     is_comparison = kind == ShareLink.Kind.COMPARISON
-    link = ShareLink.objects.create(
+    return ShareLink.objects.create(
         user=user,
         kind=kind,
         target=None if is_comparison else target,
         query=query if is_comparison else "",
         expires_at=timezone.now() + timedelta(days=days or 0),
     )
-    return link, build_link_token(link)
 
 
 def build_link_token(link: ShareLink) -> str:
@@ -54,27 +54,35 @@ def build_link_token(link: ShareLink) -> str:
 
 
 def find_share_link(token: str) -> ShareLink | None:
-    """Return the link of a token; None if it is wrong, expired or revoked, or its maker's account is closed."""
+    """Return the link of a token; None if it is wrong or not valid."""
     try:
         number = parse_whole_number(_SIGNER.unsign(token.replace(".", ":", 1)))
     except BadSignature:
         return None
-    links = ShareLink.objects.filter(pk=number or 0, revoked_at=None, expires_at__gt=Now(), user__is_active=True)
-    return links.first()
+    return _find_valid_links().filter(pk=number or 0).first()
 
 
 def list_share_links(user: User) -> Sequence[ShareLink]:
     """Return the newest valid links that a person made; an owner gets those of everybody."""
-    links = ShareLink.objects.filter(revoked_at=None, expires_at__gt=Now()).select_related("user")
-    return list((links if has_role(user, Role.OWNER) else links.filter(user=user))[:MAX_LINKS_LISTED])
+    return list(_find_revocable_links(user).select_related("user")[:MAX_LINKS_LISTED])
 
 
 def revoke_share_link(user: User, link_id: int) -> ShareLink | None:
     """Revoke a link and return it; None if there is none that the person may revoke."""
-    link = next((link for link in list_share_links(user) if link.pk == link_id), None)
+    link = _find_revocable_links(user).filter(pk=link_id).first()
     if link is not None:
         ShareLink.objects.filter(pk=link.pk).update(revoked_at=Now())
     return link
+
+
+def _find_valid_links() -> QuerySet[ShareLink]:
+    """Return the links that are open: neither expired nor revoked, and their makers may still make links."""
+    may_share = Q(user__is_staff=True) | Q(user__is_superuser=True)
+    return ShareLink.objects.filter(may_share, revoked_at=None, expires_at__gt=Now(), user__is_active=True)
+
+
+def _find_revocable_links(user: User) -> QuerySet[ShareLink]:
+    return _find_valid_links() if has_role(user, Role.OWNER) else _find_valid_links().filter(user=user)
 
 
 def _find_errors(kind: str, target: int | None, query: str, days: int | None) -> dict[str, list[str]]:

@@ -141,6 +141,15 @@ def _is_encodable(text: str) -> bool:
         return False
 
 
+def read_draft_values(draft: CaseDraft) -> JsonObject:
+    """Return the fields of a valid draft as JSON values; a message that is a list stands under `messages`."""
+    found: JsonObject = {name: getattr(draft, name) for name in ("system", *_PLAIN_FIELDS)}
+    for part, field in _FIELD_BY_PART.items():
+        found[field] = _parse_part(part, getattr(draft, field))
+    is_list = isinstance(found["message"], list)
+    return found | {"messages": found["message"] if is_list else None, "message": "" if is_list else found["message"]}
+
+
 def _parse_part(part: str, text: str) -> Any:
     if part == "messages" and not _MESSAGES_PATTERN.match(text):
         check_length(text)

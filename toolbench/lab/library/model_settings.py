@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
+
+from django.utils import timezone
 
 from toolbench.engine.capabilities.record import DOCS, CapabilitiesError, parse_capabilities
 from toolbench.engine.policy.presets import list_preset_names
@@ -17,8 +20,13 @@ from toolbench.lab.library.versions import (
 )
 from toolbench.lab.models import Model, Preset
 
+PRICE_MEMBERS = ("input", "output", "date", "source")
+MAX_SOURCE_CHARACTERS = 300
+
 __all__ = [
     "MAX_PRICE",
+    "MAX_SOURCE_CHARACTERS",
+    "PRICE_MEMBERS",
     "ModelSettingsPage",
     "get_model_settings",
     "list_capability_docs",
@@ -79,15 +87,38 @@ def save_model_settings(model: Model, content: JsonObject, *, read_number: int, 
     """Save a new version of a model's settings and return its number. Runs keep what they froze.
 
     Raises:
-        InvalidFieldsError: a workaround or capability is unknown, or another version was saved meanwhile.
+        InvalidFieldsError: a workaround or capability is unknown, the price is not whole, or another version was saved
+            meanwhile.
     """
     known = {*Preset.objects.values_list("name", flat=True), *list_preset_names(), *model.workarounds}
-    if unknown := [name for name in content["workarounds"] if name not in known]:
+    if unknown := [name for name in content["workarounds"] if not isinstance(name, str) or name not in known]:
         raise InvalidFieldsError({"workarounds": [f"There is no preset {name}." for name in unknown]})
     errors = {name: sentence for name, value in content["capabilities"].items() if (sentence := _check(name, value))}
     if errors:
         raise InvalidFieldsError({name: [sentence] for name, sentence in errors.items()})
+    if sentence := _find_price_error(content["price"]):
+        raise InvalidFieldsError({"price": [sentence]})
     return save_version(model, content, read_number=read_number, username=username)
+
+
+def _find_price_error(price: JsonObject) -> str:
+    """Return why a price cannot be used, "" if it can or is {}."""
+    if not price:
+        return ""
+    figures = [price.get(name) for name in ("input", "output")]
+    if any(isinstance(figure, bool) or not isinstance(figure, int | float) for figure in figures):
+        return "A price needs both figures, as numbers."
+    if not all(0 <= figure <= MAX_PRICE for figure in figures if isinstance(figure, int | float)):
+        return f"The figures of a price are 0 to {MAX_PRICE:,g} dollars."
+    if not isinstance(price.get("source"), str) or not 0 < len(price["source"]) <= MAX_SOURCE_CHARACTERS:
+        return f"A price needs its source, at most {MAX_SOURCE_CHARACTERS} characters."
+    try:
+        is_future = date.fromisoformat(str(price.get("date"))) > timezone.now().date()
+    except ValueError:
+        return "A price needs its date as YYYY-MM-DD."
+    if unknown := sorted(price.keys() - PRICE_MEMBERS):
+        return f"Remove {', '.join(unknown)[:200]}: a price has {', '.join(PRICE_MEMBERS)}."
+    return "The date of the price is in the future." if is_future else ""
 
 
 def _check(name: str, value: object) -> str:

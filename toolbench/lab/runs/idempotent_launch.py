@@ -6,6 +6,7 @@ import json
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import LaunchKey, Run
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
@@ -17,7 +18,7 @@ class LaunchKeyError(Exception):
     """A key that was used for another request; the text says what to do."""
 
 
-def launch_once(request: RunRequest, *, owner: User, key: str, agreed: int = 0) -> tuple[Run, bool]:
+def launch_once(request: RunRequest, *, owner: User, key: str, body: JsonObject, agreed: int = 0) -> tuple[Run, bool]:
     """Launch a run, or return the run that the person launched with this key before.
 
     Of two simultaneous requests with one key, the second one waits for the first. A launch that is refused leaves the
@@ -27,6 +28,7 @@ def launch_once(request: RunRequest, *, owner: User, key: str, agreed: int = 0) 
         request: what to try.
         owner: the person who launches it.
         key: the idempotency key, at most MAX_KEY_CHARACTERS; "" launches in any case.
+        body: the request as it was sent: a repeat has to be equal to it.
         agreed: the confirmed number of paid requests.
 
     Returns:
@@ -38,7 +40,7 @@ def launch_once(request: RunRequest, *, owner: User, key: str, agreed: int = 0) 
     """
     if not key:
         return launch(request, owner=owner, agreed=agreed), True
-    body_hash = _hash_request(request)
+    body_hash = _hash_body(body)
     with transaction.atomic():
         row, made = LaunchKey.objects.get_or_create(user=owner, key=key, defaults={"body_hash": body_hash})
         if not made:
@@ -48,8 +50,8 @@ def launch_once(request: RunRequest, *, owner: User, key: str, agreed: int = 0) 
         return row.run, True
 
 
-def _hash_request(request: RunRequest) -> str:
-    return hashlib.sha256(json.dumps(request.to_json(), sort_keys=True).encode()).hexdigest()
+def _hash_body(body: JsonObject) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def _get_run(row: LaunchKey, body_hash: str) -> Run:

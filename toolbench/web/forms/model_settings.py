@@ -9,6 +9,8 @@ from django.utils import timezone
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.library.model_settings import (
     MAX_PRICE,
+    MAX_SOURCE_CHARACTERS,
+    PRICE_MEMBERS,
     ModelSettingsPage,
     list_capability_docs,
     list_workaround_choices,
@@ -47,7 +49,10 @@ class ModelSettingsForm(forms.Form):
         label="Price as of", required=False, widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d")
     )
     source = forms.CharField(
-        label="Source of the price", required=False, max_length=300, help_text="The page or contract that states it."
+        label="Source of the price",
+        required=False,
+        max_length=MAX_SOURCE_CHARACTERS,
+        help_text="The page or contract that states it.",
     )
     read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
 
@@ -84,9 +89,8 @@ class ModelSettingsForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Check that a price is whole: both figures, a date that is not in the future, and a source."""
         data = super().clean() or {}
-        names = ("input", "output", "date", "source")
-        if any(data.get(name) not in (None, "") for name in names):
-            for name in names:
+        if any(data.get(name) not in (None, "") for name in PRICE_MEMBERS):
+            for name in PRICE_MEMBERS:
                 if data.get(name) in (None, "") and name not in self.errors:
                     self.add_error(name, "A price needs both figures, its date and its source; or leave all empty.")
         if (date := data.get("date")) and date > timezone.now().date():

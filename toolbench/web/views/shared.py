@@ -10,7 +10,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from toolbench.lab.accounts import share_links
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.interchange.report.html_page import SharedPageError, render_run_report, render_shared_page
+from toolbench.lab.interchange.report.html_page import (
+    SharedPageError,
+    check_shareable,
+    render_run_report,
+    render_shared_page,
+)
 from toolbench.lab.models import ShareLink
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.downloads import build_file_response
@@ -41,12 +46,8 @@ def list_links(request: HttpRequest) -> HttpResponse:
     """Show the valid links; on POST, make one."""
     if request.method != "POST":
         return _render_links(request)
-    user, sent = find_owner(request), request.POST
-    assert user is not None
-    target, days = (parse_whole_number(sent.get(name, "")) for name in ("target", "days"))
-    query = sent.get("query", "")
     try:
-        link, _ = share_links.create_share_link(user, sent.get("kind", ""), target=target, query=query, days=days)
+        link = _make_link(request)
     except InvalidFieldsError as refused:
         return _render_links(request, error=str(refused), status=422)
     record(request, Action.ADDED, f"share {link}", reverse("links"))
@@ -75,6 +76,20 @@ def download_report(request: HttpRequest, run_id: int) -> HttpResponse:
     except SharedPageError as gone:
         raise Http404(str(gone)) from None
     return build_file_response(content, "text/html; charset=utf-8", name=f"toolbench-run-{run_id}.html")
+
+
+def _make_link(request: HttpRequest) -> ShareLink:
+    """Create the link of a form.
+
+    Raises:
+        InvalidFieldsError: it cannot be shared.
+    """
+    user = find_owner(request)
+    assert user is not None
+    kind, query = (request.POST.get(name, "") for name in ("kind", "query"))
+    target, days = (parse_whole_number(request.POST.get(name, "")) for name in ("target", "days"))
+    check_shareable(kind, query)
+    return share_links.create_share_link(user, kind, target=target, query=query, days=days)
 
 
 def _render_links(

@@ -8,6 +8,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from toolbench.lab.credentials.known_secrets import load_known_secrets
+from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Run, ShareLink, Trial
 from toolbench.lab.results.compare.page import get_compare_page
 from toolbench.lab.results.compare.query import CompareQuery
@@ -42,10 +43,30 @@ def render_shared_page(link: ShareLink) -> bytes:
         return _render_run(link.target or 0, "")
     if link.kind == ShareLink.Kind.TRIAL:
         return _render_trial(link.target or 0)
-    query = CompareQuery.from_query(QueryDict(link.query))
-    if not query.is_complete or query.published:
-        raise SharedPageError("The comparison has no two measured sides any more.")
-    return _render("shared/comparison.html", {"page": get_compare_page(query).page}, "")
+    if sentence := _find_comparison_error(link.query):
+        raise SharedPageError(sentence)
+    page = get_compare_page(CompareQuery.from_query(QueryDict(link.query))).page
+    return _render("shared/comparison.html", {"page": page}, "")
+
+
+def check_shareable(kind: str, query: str) -> None:
+    """Check that a comparison can be shared; runs and trials are checked when the link is made.
+
+    Raises:
+        InvalidFieldsError: the query string names no two measured sides, or cannot be read.
+    """
+    if kind == ShareLink.Kind.COMPARISON and (sentence := _find_comparison_error(query)):
+        raise InvalidFieldsError({"query": [sentence]})
+
+
+def _find_comparison_error(query: str) -> str:
+    """Return why the comparison of a query string cannot be shared, "" if it can."""
+    parsed = CompareQuery.from_query(QueryDict(query))
+    if parsed.ignored:
+        return f"The comparison cannot be shared: {', '.join(parsed.ignored)[:200]} cannot be read."
+    if not parsed.is_complete or parsed.published:
+        return "Compare two measured sides first, then share the comparison."
+    return ""
 
 
 def _render_run(run_id: int, style: str) -> bytes:

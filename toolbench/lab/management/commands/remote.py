@@ -51,27 +51,27 @@ def _list_runs(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]
 
 
 def _plan(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
-    return [asdict(client.plan(**_read_wish(options)))]
+    return [asdict(client.plan(**_read_plan(options)))]
 
 
 def _launch(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
-    return [asdict(client.launch(**_read_wish(options), idempotency_key=options["key"]))]
+    return [asdict(client.launch(**{"idempotency_key": options["key"]} | _read_plan(options)))]
 
 
 def _list_trials(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
     return [asdict(trial) for trial in client.iter_trials(run=options["run"])]
 
 
-def _read_wish(options: Mapping[str, Any]) -> dict[str, Any]:
+def _read_plan(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON object of the option.
 
     Raises:
         ValueError: it is no JSON object.
     """
-    wish = json.loads(options["json"])
-    if not isinstance(wish, dict):
+    plan = json.loads(options["json"])
+    if not isinstance(plan, dict):
         raise ValueError("Give --json as an object, in braces.")
-    return wish
+    return plan
 
 
 RUN_ACTIONS: Mapping[str, Callable[[ToolbenchClient, Mapping[str, Any]], list[Any]]] = {
