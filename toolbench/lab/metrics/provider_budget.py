@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.db.models import Q
 from django.utils import timezone
 
 from toolbench.lab.metrics.spending import COST_SQL, LOST_SPENDING_SQL, find_prices, to_price_columns
@@ -85,7 +86,8 @@ def get_provider_budget(provider: Provider) -> ProviderBudget | None:
     if provider.budget_per_month is None:
         return None
     month = timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    prices = find_prices(RunConfig.objects.filter(provider_id=provider.pk))
+    is_recent = Q(run__finished_at=None) | Q(run__finished_at__gte=month)
+    prices = find_prices(RunConfig.objects.filter(is_recent, provider_id=provider.pk))
     configs, inputs, outputs = to_price_columns(prices)
     parameters: dict[str, Any] = {
         "provider": provider.pk,

@@ -12,7 +12,7 @@ from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Run
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.launch_form import get_launch_choices
-from toolbench.lab.planning.run_request import Plan
+from toolbench.lab.planning.run_request import Plan, RunRequest
 from toolbench.lab.planning.statistical_power import get_power_hint
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.replays.rejudge import get_judging_state
@@ -65,17 +65,17 @@ def create(request: HttpRequest) -> HttpResponse:
     """
     form_data = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), form_data)
-    answer = plan_or_launch(form, form.to_request(), start=_read_start_mode(request), owner=find_owner(request))
+    run_request = form.to_request()
+    answer = plan_or_launch(form, run_request, start=_read_start_mode(request), owner=find_owner(request))
     if answer.run:
         return redirect("run", answer.run.pk)
     context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed}
     context |= {"asked": request.method == "POST", "is_part": is_part_request(request)}
-    return render_page(request, "runs/new.html", context | _estimate(form, answer.plan), part="summary")
+    return render_page(request, "runs/new.html", context | _estimate(form, run_request, answer.plan), part="summary")
 
 
-def _estimate(form: LaunchForm, plan: Plan | None) -> dict[str, object]:
+def _estimate(form: LaunchForm, run_request: RunRequest | None, plan: Plan | None) -> dict[str, object]:
     """Return the estimate of a plan and what it can tell apart; {} without a plan."""
-    run_request = form.to_request()
     if plan is None or run_request is None:
         return {}
     budgets = list_provider_budgets(config.provider for config in plan.configs)
