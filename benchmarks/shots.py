@@ -23,11 +23,13 @@ START_PAGES = (
     "/decide/records/", "/trend/", "/runs/", "/runs/new/", "/demo/", "/imported/", "/schedules/", "/scenarios/",
     "/cases/", "/cases/new/", "/models/", "/profiles/", "/profiles/new/", "/presets/", "/presets/new/", "/policy/",
     "/formats/", "/compatibility/", "/metrics/", "/providers/", "/providers/new/", "/search/?q=a", "/health/",
-    "/settings/people/", "/settings/audit/",
+    "/settings/people/", "/settings/audit/", "/settings/tokens/", "/settings/links/", "/api/v1/docs",
 )  # fmt: skip
 # Pages that exist once something was made: where a link to one is, and what the link looks like.
 LINKED_PAGES = {
     "/runs/": r"^/runs/\d+/$",
+    "/matrix/?scope=own": r"^/runs/\d+/missing/",
+    "/scenarios/happy_path/": r"^/cases/new/\?",
     "/demo/": r"^/runs/\d+/$",
     "/trials/?outcome=fail&scope=all": r"^/trials/\d+/",
     "/scenarios/": r"^/scenarios/[\w-]+/$",
