@@ -116,3 +116,11 @@ def test_report_is_one_file_that_needs_no_network(owner_client: Client, runs: li
     assert "url(/" not in page
     assert "--shape-pass" in page
     assert owner_client.get("/runs/999999/report.html").status_code == 404
+
+
+def test_run_and_trial_offer_a_link_on_the_page_itself(owner_client: Client, runs: list[Run]) -> None:
+    trial = runs[0].trials.first()
+    assert trial is not None
+    for address in (f"/runs/{runs[0].pk}/", f"/trials/{trial.pk}/"):
+        main = read_html(owner_client.get(address)).partition("<main")[2].partition("</main>")[0]
+        assert "Make share link" in main, address
