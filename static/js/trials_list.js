@@ -39,7 +39,8 @@ async function search() {
 
 // The parts of the trial's page that are marked data-peek, beside the list. Their links lead to that page.
 async function readSummary(address) {
-  const response = await fetch(address);
+  const response = await fetch(address).catch(() => null);
+  if (!response) return [];
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   const parts = response.ok ? [...page.querySelectorAll("[data-peek]")] : [];
   for (const part of parts) {
@@ -49,9 +50,8 @@ async function readSummary(address) {
       lower.append(...heading.childNodes);
       heading.replaceWith(lower);
     }
-    for (const named of part.querySelectorAll("[id], [data-key]")) {
-      named.removeAttribute("id");
-      named.removeAttribute("data-key");
+    for (const named of [part, ...part.querySelectorAll("*")]) {
+      for (const name of ["id", "data-key", "aria-labelledby"]) named.removeAttribute(name);
     }
   }
   return parts;

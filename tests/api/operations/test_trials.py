@@ -1,5 +1,7 @@
 """Trials through the API: filters, pages by cursor, steps, exact bytes, notes and verdicts."""
 
+import base64
+import json
 from dataclasses import fields
 from typing import Any
 
@@ -10,7 +12,7 @@ from tests.factories import make_cell, make_config, make_provider, make_run, mak
 from toolbench.api.documents.trials import TrialListQuery
 from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import AuditEntry, Trial
-from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.filter import ORDERINGS, SORTS, TrialFilter, filter_trials
 from toolbench.lab.results.trial_list.keyset import SORT_COLUMNS
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +53,8 @@ def test_pages_in_every_order_hold_each_trial_once(api: ApiClient, trials: list[
     assert sorted(trial["id"] for trial in found) == sorted(trial.pk for trial in trials)
     whole = api.get(f"/trials?limit=200&sort={sort}")["items"]
     assert [trial["id"] for trial in found] == [trial["id"] for trial in whole]
+    listed = filter_trials(TrialFilter(sort=sort)).order_by(*ORDERINGS[sort])
+    assert [trial["id"] for trial in found] == list(listed.values_list("pk", flat=True))
 
 
 def test_filters_choose_trials(api: ApiClient, trials: list[Trial]) -> None:
@@ -58,6 +62,13 @@ def test_filters_choose_trials(api: ApiClient, trials: list[Trial]) -> None:
     assert len(read_all(api, f"run={run}&outcome=fail")) == 2
     assert read_all(api, "model=nothing") == []
     assert {trial["run"] for trial in read_all(api, f"runs={run}")} == {run}
+
+
+@pytest.mark.parametrize("moment", ["2024-01-01T00:00:00+23:59", "2024-01-01T00:00:00", "0001-01-01T00:00:00+05:00"])
+def test_cursor_with_a_moment_that_no_page_gave_is_refused(api: ApiClient, moment: str) -> None:
+    cursor = base64.urlsafe_b64encode(json.dumps([moment, 1]).encode()).decode().rstrip("=")
+    answer = api.send("GET", f"/trials?sort=newest&cursor={cursor}")
+    assert answer.status_code == (200 if moment.startswith("2024-01-01T00:00:00+") else 422)
 
 
 @pytest.mark.parametrize("query", ["outcome=good", "run=x", "without=a", "had=nothing", "cursor=abc", "nothing=1"])

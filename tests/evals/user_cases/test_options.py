@@ -1,5 +1,6 @@
 """Options of a case: further messages, group, control, behaviour, workspace, settings."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evals.records import build_calling_turn, build_ended, build_text_turn, run_tool
+from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS
 from toolbench.evals.user_cases.definition import case_to_json
@@ -64,9 +66,9 @@ def test_every_setting_is_one_that_the_policy_accepts(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"further": "Hi"}, "Further messages are an array of at most 20 texts."),
+        ({"further": "Hi"}, "Further messages are a list of at most 20 texts."),
         ({"further": ["Hi", " "]}, "A further message is a text that is not blank."),
-        ({"further": ["x"] * 21}, "Further messages are an array of at most 20 texts."),
+        ({"further": ["x"] * 21}, "Further messages are a list of at most 20 texts."),
         ({"group": "Big Group"}, "A group has 1 to 16 small letters, digits and underscores."),
         ({"behaviour": "os.system"}, "behaviour is one of mixed_turn"),
         ({"workspace": {"id": "x"}}, "A workspace is an object with id and writable."),
@@ -78,7 +80,21 @@ def test_every_setting_is_one_that_the_policy_accepts(name: str) -> None:
         ({"results": {"cancel": {"fault": {"kind": "explodes"}}}}, "fault is an object whose kind is one of busy"),
         ({"results": {"cancel": {"fault": {"kind": "slow"}}}}, "slow needs seconds."),
         ({"results": {"cancel": {"fault": {"kind": "slow", "seconds": 1e9}}}}, "seconds takes a number of seconds"),
-        ({"results": {"cancel": {"fault": {"kind": "busy", "rows": 3}}}}, "rows means nothing beside busy: times."),
+        (
+            {"results": {"cancel": {"fault": {"kind": "busy", "rows": 3}}}},
+            "A fault of kind busy has no rows; it may have times.",
+        ),
+        ({"results": {"cancel": {"fixed": 1, "fault": None}}}, "fault is an object whose kind is one of busy"),
+        (
+            {"results": {"cancel": {"error": "no", "fault": {"kind": "busy"}}}},
+            "A tool that always refuses has no fault",
+        ),
+        ({"expect": {"checks": [{"together": 1}]}}, "together takes a whole number from 2"),
+        (
+            {"workspace": {"id": "x", "writable": "foo"}, "initial": {"facts": {"a": 1}}},
+            "Remove facts: with a workspace",
+        ),
+        ({"workspace": {"id": "x", "writable": "foo"}, "initial": {"draft": 3}}, "The draft of a workspace"),
         ({"results": {"cancel": {"template": "{x}"}}}, "{x} cannot be substituted"),
     ],
 )
@@ -90,12 +106,23 @@ def test_a_mistake_is_said_in_words(changes: dict[str, Any], sentence: str) -> N
 
 @given(st.sampled_from([*FULL, "control", "results"]), JSON)
 def test_garbage_in_an_option_is_refused_in_words_or_runs(name: str, value: Any) -> None:
+    call_if_accepted(name, value)
+
+
+def call_if_accepted(name: str, value: Any) -> None:
     try:
         case = parse_case(write(**{name: value}))
     except InvalidCaseError:
         return
     found = UserCaseScenario("own-x", 1, "X", case)
-    found.open(found.draw_instance(0)).call("cancel", {}, "")
+    with suppress(RuntimeError, ToolArgumentError):  # the results of faults
+        found.open(found.draw_instance(0)).call("cancel", {}, "")
+
+
+@given(JSON)
+def test_garbage_in_a_result_or_fault_is_refused_or_runs(value: Any) -> None:
+    for results in ({"cancel": value}, {"cancel": {"fault": value}}, {"cancel": {"fixed": 1, "fault": value}}):
+        call_if_accepted("results", results)
 
 
 def test_workspace_of_the_case_study_is_changed_and_judged() -> None:

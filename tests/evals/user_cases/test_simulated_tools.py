@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import pytest
 
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools, find_value
@@ -31,3 +33,22 @@ def test_effects_change_this_executions_state_and_no_other() -> None:
 @pytest.mark.parametrize("pointer", ["/none", "no pointer", "/orders/x/y"])
 def test_where_nothing_stands_there_is_nothing(pointer: str) -> None:
     assert find_value({"orders": {}}, pointer) is None
+
+
+PAID = {"fixed": 1, "set": {"/paid": True}}
+
+
+@pytest.mark.parametrize("kind", ["busy", "crashes", "malformed"])
+def test_call_that_fails_by_a_fault_changes_no_state(kind: str) -> None:
+    tools = SimulatedTools({"pay": PAID | {"fault": {"kind": kind}}}, {"paid": False})
+    with suppress(RuntimeError):
+        tools.call("pay", {}, "")
+    assert tools.snapshot() == {"paid": False}
+    assert tools.call("pay", {}, "") == 1
+    assert tools.snapshot() == {"paid": True}
+
+
+def test_slow_tool_changes_the_state_before_it_answers() -> None:
+    tools = SimulatedTools({"pay": PAID | {"fault": {"kind": "slow", "seconds": 9}}}, {})
+    tools.call("pay", {}, "")
+    assert tools.snapshot() == {"paid": True}

@@ -51,8 +51,10 @@ def find_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
         return
     kind = kinds[0]
     value = row[kind]
-    if kind in ("calls_at_most", "together"):
+    if kind == "calls_at_most":
         good = _is_count(value)
+    elif kind == "together":
+        good = _is_count(value) and value >= 2
     elif kind in _FLAG_KINDS:
         good = value is True
     elif kind == "before":
@@ -169,7 +171,7 @@ _CHECK_BY_KIND: Mapping[str, Callable[[JsonObject, LoopResult], Check]] = {
 }
 _VALUE_BY_KIND = {
     "calls_at_most": "a whole number from 0",
-    "together": "a whole number from 0",
+    "together": "a whole number from 2",
     "before": "a list of two tools",
     "called": "a tool's name",
     **dict.fromkeys(_FLAG_KINDS, "true"),

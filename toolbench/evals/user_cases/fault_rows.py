@@ -45,9 +45,7 @@ _CHECK_BY_FIELD: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def find_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield each mistake in a fault, as its place and a sentence; None is no fault."""
-    if fault is None:
-        return
+    """Yield each mistake in a fault, as its place and a sentence."""
     kind = fault.get("kind") if isinstance(fault, Mapping) else None
     if not isinstance(kind, str) or kind not in FAULT_BY_KIND:
         yield (), f"fault is an object whose kind is one of {', '.join(FAULT_BY_KIND)}."
@@ -56,7 +54,7 @@ def find_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     known = (*required, *_OPTIONAL_FIELDS.get(kind, ("times",)))
     for name in fault:
         if name not in ("kind", *known):
-            yield (str(name),), f"{name} means nothing beside {kind}: {', '.join(known)}."
+            yield (str(name),), f"A fault of kind {kind} has no {name}; it may have {', '.join(known)}."
         elif name != "kind" and not _CHECK_BY_FIELD[name][0](fault[name]):
             yield (name,), f"{name} takes {_CHECK_BY_FIELD[name][1]}."
     yield from (((), f"{kind} needs {name}.") for name in required if name not in fault)

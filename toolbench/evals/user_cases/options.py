@@ -15,6 +15,7 @@ MAX_FURTHER_MESSAGES = 20
 MAX_TIMEOUT_SECONDS = 60
 MAX_SETTING = 1_000_000_000
 GROUP_PATTERN = re.compile(r"[a-z0-9_]{1,16}", re.ASCII)
+WORKSPACE_STATE = {"facts", "locks", "ui_state", "versions"}  # the workspace holds them, beside draft
 WORKSPACE_TOOLS = ("state_get", "state_patch")
 BEHAVIOUR_LABELS: Mapping[str, str] = {
     "mixed_turn": "one message mixes a good read with a failed change",
@@ -65,7 +66,7 @@ def find_option_problems(document: Mapping[str, Any]) -> Iterator[OptionProblem]
     behaviour = document.get("behaviour") or ""
     if behaviour and not (isinstance(behaviour, str) and behaviour in BEHAVIOURS):
         yield ("behaviour",), f"behaviour is one of {', '.join(BEHAVIOURS)}."
-    yield from _find_workspace_problems(document.get("workspace") or {})
+    yield from _find_workspace_problems(document.get("workspace") or {}, document.get("initial") or {})
     yield from _find_settings_problems(document.get("settings") or {})
     expect = document.get("expect")
     if document.get("control") and not (isinstance(expect, Mapping) and expect.get("no_call")):
@@ -74,14 +75,14 @@ def find_option_problems(document: Mapping[str, Any]) -> Iterator[OptionProblem]
 
 def _find_further_problems(texts: Any) -> Iterator[OptionProblem]:
     if not isinstance(texts, list) or len(texts) > MAX_FURTHER_MESSAGES:
-        yield ("further",), f"Further messages are an array of at most {MAX_FURTHER_MESSAGES} texts."
+        yield ("further",), f"Further messages are a list of at most {MAX_FURTHER_MESSAGES} texts."
         return
     for number, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
             yield ("further", number), "A further message is a text that is not blank."
 
 
-def _find_workspace_problems(workspace: Any) -> Iterator[OptionProblem]:
+def _find_workspace_problems(workspace: Any, initial: Any) -> Iterator[OptionProblem]:
     keys = ("id", "writable")
     if not isinstance(workspace, Mapping) or (workspace and set(workspace) != set(keys)):
         yield ("workspace",), "A workspace is an object with id and writable."
@@ -89,6 +90,12 @@ def _find_workspace_problems(workspace: Any) -> Iterator[OptionProblem]:
     for key in keys if workspace else ():
         if not isinstance(workspace[key], str) or not _WORKSPACE_KEY.fullmatch(workspace[key]):
             yield ("workspace", key), f"{key} is a text of 1 to 80 characters without / and ~."
+    if not workspace or not isinstance(initial, Mapping):
+        return
+    if replaced := sorted(WORKSPACE_STATE & initial.keys()):
+        yield ("initial",), f"Remove {', '.join(replaced)}: with a workspace, only draft and values of your own start."
+    if not isinstance(initial.get("draft", {}), Mapping):
+        yield ("initial", "draft"), "The draft of a workspace is an object."
 
 
 def _find_settings_problems(settings: Any) -> Iterator[OptionProblem]:

@@ -22,6 +22,13 @@ from toolbench.evals.user_cases.options import build_settings_layer
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools, find_value
 
 USER_CASE_GROUP = "own"
+
+
+def is_user_case_group(group: str) -> bool:
+    """Return whether scenarios of this group are a user's own cases: `own`, or `own_` and the group of a case."""
+    return group == USER_CASE_GROUP or group.startswith(f"{USER_CASE_GROUP}_")
+
+
 CALLS_RULE = (
     "Every call that was expected is made, each of its arguments is as it was asked for, and no other call is made."
 )

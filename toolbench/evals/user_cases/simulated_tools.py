@@ -15,7 +15,7 @@ from typing import Any
 from jsonpointer import JsonPointer, JsonPointerException
 
 from toolbench.engine.types import JsonObject
-from toolbench.evals.tool_faults import run_fault
+from toolbench.evals.tool_faults import DelayedAnswer, run_fault
 from toolbench.evals.user_cases.fault_rows import find_fault_problems
 from toolbench.evals.user_cases.options import WORKSPACE_TOOLS
 from toolbench.evals.user_cases.templates import TemplateError, find_template_problems, render_template
@@ -40,7 +40,9 @@ class SimulatedTools:
         self._workspace = _open_workspace(workspace, self._state) if workspace else None
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Change the state as the case says, and return the tool's answer; a refusal changes no state.
+        """Return the tool's answer, and change the state as the case says.
+
+        A refusal and a fault change no state, except that a slow tool does what it was asked before it answers.
 
         Raises:
             ToolArgumentError: The workspace or a fault refuses the arguments.
@@ -53,24 +55,31 @@ class SimulatedTools:
             return build_refusal(name, "ARGUMENT_ERROR", entry["error"])
         self._numbers[name] += 1
         fault = {"tool": name, **entry["fault"]} if "fault" in entry else None
-        return run_fault(fault, arguments, self._numbers[name], self._answer(name, entry, arguments))
+        state = self._build_state(entry, arguments)
+        try:
+            answer = _build_answer(entry, arguments, state)
+        except TemplateError as error:
+            answer, state = build_refusal(name, error.code, str(error)), self.snapshot()
+        found = run_fault(fault, arguments, self._numbers[name], answer)
+        if found is answer or isinstance(found, DelayedAnswer):
+            self._set_state(state)
+        return found
 
     def snapshot(self) -> JsonObject:
         """Return a copy of the state."""
         return copy.deepcopy(self._state) | (self._workspace.snapshot() if self._workspace else {})
 
-    def _answer(self, name: str, entry: JsonObject, arguments: JsonObject) -> object:
+    def _build_state(self, entry: JsonObject, arguments: JsonObject) -> JsonObject:
+        """Return a copy of the state with the changes of a call."""
         state = self.snapshot()
         for pointer, value in entry.get("set", {}).items():
             _set_value(state, _fill_pointer(pointer, arguments), _build_value(value, arguments))
-        try:
-            answer = _build_answer(entry, arguments, state)
-        except TemplateError as error:
-            return build_refusal(name, error.code, str(error))
+        return state
+
+    def _set_state(self, state: JsonObject) -> None:
         self._state = state
         if self._workspace:
             self._workspace.draft = state["draft"]
-        return answer
 
 
 def _open_workspace(workspace: JsonObject, state: JsonObject) -> StateWorkspace:
@@ -141,7 +150,10 @@ def _find_entry_problems(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[
     if not isinstance(entry.get("generated", {}), Mapping):
         yield (name, "generated"), "generated takes a JSON Schema."
     yield from (((name, "template"), message) for message in find_template_problems(entry.get("template")))
-    yield from (((name, "fault", *place), message) for place, message in find_fault_problems(entry.get("fault")))
+    if "fault" in entry:
+        yield from (((name, "fault", *place), message) for place, message in find_fault_problems(entry["fault"]))
+    if "fault" in entry and "error" in entry:
+        yield (name, "fault"), "A tool that always refuses has no fault: remove error or fault."
     changes = entry.get("set", {})
     if not isinstance(changes, Mapping) or not all(is_pointer(pointer) for pointer in changes):
         yield (name, "set"), "set takes an object from JSON Pointers (/orders/17/status) to values."

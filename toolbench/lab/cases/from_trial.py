@@ -45,7 +45,8 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
         message_count = 1 + len(instance.further)
         raise CaseNotCreatedError(
             f"In trial {trial_id} the user says {message_count} messages, each once the one before it is answered; "
-            "and their tools differ. Write a case of the message that matters, with what came before it as its history."
+            "a case is made of a trial with one message. Write a case of the message that matters, with what came "
+            "before it as its history."
         )
     steps = [step for step in list_steps(trial) if step.is_tool]
     return _build_draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note

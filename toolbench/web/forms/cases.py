@@ -91,7 +91,7 @@ class CaseForm(forms.Form):
         "What the user says next",
         3,
         placeholder='["And order 18?", "Thank you."]',
-        hint="A text, or an array of texts. Each is sent after the answer to the one before.",
+        hint="A text, or a list of texts, which begins with [ or a dash. Each follows the answer to the one before.",
     )
     group = forms.CharField(
         label="Group", max_length=16, required=False, help_text="Its rates are shown apart, as own_GROUP."

@@ -16,8 +16,9 @@ def test_most_frequent_cause_is_that_of_the_cell(django_assert_num_queries: Djan
         for cause in causes:
             make_trial(cell, "fail" if cause else "pass", cause=cause)
     with django_assert_num_queries(1):
-        counts = count_causes([config.pk])
+        counts = count_causes([config.pk], [first.scenario, second.scenario])
     keys = [(cell.scenario, cell.scenario_version) for cell in (first, second)]
     found = [find_frequent_cause(counts, [config.pk], names) for names in ([keys[0]], [keys[1]], keys)]
     assert [(cause.code, cause.count) for cause in found if cause] == [("a_cause", 2), ("b_cause", 1), ("a_cause", 2)]
     assert find_frequent_cause(counts, [config.pk + 1], keys) is None
+    assert count_causes([config.pk], [second.scenario]) == {(config.pk, keys[1]): {"b_cause": 1}}

@@ -36,6 +36,12 @@ def test_calls_are_named_in_order_with_repeats_counted() -> None:
     assert found.got == "state_get, state_patch ✗, state_patch ×2"
 
 
+def test_trial_that_was_deleted_meanwhile_has_no_calls() -> None:
+    trial = make_trial_with_calls(("state_get", True))
+    Trial.objects.filter(pk=trial.pk).delete()
+    assert read_call_names([trial])[trial.pk].got == ""
+
+
 def test_task_without_a_call_and_unknown_version_say_so() -> None:
     control = make_trial_with_calls(scenario="chat_only")
     unknown = make_trial_with_calls(scenario_version=99)

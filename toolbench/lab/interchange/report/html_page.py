@@ -21,7 +21,7 @@ STYLE_SHEETS = ("tokens", "base", "components", "shared")
 
 
 class SharedPageError(Exception):
-    """What is shared was deleted, or is no longer complete."""
+    """The shared page cannot be shown; the text says why."""
 
 
 def render_run_report(run_id: int) -> bytes:

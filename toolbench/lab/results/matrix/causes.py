@@ -22,9 +22,9 @@ class FrequentCause:
     count: int
 
 
-def count_causes(config_ids: Sequence[int]) -> CauseCounts:
-    """Return the number of trials by configuration and scenario version, and by cause, with one query."""
-    failed = Trial.objects.filter(config_id__in=config_ids).exclude(cause="").order_by()
+def count_causes(config_ids: Sequence[int], slugs: Sequence[str]) -> CauseCounts:
+    """Return the number of trials of these scenarios by configuration, version and cause, with one query."""
+    failed = Trial.objects.filter(config_id__in=config_ids, scenario__in=slugs).exclude(cause="").order_by()
     grouped = failed.values_list("config_id", "scenario", "scenario_version", "cause").annotate(count=Count("pk"))
     found: dict[tuple[int, ScenarioKey], dict[str, int]] = {}
     for config_id, scenario, version, cause, count in grouped:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.tally import Tally, add_tallies
-from toolbench.lab.metrics.times import Times
+from toolbench.lab.metrics.times import Times, merge_times
 from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.results.matrix.causes import CauseCounts, count_causes
@@ -62,7 +62,8 @@ def get_grid_with_causes(matrix: Matrix, page: int = 1) -> Grid:
     if sum(cell.tally.trials for cell in cells) > MAX_CAUSE_TRIALS:
         return grid
     ids = tuple(sorted({pk for cell in cells for pk in cell.config_ids}))
-    return replace(grid, causes=_causes.get(matrix.version, ids, lambda: count_causes(ids)))
+    slugs = tuple(sorted({slug for cell in cells for slug, _ in cell.scenarios}))
+    return replace(grid, causes=_causes.get(matrix.version, (ids, slugs), lambda: count_causes(ids, slugs)))
 
 
 def build_grid(matrix: Matrix) -> Grid:
@@ -209,7 +210,9 @@ def _build_scenario_source(row: MatrixRow, row_query: str, sums: ScenarioSums | 
 def _build_source(row: MatrixRow, is_control: bool = False) -> _Source:
     """Return the source of a whole row: its tool scenarios, or its controls."""
     keys = tuple((sums.scenario, sums.version) for sums in row.scenarios if sums.control == is_control)
-    return _Source(row.counted, row.trials_query, is_control, row.times, row.config_ids, keys)
+    controls = merge_times(sums.times for sums in row.scenarios if sums.control)
+    times = controls if is_control else row.times  # the times of a row are those of its tool scenarios
+    return _Source(row.counted, row.trials_query, is_control, times, row.config_ids, keys)
 
 
 def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None]) -> GridRow:

@@ -63,7 +63,7 @@ def _build_scenario_grid(
             slug.replace("_", " "),
             "Control" if slug == CONTROL_SCENARIO else "Tool scenarios",
             slug == CONTROL_SCENARIO,
-            MetricValue(totals[slug], None),
+            _compute_total(published, rows, slug),
         )
         for slug in slugs
     )
@@ -77,7 +77,7 @@ def _build_scenario_grid(
             for slug in slugs
         )
         built.append(_build_row(published, query, [row], cells, columns))
-    return Grid("Model", heads, tuple(built), MetricValue(published.tool, None))
+    return Grid("Model", heads, tuple(built), _compute_overall(published, rows))
 
 
 def _build_profile_grid(
@@ -101,7 +101,19 @@ def _build_profile_grid(
             for profile in profiles
         )
         built.append(_build_row(published, query, found, cells, columns))
-    return Grid("Model", heads, tuple(built), MetricValue(published.tool, None))
+    return Grid("Model", heads, tuple(built), _compute_overall(published, rows))
+
+
+def _compute_total(published: PublishedMatrix, rows: Sequence[PublishedRow], slug: str) -> MetricValue:
+    """Return the published total of a scenario; nothing where only some rows are shown."""
+    return MetricValue(dict(published.scenarios)[slug] if len(rows) == len(published.rows) else None, None)
+
+
+def _compute_overall(published: PublishedMatrix, rows: Sequence[PublishedRow]) -> MetricValue:
+    """Return the published total of the tool scenarios, or the sum of the rows where only some are shown."""
+    if len(rows) == len(published.rows):
+        return MetricValue(published.tool, None)
+    return _add_rates(row.tool for row in rows)
 
 
 def _is_off(row: PublishedRow, slug: str) -> bool:

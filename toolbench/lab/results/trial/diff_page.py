@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.models import F
 from django.db.models.expressions import RawSQL
 
-from toolbench.evals.bfcl.scenario import BFCL_GROUP as PUBLIC
-from toolbench.evals.user_cases.scenario import USER_CASE_GROUP as OWN
+from toolbench.evals.bfcl.scenario import BFCL_GROUP
+from toolbench.evals.user_cases.scenario import is_user_case_group
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial.bodies.partial_bodies import read_step_bodies, select_facts
@@ -23,7 +23,6 @@ from toolbench.lab.traces.code_view import CodeLine
 
 PARSED, RAW = "parsed", "raw"
 MAX_TURNS = 24
-FIXED_WORDING_GROUPS = (OWN, PUBLIC)  # groups whose cases every seed asks in the same words
 _NEAREST_PASS_SQL = statement("results/trial/nearest_pass", columns="failed.id AS failed_id, near.id AS near_id")
 _NEAREST_PASS_ID_SQL = statement("results/trial/nearest_pass", columns="near.id")
 
@@ -144,7 +143,9 @@ def _is_same_instance(trial: Trial, other: Trial) -> bool:
     if (trial.scenario, trial.scenario_version) != (other.scenario, other.scenario_version):
         return False
     drawn = [(trial.instance_kind, trial.instance_seed) for trial in (trial, other)]
-    return drawn[0] == drawn[1] or trial.cell.scenario_group in FIXED_WORDING_GROUPS
+    group = trial.cell.scenario_group
+    # Every seed asks a case of these groups in the same words.
+    return drawn[0] == drawn[1] or group == BFCL_GROUP or is_user_case_group(group)
 
 
 def _read_turns(pair: Sequence[Trial], level: str) -> list[dict[int, TurnText]]:

@@ -9,6 +9,7 @@ from django.db.models.functions import JSONObject
 
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.types import Check
+from toolbench.evals.user_cases.scenario import is_user_case_group
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
@@ -97,6 +98,11 @@ class Trace:
     def other_model_echoed(self) -> str:
         """Return the model that the answers name, where it is not the one that was requested; else empty."""
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
+
+    @property
+    def is_user_case(self) -> bool:
+        """Return whether the scenario is a case of a user, which has a page."""
+        return is_user_case_group(self.cell.scenario_group)
 
     @property
     def may_be_judged(self) -> bool:

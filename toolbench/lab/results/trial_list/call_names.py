@@ -1,6 +1,6 @@
 """The names of the calls that trials were expected to make, and of those that they made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -11,7 +11,7 @@ from django.db.models.functions import JSONObject
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.types import Scenario
 from toolbench.lab.models import Judgement, Step, Trial
-from toolbench.lab.scenarios.catalogue import load_scenarios
+from toolbench.lab.scenarios.catalogue import ScenarioKey, load_scenarios
 
 NO_CALL, UNFIXED, UNKNOWN_CALLS = "no call", "not fixed", "unknown"
 MAX_NAMED_CALLS = 20  # of one trial
@@ -40,12 +40,25 @@ def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
         trials: with their runs.
     """
     stored = _read_calls_and_versions([trial.pk for trial in trials])
-    keys = {trial.pk: (trial.scenario, stored[trial.pk][1] or trial.scenario_version) for trial in trials}
-    scenarios = load_scenarios(keys.values())
+    named = {}
+    for trial in trials:
+        got, version = stored.get(trial.pk, ("", None))  # a trial may have been deleted meanwhile
+        named[trial.pk] = got, (trial.scenario, version or trial.scenario_version)
+    scenarios = load_scenarios(key for _, key in named.values())
+    expected: dict[Hashable, str] = {}  # by instance: drawing one may take milliseconds
+    for trial in trials:
+        instance = _identify_instance(trial, named[trial.pk][1])
+        if instance not in expected:
+            expected[instance] = _name_expected(trial, scenarios.get(named[trial.pk][1]))
     return {
-        trial.pk: CallNames(_name_expected(trial, scenarios.get(keys[trial.pk])), stored[trial.pk][0])
+        trial.pk: CallNames(expected[_identify_instance(trial, named[trial.pk][1])], named[trial.pk][0])
         for trial in trials
     }
+
+
+def _identify_instance(trial: Trial, key: ScenarioKey) -> Hashable:
+    """Return what the expected calls of a trial follow from."""
+    return key, trial.instance_kind, trial.instance_seed, trial.run.origin.get("kind")
 
 
 def _read_calls_and_versions(ids: Sequence[int]) -> Mapping[int, tuple[str, int | None]]:
@@ -72,10 +85,10 @@ def _name_expected(trial: Trial, scenario: Scenario | None) -> str:
     return _describe_expected(scenario.build_expected_calls(instance))
 
 
-def _describe_expected(due: ExpectedCalls) -> str:
-    if due.call is False:
+def _describe_expected(expected: ExpectedCalls) -> str:
+    if expected.call is False:
         return NO_CALL
-    return _join_names([call.tool for call in due.calls] or list(due.tools)) or UNFIXED
+    return _join_names([call.tool for call in expected.calls] or list(expected.tools)) or UNFIXED
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ import binascii
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import F, Q, QuerySet, Value
@@ -128,8 +128,11 @@ def _parse_value(name: str, value: Any) -> Any:
         return None
     if name == "started_at":
         try:
-            return datetime.fromisoformat(value)
-        except (TypeError, ValueError):
+            started_at = datetime.fromisoformat(value)
+            if started_at.tzinfo is None:
+                raise wrong
+            return started_at.astimezone(UTC)
+        except (TypeError, ValueError, OverflowError):
             raise wrong from None
     if name in _TEXT_COLUMNS.values():
         if not isinstance(value, str) or not _can_be_stored(value):
