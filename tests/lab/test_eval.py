@@ -264,8 +264,10 @@ def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: Scr
     assert set(run.trials.values_list("concurrency", flat=True)) == {1}
     assert (run.jobs, run.read_seconds, run.connect_seconds) == (1, NO_LIMIT_SECONDS, 3)
     config = load_frozen_configs(run.configs.values_list("pk", flat=True)).popitem()[1]
-    usual = Timeouts(connect=7, read=8)
-    assert config.timeouts(usual) == Timeouts(connect=3, read=NO_LIMIT_SECONDS, deadline=run.deadline_seconds)
+    provider_timeouts = Timeouts(connect=7, read=8)
+    assert config.build_timeouts(provider_timeouts) == Timeouts(
+        connect=3, read=NO_LIMIT_SECONDS, deadline=run.deadline_seconds
+    )
     provider = Provider.objects.get(pk=model.provider_id)
     assert (provider.concurrency, provider.read_seconds, provider.connect_seconds) == (5, None, None)
 

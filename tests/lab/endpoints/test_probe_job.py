@@ -188,10 +188,10 @@ def test_a_probe_counts_among_what_is_in_flight_at_its_provider(model: Model) ->
     probe = queue_probe(model, "first_use")
     assert claim_probe(probe.pk) is not None
 
-    (trial,) = claims.claim(model.provider_id, want=8, worker="w")
-    assert claims.claim(model.provider_id, want=8, worker="w") == ()
+    (trial,) = claims.claim(model.provider_id, limit=8, worker="w")
+    assert claims.claim(model.provider_id, limit=8, worker="w") == ()
     claims.release_slot(trial.id, trial.lease)
-    assert len(claims.claim(model.provider_id, want=8, worker="w")) == 1
+    assert len(claims.claim(model.provider_id, limit=8, worker="w")) == 1
     assert not claims.acquire_slot(model.provider_id, trial.id, lease=trial.lease)
 
 
@@ -200,7 +200,7 @@ def test_a_probe_sends_nothing_before_the_trials_in_flight_leave_it_a_slot(model
         model.provider.base_url, model.provider.concurrency = provider.base_url, 1
         model.provider.save()
         launch_run(model, trials=1)
-        assert len(claims.claim(model.provider_id, want=1, worker="w")) == 1
+        assert len(claims.claim(model.provider_id, limit=1, worker="w")) == 1
         probe = queue_probe(model, "first_use")
         looks = iter([False, False, True])
         assert run_probe(probe.pk, lambda: next(looks, True), on_finished=decide_waiting_methods)

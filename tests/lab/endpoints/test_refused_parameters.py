@@ -5,7 +5,7 @@ from django.test import Client
 
 from tests.factories import make_model
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
-from tests.lab.worker.test_refused_parameters import SAID, Refuses
+from tests.lab.worker.test_refused_parameters import ERROR_MESSAGE, RefusingModel
 from tests.page_html import read_html
 from toolbench.lab.endpoints.refused_parameters import get_suggested_omissions
 from toolbench.lab.models import Model, Preset, Run
@@ -15,17 +15,17 @@ from toolbench.providers.scripted_server import ScriptedServer
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def ran(model: Model, strategy: str = "production") -> Run:
+def run_to_end(model: Model, strategy: str = "production") -> Run:
     run = launch_run(model, scenarios=("happy_path",), strategies=(strategy,), trials=1)
     run_worker_session(model)
     return run
 
 
 def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -> None:
-    refuses = Refuses("tool_choice")
-    with ScriptedServer(refuses) as scripted:
+    refusing = RefusingModel("tool_choice")
+    with ScriptedServer(refusing) as scripted:
         model = make_scripted_model(scripted)
-        run = ran(model)
+        run = run_to_end(model)
         trial = run.trials.get()
 
         page = read_html(owner_client.get(f"/models/{model.pk}/"))
@@ -36,15 +36,15 @@ def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -
         assert "after the endpoint refused it" in shown
         assert "chose by its own default" in shown
 
-        ran(model)
-        assert len(refuses.refused) == 2, "a later run begins anew"
+        run_to_end(model)
+        assert len(refusing.refused) == 2, "a later run begins anew"
 
         answer = read_html(owner_client.post(f"/models/{model.pk}/left-out/", follow=True))
         assert "is a workaround of the model now" in answer
         assert "Refused parameters" not in answer
-        later = ran(model).trials.get()
+        later = run_to_end(model).trials.get()
 
-    assert len(refuses.refused) == 2
+    assert len(refusing.refused) == 2
     assert (later.outcome, later.requests) == ("pass", 3)
     assert later.left_out == [{"name": "tool_choice", "why": "The settings leave it out.", "known": True}]
     model.refresh_from_db()
@@ -54,13 +54,13 @@ def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -
 
 
 def test_parameters_learnt_later_join_those_taken_up(owner_client: Client) -> None:
-    refuses = Refuses("tool_choice")
-    with ScriptedServer(refuses) as scripted:
+    refusing = RefusingModel("tool_choice")
+    with ScriptedServer(refusing) as scripted:
         model = make_scripted_model(scripted)
-        ran(model)
+        run_to_end(model)
         owner_client.post(f"/models/{model.pk}/left-out/")
-        refuses.names = ("tool_choice", "parallel_tool_calls")
-        ran(model)
+        refusing.names = ("tool_choice", "parallel_tool_calls")
+        run_to_end(model)
         model.refresh_from_db()
         assert [offer.name for offer in get_suggested_omissions(model)] == ["parallel_tool_calls"]
         owner_client.post(f"/models/{model.pk}/left-out/")
@@ -80,11 +80,11 @@ def test_nothing_is_offered_without_a_refusal(owner_client: Client) -> None:
 
 
 def test_deleted_run_offers_nothing() -> None:
-    with ScriptedServer(Refuses("tool_choice")) as scripted:
+    with ScriptedServer(RefusingModel("tool_choice")) as scripted:
         model = make_scripted_model(scripted)
-        run = ran(model)
+        run = run_to_end(model)
     assert [(offer.name, offer.why) for offer in get_suggested_omissions(model)] == [
-        ("tool_choice", SAID.format("tool_choice"))
+        ("tool_choice", ERROR_MESSAGE.format("tool_choice"))
     ]
 
     control.delete_run(run.pk)
@@ -93,8 +93,8 @@ def test_deleted_run_offers_nothing() -> None:
 
 
 def test_exports_say_what_was_left_out(owner_client: Client) -> None:
-    with ScriptedServer(Refuses("tool_choice")) as scripted:
-        run = ran(make_scripted_model(scripted))
+    with ScriptedServer(RefusingModel("tool_choice")) as scripted:
+        run = run_to_end(make_scripted_model(scripted))
 
     assert '"tool_choice"' in read_html(owner_client.get(f"/runs/{run.pk}/trials.json"))
     assert "tool_choice" in read_html(owner_client.get(f"/runs/{run.pk}/trials.csv"))

@@ -378,6 +378,6 @@ def test_a_deleted_run_is_not_claimed_from() -> None:
     model = make_model()
     run = launch_run(model)
     Run.objects.filter(pk=run.pk).update(deleted_at=run.created_at)
-    assert claim(model.provider_id, want=5, worker="w") == ()
+    assert claim(model.provider_id, limit=5, worker="w") == ()
     assert not has_queued_trials(model.provider_id)
     assert list_waiting_providers() == ()

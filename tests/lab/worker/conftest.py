@@ -1,4 +1,4 @@
-"""A database that refuses what it is told to refuse."""
+"""A fixture that makes the database refuse chosen outcomes."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ CREATE OR REPLACE TRIGGER refuse BEFORE UPDATE ON lab_trial FOR EACH ROW
 
 @pytest.fixture
 def refuse() -> Iterator[Callable[[str], None]]:
-    """Has the database refuse, with an SQLSTATE, every verdict whose sentence is "refused"."""
+    """Yield a function that makes the database refuse, with an SQLSTATE, outcomes whose sentence is "refused"."""
 
     def install(state: str) -> None:
         with connection.cursor() as cursor:

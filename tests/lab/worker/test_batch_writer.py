@@ -1,4 +1,4 @@
-"""What the writer puts into one batch."""
+"""Batches of the writer: their size, and a row that the database refuses."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -21,11 +21,11 @@ LARGE = 2_000_000  # hexadecimal digits of a final text
 def test_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[Batch] = []
 
-    def recorded(batch: Batch) -> WriteResult:
+    def record_batch(batch: Batch) -> WriteResult:
         batches.append(batch)
         return write_batch(batch)
 
-    monkeypatch.setattr(batch_writer, "write_batch", recorded)
+    monkeypatch.setattr(batch_writer, "write_batch", record_batch)
     monkeypatch.setattr(batch_writer, "MAX_BATCH_BYTES", 3 * LARGE)
     outcomes = [outcome_of(running_trial(), final_text="61" * (LARGE // 2)) for _ in range(8)]
     asyncio.run(_write_all(outcomes))
@@ -45,15 +45,15 @@ def test_writer_goes_on_after_a_refusal_for_good(refuse: Callable[[str], None]) 
 
 
 async def _write_all(outcomes: list[OutcomeWrite]) -> None:
-    left = {outcome.lease for outcome in outcomes}
+    unstored = {outcome.lease for outcome in outcomes}
     database = DatabaseThread()
 
-    def settled(leases: Iterable[UUID], done: int) -> None:
-        left.difference_update(leases)
-        if not left:
+    def remove_stored(leases: Iterable[UUID], done: int) -> None:
+        unstored.difference_update(leases)
+        if not unstored:
             task.cancel()
 
-    writer = BatchWriter(database, settled)
+    writer = BatchWriter(database, remove_stored)
     for outcome in outcomes:
         writer.put_outcome(outcome)
     task = asyncio.create_task(writer.run())

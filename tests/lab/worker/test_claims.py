@@ -24,30 +24,30 @@ from toolbench.lab.worker.slots import SlotHints
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def model_with(concurrency: int) -> Model:
+def make_limited_model(concurrency: int) -> Model:
     return make_model(provider=make_provider(concurrency=concurrency))
 
 
 def test_two_workers_claim_different_trials(elsewhere: RunInThread) -> None:
-    model = model_with(concurrency=100)
+    model = make_limited_model(concurrency=100)
     launch_run(model, trials=40)
-    futures = [elsewhere(claim, model.provider_id, want=10, worker=f"w{number}") for number in range(4)]
+    futures = [elsewhere(claim, model.provider_id, limit=10, worker=f"w{number}") for number in range(4)]
     claimed = [trial.id for future in futures for trial in future.result()]
     assert len(claimed) == len(set(claimed)) == 40
 
 
 def test_the_providers_limit_holds_over_all_workers(elsewhere: RunInThread) -> None:
-    model = model_with(concurrency=7)
+    model = make_limited_model(concurrency=7)
     launch_run(model, trials=40)
-    futures = [elsewhere(claim, model.provider_id, want=5, worker=f"w{number}") for number in range(6)]
+    futures = [elsewhere(claim, model.provider_id, limit=5, worker=f"w{number}") for number in range(6)]
     assert sum(len(future.result()) for future in futures) == 7
     assert Trial.objects.filter(state="running").count() == 7
 
 
 def test_a_claim_writes_execution_lease_worker_and_how_many_were_in_flight() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     launch_run(model, trials=3)
-    claimed = claim(model.provider_id, want=2, worker="me")
+    claimed = claim(model.provider_id, limit=2, worker="me")
     rows = Trial.objects.filter(pk__in=[trial.id for trial in claimed])
     assert set(rows.values_list("execution", "worker", "concurrency", "state")) == {(1, "me", 2, "running")}
     assert {row.lease for row in rows} == {trial.lease for trial in claimed}
@@ -55,29 +55,29 @@ def test_a_claim_writes_execution_lease_worker_and_how_many_were_in_flight() -> 
 
 
 def test_trials_are_claimed_in_the_runs_order() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=4)
-    claimed = {trial.id for trial in claim(model.provider_id, want=3, worker="w")}
+    claimed = {trial.id for trial in claim(model.provider_id, limit=3, worker="w")}
     assert claimed == set(run.trials.order_by("position").values_list("pk", flat=True)[:3])
 
 
 def test_a_run_that_has_more_in_flight_waits_for_the_other() -> None:
-    model = model_with(concurrency=20)
+    model = make_limited_model(concurrency=20)
     first = launch_run(model, trials=10)
-    claim(model.provider_id, want=4, worker="w")
+    claim(model.provider_id, limit=4, worker="w")
     second = launch_run(model, trials=10)
-    claimed = claim(model.provider_id, want=6, worker="w")
+    claimed = claim(model.provider_id, limit=6, worker="w")
     by_run = [trial.run_id for trial in claimed]
     assert (by_run.count(first.pk), by_run.count(second.pk)) == (1, 5)
 
 
 def test_trials_that_back_off_hold_no_slot() -> None:
-    model = model_with(concurrency=1)
+    model = make_limited_model(concurrency=1)
     launch_run(model, trials=3)
-    (waiting,) = claim(model.provider_id, want=1, worker="w")
-    assert claim(model.provider_id, want=1, worker="w") == ()
+    (waiting,) = claim(model.provider_id, limit=1, worker="w")
+    assert claim(model.provider_id, limit=1, worker="w") == ()
     release_slot(waiting.id, waiting.lease)
-    assert len(claim(model.provider_id, want=1, worker="w")) == 1
+    assert len(claim(model.provider_id, limit=1, worker="w")) == 1
     assert not acquire_slot(model.provider_id, waiting.id, lease=waiting.lease)
     Trial.objects.exclude(pk=waiting.id).filter(state="running").update(state="done")
     assert acquire_slot(model.provider_id, waiting.id, lease=waiting.lease)
@@ -85,27 +85,27 @@ def test_trials_that_back_off_hold_no_slot() -> None:
 
 
 def test_a_trial_that_has_sent_its_last_request_holds_no_slot() -> None:
-    model = model_with(concurrency=1)
+    model = make_limited_model(concurrency=1)
     launch_run(model, trials=3)
-    (ended,) = claim(model.provider_id, want=1, worker="w")
-    assert not claim(model.provider_id, want=1, worker="w", free=SlotHints(finished=(uuid4(),)))
-    (second,) = claim(model.provider_id, want=1, worker="w", free=SlotHints(finished=(ended.lease,)))
+    (ended,) = claim(model.provider_id, limit=1, worker="w")
+    assert not claim(model.provider_id, limit=1, worker="w", hints=SlotHints(finished=(uuid4(),)))
+    (second,) = claim(model.provider_id, limit=1, worker="w", hints=SlotHints(finished=(ended.lease,)))
     release_slot(second.id, second.lease)
     assert not acquire_slot(model.provider_id, second.id, lease=second.lease)
-    assert acquire_slot(model.provider_id, second.id, lease=second.lease, free=SlotHints(finished=(ended.lease,)))
+    assert acquire_slot(model.provider_id, second.id, lease=second.lease, hints=SlotHints(finished=(ended.lease,)))
 
 
 def test_slots_are_kept_for_trials_that_come_back() -> None:
-    model = model_with(concurrency=3)
+    model = make_limited_model(concurrency=3)
     launch_run(model, trials=3)
-    assert len(claim(model.provider_id, want=3, worker="w", free=SlotHints(reserved=2))) == 1
+    assert len(claim(model.provider_id, limit=3, worker="w", hints=SlotHints(reserved=2))) == 1
 
 
 def test_claim_counts_first_requests_if_enough_is_left_below_cap() -> None:
-    model, enough = model_with(concurrency=50), 12 * MIN_SPARE_REQUESTS + 3 * REQUESTS_RESERVED_AT_CLAIM
+    model, enough = make_limited_model(concurrency=50), 12 * MIN_SPARE_REQUESTS + 3 * REQUESTS_RESERVED_AT_CLAIM
     caps: tuple[dict[str, int], ...] = ({}, {"request_cap": enough}, {"request_cap": enough - 1}, {"token_cap": 99})
     runs = [launch_run(model, **cap).pk for cap in caps]
-    ahead = {(trial.run_id, trial.reserved_requests) for trial in claim(model.provider_id, want=12, worker="w")}
+    ahead = {(trial.run_id, trial.reserved_requests) for trial in claim(model.provider_id, limit=12, worker="w")}
     assert ahead == set(zip(runs, (REQUESTS_RESERVED_AT_CLAIM, REQUESTS_RESERVED_AT_CLAIM, 0, 0), strict=True))
     reserved = dict(Run.objects.values_list("pk", "requests_reserved"))
     assert reserved == dict(
@@ -115,41 +115,41 @@ def test_claim_counts_first_requests_if_enough_is_left_below_cap() -> None:
 
 @pytest.mark.parametrize("state", [Run.State.PAUSED, Run.State.CANCELLING, Run.State.CANCELLED])
 def test_only_running_runs_are_claimed_from(state: str) -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     run = launch_run(model)
     Run.objects.filter(pk=run.pk).update(state=state)
-    assert claim(model.provider_id, want=5, worker="w") == ()
+    assert claim(model.provider_id, limit=5, worker="w") == ()
     assert not has_queued_trials(model.provider_id)
 
 
 def test_another_workers_trouble_with_the_key_stops_nobody_else() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     launch_run(model)
     Provider.objects.update(paused_reason="no key")
     assert has_queued_trials(model.provider_id)
-    assert len(claim(model.provider_id, want=5, worker="w")) == 3
+    assert len(claim(model.provider_id, limit=5, worker="w")) == 3
 
 
 def test_a_runs_own_limit_holds_within_the_providers() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     launch_run(model, trials=9, jobs=2)
-    assert len(claim(model.provider_id, want=9, worker="w")) == 2
-    assert claim(model.provider_id, want=9, worker="w") == ()
+    assert len(claim(model.provider_id, limit=9, worker="w")) == 2
+    assert claim(model.provider_id, limit=9, worker="w") == ()
     launch_run(model, trials=9, jobs=7)
-    assert len(claim(model.provider_id, want=9, worker="w")) == 3
+    assert len(claim(model.provider_id, limit=9, worker="w")) == 3
 
 
 def test_a_run_whose_cap_is_reached_is_not_claimed_from() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     run = launch_run(model, request_cap=4)
     Run.objects.filter(pk=run.pk).update(requests_reserved=4)
-    assert claim(model.provider_id, want=5, worker="w") == ()
+    assert claim(model.provider_id, limit=5, worker="w") == ()
 
 
 def test_renewing_tells_which_leases_are_still_ours() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     launch_run(model)
-    first, second = claim(model.provider_id, want=2, worker="w")
+    first, second = claim(model.provider_id, limit=2, worker="w")
     Trial.objects.filter(pk=first.id).update(lease_until=timezone.now() - timedelta(seconds=9))
     Trial.objects.filter(pk=second.id).update(lease=None, state="queued")
     assert renew_leases([(first.id, first.lease), (second.id, second.lease)]) == {first.lease}
@@ -159,9 +159,9 @@ def test_renewing_tells_which_leases_are_still_ours() -> None:
 
 
 def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     launch_run(model)
-    first, second = claim(model.provider_id, want=2, worker="w")
+    first, second = claim(model.provider_id, limit=2, worker="w")
     Trial.objects.filter(pk=second.id).update(state="done", lease=None)
     assert requeue([(first.id, first.lease), (second.id, second.lease)]) == {first.id: first.run_id}
     assert Trial.objects.get(pk=first.id).state == "queued"
@@ -169,9 +169,9 @@ def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
 
 
 def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: RunInThread) -> None:
-    model = model_with(concurrency=100)
+    model = make_limited_model(concurrency=100)
     run = launch_run(model, trials=50)
-    futures = [elsewhere(claim, model.provider_id, want=9, worker="w") for _ in range(3)]
+    futures = [elsewhere(claim, model.provider_id, limit=9, worker="w") for _ in range(3)]
     cancelled = elsewhere(control.cancel_run, run.pk)
     claimed = [trial for future in futures for trial in future.result()]
     cancelled.result()
@@ -180,42 +180,42 @@ def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: RunInThrea
 
 
 def test_cap_limits_started_trials_to_those_likely_to_finish() -> None:
-    model = model_with(concurrency=50)
+    model = make_limited_model(concurrency=50)
     launch_run(model, trials=40, request_cap=12)
-    first = claim(model.provider_id, want=50, worker="w")
+    first = claim(model.provider_id, limit=50, worker="w")
     assert len(first) == 4  # 3 requests each are expected before any trial is done
-    assert not claim(model.provider_id, want=50, worker="w")
+    assert not claim(model.provider_id, limit=50, worker="w")
 
 
 def test_the_last_requests_of_a_cap_are_still_tried() -> None:
-    model = model_with(concurrency=50)
+    model = make_limited_model(concurrency=50)
     run = launch_run(model, trials=40, request_cap=12)
     Run.objects.filter(pk=run.pk).update(requests_reserved=11)
-    assert len(claim(model.provider_id, want=50, worker="w")) == 1
+    assert len(claim(model.provider_id, limit=50, worker="w")) == 1
 
 
 def test_claim_takes_a_trial_that_lost_its_server_often_alone() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     run = launch_run(model, scenarios=("chat_only",), trials=4)
     first, second = run.trials.order_by("position")[:2]
     run.trials.filter(pk__in=[first.pk, second.pk]).update(server_losses=ISOLATE_AFTER_LOSSES)
-    others = claim(model.provider_id, want=9, worker="w")
-    beside = claim(model.provider_id, want=9, worker="w")
+    others = claim(model.provider_id, limit=9, worker="w")
+    beside = claim(model.provider_id, limit=9, worker="w")
     requeue([(trial.id, trial.lease) for trial in others])
     run.trials.filter(pk__in=[trial.id for trial in others]).update(state="done")
-    alone = claim(model.provider_id, want=9, worker="w")
+    alone = claim(model.provider_id, limit=9, worker="w")
     run.trials.filter(pk__in=[trial.id for trial in others]).update(state="queued")
     assert {trial.id for trial in others}.isdisjoint({first.pk, second.pk})
     assert (len(others), beside) == (2, ())
     assert [(trial.id, trial.server_losses) for trial in alone] == [(first.pk, ISOLATE_AFTER_LOSSES)]
-    assert claim(model.provider_id, want=9, worker="w") == ()
+    assert claim(model.provider_id, limit=9, worker="w") == ()
 
 
 def test_give_back_counts_only_lost_servers() -> None:
-    model = model_with(concurrency=5)
+    model = make_limited_model(concurrency=5)
     run = launch_run(model)
-    lost, paused = claim(model.provider_id, want=2, worker="w")
+    lost, paused = claim(model.provider_id, limit=2, worker="w")
     for _ in range(2):
-        requeue([(trial.id, trial.lease) for trial in (lost, paused)], lost=[lost.id])
+        requeue([(trial.id, trial.lease) for trial in (lost, paused)], lost_server_ids=[lost.id])
     assert run.trials.get(pk=lost.id).server_losses == 1
     assert run.trials.get(pk=paused.id).server_losses == 0

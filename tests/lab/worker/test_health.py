@@ -15,33 +15,33 @@ from toolbench.lab.worker.health import get_health, get_heartbeat_ages, record_h
 pytestmark = pytest.mark.django_db
 
 
-def beat(ago: timedelta, kind: str = "worker") -> None:
+def make_heartbeat(ago: timedelta, kind: str = "worker") -> None:
     seen = timezone.now() - ago
     Process.objects.create(name=f"{kind}@{ago}", kind=kind, host="h", pid=1, seen_at=seen)
 
 
 def test_a_worker_is_alive_while_it_beats() -> None:
-    beat(timedelta(seconds=5))
+    make_heartbeat(timedelta(seconds=5))
     assert get_health().has_worker
 
 
 def test_a_silent_worker_is_shown_and_does_not_count() -> None:
-    beat(timedelta(minutes=5))
-    beat(timedelta(seconds=1), kind="scheduler")
+    make_heartbeat(timedelta(minutes=5))
+    make_heartbeat(timedelta(seconds=1), kind="scheduler")
     health = get_health()
     assert not health.has_worker
     assert [line.is_alive for line in health.processes] == [True, False]
 
 
 def test_processes_of_yesterday_are_forgotten() -> None:
-    beat(timedelta(days=2))
+    make_heartbeat(timedelta(days=2))
     assert get_health().processes == ()
 
 
-def test_it_says_whether_trials_wait() -> None:
-    assert not get_health().waiting
+def test_health_tells_whether_trials_are_queued() -> None:
+    assert not get_health().has_queued_trials
     make_trial(make_cell(make_config(make_run())), "queued")
-    assert get_health().waiting
+    assert get_health().has_queued_trials
 
 
 def test_turns_on_text_json_are_counted_over_real_runs_that_are_kept() -> None:

@@ -89,14 +89,14 @@ TRIALS = 40
 
 @pytest.fixture
 def local_model() -> Model:
-    """A model of a local server that is called `here`."""
+    """Make a model of a local server that is called `here`."""
     provider = Provider.objects.create(name="Here", kind="local", service="here", concurrency=4, max_attempts=3)
     return Model.objects.create(provider=provider, name="tiny")
 
 
 @pytest.fixture
 def dead_url() -> Iterator[str]:
-    """An address of this machine at which nothing listens, nor will."""
+    """Yield an address of this machine on which no server listens during the test."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -131,15 +131,15 @@ def test_trial_that_always_loses_its_server_ends(local_model: Model, dead_url: s
     assert (trial.outcome, trial.failure_class) == ("infra", "connection_failed")
 
 
-class Mortal:
-    """A local server that dies of every streamed request; all its answers break off then, and a new one starts."""
+class DyingServer:
+    """A local server that dies at every streamed request: all its open answers end, and a new server starts."""
 
     def __init__(self) -> None:
         self.deaths = 0
         self._poisoned = threading.Event()
         self._server = self._start()
 
-    def live_until(self, done: Callable[[], bool]) -> None:
+    def restart_until(self, done: Callable[[], bool]) -> None:
         while not done():
             if self._poisoned.wait(0.05):
                 self._server.stop()
@@ -163,7 +163,7 @@ class Mortal:
 
 
 def _until_death(server: ScriptedServer, body: bytes) -> Iterator[bytes]:
-    """The whole body, unless the server dies meanwhile."""
+    """Yield the whole body unless the server stops within half a second."""
     if server.stopping.wait(0.5):
         raise ConnectionResetError
     yield body
@@ -173,14 +173,14 @@ def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere
     Provider.objects.update(concurrency=9)
     poisoned = launch_run(local_model, scenarios=("chat_only",), trials=1, streams=(True,))
     innocent = launch_run(local_model, scenarios=("chat_only",), trials=8, streams=(False,))
-    mortal = Mortal()
+    dying_server = DyingServer()
 
-    shift = elsewhere(run_worker_session, local_model, seconds=PATIENCE_SECONDS)
-    mortal.live_until(shift.done)
+    session = elsewhere(run_worker_session, local_model, seconds=PATIENCE_SECONDS)
+    dying_server.restart_until(session.done)
 
     assert set(innocent.trials.values_list("outcome", flat=True)) == {"pass"}
     assert poisoned.trials.get().outcome == "infra"
-    assert mortal.deaths == MAX_SERVER_LOSSES + 1
+    assert dying_server.deaths == MAX_SERVER_LOSSES + 1
     assert innocent.trials.filter(server_losses__gt=0).exists()
 
 
@@ -243,7 +243,7 @@ def test_probe_whose_server_died_waits_for_the_next(
     assert (probe.state, probe.error) == ("done", "")
 
 
-class Watch:
+class SupervisedServer:
     """The real supervisor with the real simulated server as its one child, on the test's database."""
 
     def __init__(self, folder: Path) -> None:
@@ -271,7 +271,7 @@ class Watch:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """As soon as it is ready: it was killed before, perhaps."""
+        """Kill the server once it is ready, since it may still be starting after an earlier kill."""
         self.tick_until(lambda: ServiceAddress.objects.filter(name="simulated").exists() and self.child is not None)
         assert self.child is not None
         self.child.process.send_signal(signal.SIGKILL)
@@ -282,22 +282,22 @@ class Watch:
 
 
 @pytest.fixture
-def watch(tmp_path: Path) -> Iterator[Watch]:
-    watch = Watch(tmp_path)
-    yield watch
-    watch.stop()
+def supervised(tmp_path: Path) -> Iterator[SupervisedServer]:
+    supervised = SupervisedServer(tmp_path)
+    yield supervised
+    supervised.stop()
 
 
-def kill_often(watch: Watch, run: Run, shift: Future[int]) -> None:
+def kill_often(supervised: SupervisedServer, run: Run, session: Future[int]) -> None:
     """Kill the server in the middle of its answers, once while each trial in flight waits for one."""
     limit = 8
 
     def is_done(share: float) -> bool:
         return run.trials.filter(state="done").count() >= TRIALS * share
 
-    watch.tick_until(partial(is_done, 0.1))
-    assert watch.child is not None
-    watch.child.process.send_signal(signal.SIGSTOP)
+    supervised.tick_until(partial(is_done, 0.1))
+    assert supervised.child is not None
+    supervised.child.process.send_signal(signal.SIGSTOP)
     waiting: list[set[int]] = []
 
     def is_stuck() -> bool:
@@ -305,24 +305,24 @@ def kill_often(watch: Watch, run: Run, shift: Future[int]) -> None:
         waiting.append(set(run.trials.filter(state="running").values_list("pk", flat=True)))
         return len(waiting[-1]) == limit and len(waiting) > 20 and all(item == waiting[-1] for item in waiting[-20:])
 
-    watch.tick_until(is_stuck)
-    watch.child.process.send_signal(signal.SIGKILL)
+    supervised.tick_until(is_stuck)
+    supervised.child.process.send_signal(signal.SIGKILL)
     for share in (0.4, 0.7):
-        watch.tick_until(partial(is_done, share))
-        watch.kill()
-    watch.tick_until(shift.done)
+        supervised.tick_until(partial(is_done, share))
+        supervised.kill()
+    supervised.tick_until(session.done)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_killed_server_ends_no_trial(watch: Watch, elsewhere: RunInThread, streamed: bool) -> None:
+def test_killed_server_ends_no_trial(supervised: SupervisedServer, elsewhere: RunInThread, streamed: bool) -> None:
     builtin_data.load_builtin_data()
     model = get_simulated_model("perfect")
     Provider.objects.filter(pk=model.provider_id).update(concurrency=8)
     run = launch_run(model, profiles=(), trials=TRIALS, streams=(streamed,))
-    watch.tick_until(ServiceAddress.objects.exists)
+    supervised.tick_until(ServiceAddress.objects.exists)
 
-    shift = elsewhere(run_worker_session, model, seconds=PATIENCE_SECONDS)
-    kill_often(watch, run, shift)
+    session = elsewhere(run_worker_session, model, seconds=PATIENCE_SECONDS)
+    kill_often(supervised, run, session)
 
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED

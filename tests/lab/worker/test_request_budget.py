@@ -9,46 +9,46 @@ from toolbench.lab.worker.request_budget import Reservation, correct_request_cou
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def running(**fields: object) -> Run:
+def make_running_run(**fields: object) -> Run:
     run = make_run(state=Run.State.RUNNING, **fields)
     make_trial(make_cell(make_config(run)), "queued")
     return run
 
 
 def test_without_a_cap_everything_is_granted_and_counted() -> None:
-    run = running()
+    run = make_running_run()
     assert reserve(run.pk, 5) == Reservation(5)
     run.refresh_from_db()
     assert run.requests_reserved == 5
 
 
 def test_no_more_is_granted_than_the_cap_leaves() -> None:
-    run = running(request_cap=7)
+    run = make_running_run(request_cap=7)
     assert [reserve(run.pk, 5).requests, reserve(run.pk, 5).requests, reserve(run.pk, 5).requests] == [5, 2, 0]
     run.refresh_from_db()
     assert run.requests_reserved == 7
 
 
 def test_the_cap_holds_when_many_reserve_at_once(elsewhere: RunInThread) -> None:
-    run = running(request_cap=50)
+    run = make_running_run(request_cap=50)
     futures = [elsewhere(reserve, run.pk, 3) for _ in range(40)]
     assert sum(future.result().requests for future in futures) == 50
 
 
 def test_nothing_is_granted_once_the_tokens_are_used() -> None:
-    run = running(token_cap=100)
+    run = make_running_run(token_cap=100)
     Run.objects.filter(pk=run.pk).update(tokens_used=100)
     assert reserve(run.pk, 1) == Reservation(0)
 
 
 def test_trials_in_flight_of_a_paused_run_may_go_on() -> None:
-    run = running()
+    run = make_running_run()
     Run.objects.filter(pk=run.pk).update(state=Run.State.PAUSED)
     assert reserve(run.pk, 1) == Reservation(1)
 
 
 def test_a_cancelled_run_gets_nothing() -> None:
-    run = running()
+    run = make_running_run()
     Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
     assert reserve(run.pk, 1) == Reservation(0, cancelled=True)
 
@@ -58,7 +58,10 @@ def test_a_run_that_is_gone_gets_nothing() -> None:
 
 
 def test_a_run_with_work_left_is_paused_at_its_cap_with_the_reason() -> None:
-    spent, other = running(request_cap=4, requests_reserved=4), running(request_cap=4, requests_reserved=3)
+    spent, other = (
+        make_running_run(request_cap=4, requests_reserved=4),
+        make_running_run(request_cap=4, requests_reserved=3),
+    )
     assert pause_runs_at_limit() == (spent.pk,)
     spent.refresh_from_db()
     other.refresh_from_db()
@@ -72,8 +75,8 @@ def test_a_run_that_used_its_cap_up_with_its_last_trial_is_not_paused() -> None:
     assert pause_runs_at_limit() == ()
 
 
-def attempted(run: Run) -> Trial:
-    """A trial with five stored attempts: two of a lost execution, three of the one that ended."""
+def make_attempted_trial(run: Run) -> Trial:
+    """Make a trial with five stored attempts: two of a lost execution, three of the one that ended."""
     cell = make_cell(make_config(run), "chat_only")
     trial = make_trial(cell, execution=2, requests=3)
     for number in range(5):
@@ -84,8 +87,8 @@ def attempted(run: Run) -> Trial:
 
 
 def test_correct_requests_of_a_run_out_of_range_corrects_the_others() -> None:
-    endless, run = running(), running()
-    attempted(run)  # which recomputes every cell
+    endless, run = make_running_run(), make_running_run()
+    make_attempted_trial(run)  # which recomputes every cell
     for scenario in ("chat_only", "weather"):
         make_cell(make_config(endless), scenario, requests=2**31 - 1)
     assert set(correct_request_counts()) == {endless.pk, run.pk}
@@ -94,8 +97,8 @@ def test_correct_requests_of_a_run_out_of_range_corrects_the_others() -> None:
 
 
 def test_correct_requests_counts_the_attempts_of_a_cell_set_aside() -> None:
-    run = running(requests_reserved=1)
-    cell = attempted(run).cell
+    run = make_running_run(requests_reserved=1)
+    cell = make_attempted_trial(run).cell
     make_cell(cell.config, "weather", requests=2)
     Cell.objects.filter(pk=cell.pk).update(requests=0, compute_error="cost or time out of range")
     assert correct_request_counts() == (run.pk,)
@@ -105,9 +108,9 @@ def test_correct_requests_counts_the_attempts_of_a_cell_set_aside() -> None:
 
 @pytest.mark.parametrize(("reserved", "corrected"), [(4, 5), (5, 5), (9, 9)])
 def test_correct_requests_raises_a_count_below_the_stored_attempts(reserved: int, corrected: int) -> None:
-    run, ended = running(requests_reserved=reserved), make_run(requests_reserved=1)
-    attempted(run)
-    attempted(ended)
+    run, ended = make_running_run(requests_reserved=reserved), make_run(requests_reserved=1)
+    make_attempted_trial(run)
+    make_attempted_trial(ended)
     assert correct_request_counts() == ((run.pk,) if reserved < corrected else ())
     run.refresh_from_db()
     ended.refresh_from_db()

@@ -358,7 +358,7 @@ def test_a_worker_asked_to_stop_queues_again_what_it_cannot_end(elsewhere: RunIn
     with ScriptedServer(delay_answers(PATIENCE)) as slow:
         model = make_scripted_model(slow)
         run = launch_run(model, trials=2)
-        shift = elsewhere(run_session, model.provider_id, build_session_options(PATIENCE, stopping=stopping.is_set))
+        shift = elsewhere(run_session, model.provider_id, build_session_options(PATIENCE, is_stopping=stopping.is_set))
         assert slow.arrived.acquire(timeout=PATIENCE)
         stopping.set()
         assert shift.result(timeout=PATIENCE) == 0

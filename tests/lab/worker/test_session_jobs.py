@@ -1,4 +1,7 @@
-"""A failing background job ends neither its session nor another job: each job and each verb is made to fail in turn."""
+"""A failing background job ends neither its session nor another job.
+
+Each job and each database function fails in turn.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -17,8 +20,8 @@ from toolbench.lab.worker.session import CLAIMING_JOB, ENDING_JOB, WorkerSession
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-JOBS = tuple(WorkerSession(0, build_session_options(0)).jobs())
-VERBS = {
+JOBS = tuple(WorkerSession(0, build_session_options(0)).list_background_jobs())
+DATABASE_FUNCTIONS = {
     "fetch": CLAIMING_JOB,
     "has_queued_trials": CLAIMING_JOB,
     "write_batch": "storing steps and outcomes",
@@ -27,13 +30,13 @@ VERBS = {
     "renew_leases": "renewing leases",
     "check_runs": "looking at runs",
     "sweep": ENDING_JOB,
-    "_over": ENDING_JOB,
-}  # what a session asks of the database, with the job that asks
-TIMES = 2  # failures in a row
+    "_end_claiming": ENDING_JOB,
+}  # functions that a session runs in its database thread, with the job that runs each
+INJECTED_FAILURES = 2  # in a row
 
 
-def _over() -> None:
-    """Is told that the session claims no more."""
+def _end_claiming() -> None:
+    """Do nothing when the session claims no more."""
 
 
 @pytest.fixture(autouse=True)
@@ -53,83 +56,87 @@ def assert_all_passed(run: Run, trials: int) -> None:
 def test_session_job_that_fails_is_started_again(
     name: str, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs, starts = WorkerSession.jobs, count(1)
+    jobs, starts = WorkerSession.list_background_jobs, count(1)
 
-    def failing_first(shift: WorkerSession) -> Mapping[str, JobFunction]:
-        found = jobs(shift)
+    def list_failing_jobs(session: WorkerSession) -> Mapping[str, JobFunction]:
+        working_jobs = jobs(session)
 
         async def job() -> None:
-            if next(starts) <= TIMES:
+            if next(starts) <= INJECTED_FAILURES:
                 raise RuntimeError("injected")
-            await found[name]()
+            await working_jobs[name]()
 
-        return {**found, name: job}
+        return {**working_jobs, name: job}
 
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=2)
-    monkeypatch.setattr(WorkerSession, "jobs", failing_first)
+    monkeypatch.setattr(WorkerSession, "list_background_jobs", list_failing_jobs)
     assert run_worker_session(model) == 2
     assert_all_passed(run, 2)
     failure = JobFailure.objects.get()
     assert (failure.job, failure.error, failure.count, failure.provider_name) == (
         name,
         "RuntimeError",
-        TIMES,
+        INJECTED_FAILURES,
         "scripted",
     )
 
 
-def spied(monkeypatch: pytest.MonkeyPatch, hear: Callable[[str], None]) -> None:
-    """`hear` is told the name of every verb that a session asks of the database, and may raise."""
+def observe_database_calls(monkeypatch: pytest.MonkeyPatch, observe: Callable[[str], None]) -> None:
+    """Call `observe`, which may raise, with the name of every function that runs in a database thread."""
     run = DatabaseThread.run
 
-    async def hearing(thread: DatabaseThread, verb: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        def heard() -> Any:
-            hear(verb.__name__)
-            return verb(*args, **named)
+    async def run_observed(thread: DatabaseThread, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        def call_observed() -> Any:
+            observe(function.__name__)
+            return function(*args, **named)
 
-        return await run(thread, heard)
+        return await run(thread, call_observed)
 
-    monkeypatch.setattr(DatabaseThread, "run", hearing)
-
-
-def a_session(model: Any) -> int:
-    return asyncio.run(WorkerSession(model.provider_id, build_session_options(30, on_claiming_ended=_over)).run())
+    monkeypatch.setattr(DatabaseThread, "run", run_observed)
 
 
-@pytest.mark.parametrize("name", VERBS)
-def test_session_survives_failures_of_a_database_verb(
+def run_session_once(model: Any) -> int:
+    return asyncio.run(
+        WorkerSession(model.provider_id, build_session_options(30, on_claiming_ended=_end_claiming)).run()
+    )
+
+
+@pytest.mark.parametrize("name", DATABASE_FUNCTIONS)
+def test_session_survives_failures_of_a_database_function(
     name: str, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = count(1)
 
-    def fail(verb: str) -> None:
-        if verb == name and next(calls) <= TIMES:
+    def fail(function: str) -> None:
+        if function == name and next(calls) <= INJECTED_FAILURES:
             raise RuntimeError("injected")
 
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=1, request_cap=7)  # near a cap each request is reserved
     other = make_scripted_model(scripted, "other")
     innocent = launch_run(other, trials=1, scenarios=("chat_only",))
-    spied(monkeypatch, fail)
-    a_session(model)
+    observe_database_calls(monkeypatch, fail)
+    run_session_once(model)
     assert next(calls) > 1
     run_worker_session(other)
     assert_all_passed(innocent, 1)
     if name == "reserve":
-        assert run.trials.get().failure_class == "our_error"  # it asked, and the exception was its answer
+        assert (
+            run.trials.get().failure_class == "our_error"
+        )  # the trial that waits for the reservation gets the exception
     else:
         assert_all_passed(run, 1)
-    assert {failure.job for failure in JobFailure.objects.all()} == {VERBS[name]}
+    assert {failure.job for failure in JobFailure.objects.all()} == {DATABASE_FUNCTIONS[name]}
 
 
-def test_every_database_verb_of_a_session_is_in_the_list(
+def test_every_database_function_of_a_session_is_in_the_list(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[str] = set()
     model = make_scripted_model(scripted)
     launch_run(model, trials=2, request_cap=7)
-    spied(monkeypatch, seen.add)
-    a_session(model)
-    assert seen - {"close_all", "<lambda>"} <= VERBS.keys()
-    assert {"fetch", "write_batch", "reserve", "check_runs", "sweep", "_over"} <= seen
+    observe_database_calls(monkeypatch, seen.add)
+    run_session_once(model)
+    assert seen - {"close_all", "<lambda>"} <= DATABASE_FUNCTIONS.keys()
+    assert {"fetch", "write_batch", "reserve", "check_runs", "sweep", "_end_claiming"} <= seen

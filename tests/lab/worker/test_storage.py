@@ -151,7 +151,7 @@ def test_write_of_an_outcome_whose_steps_are_missing_ends_no_trial() -> None:
     run = make_run(state=Run.State.RUNNING, requests_reserved=9)
     trial, whole = running_trial(run), running_trial(run)
     steps = [step_of(trial, exchange()), step_of(trial, tool())]
-    outcome = replace(outcome_of(trial), steps=steps, unused=2)
+    outcome = replace(outcome_of(trial), steps=steps, unsent_requests=2)
     other = replace(outcome_of(whole), steps=[step_of(whole, exchange())])
     write_batch(Batch(steps[1:]))
     assert write_batch(Batch([*other.steps], [outcome, other])) == WriteResult(
@@ -202,8 +202,11 @@ def test_requests_that_were_counted_and_not_sent_come_off_once() -> None:
     assert back.lease is not None
     batch = Batch(
         [step_of(ended, exchange())],
-        [replace(outcome_of(ended), unused=2), OutcomeWrite(lost.pk, uuid4(), {"outcome": "pass"}, unused=3)],
-        [RequeueWrite(back.pk, back.lease, unused=1)],
+        [
+            replace(outcome_of(ended), unsent_requests=2),
+            OutcomeWrite(lost.pk, uuid4(), {"outcome": "pass"}, unsent_requests=3),
+        ],
+        [RequeueWrite(back.pk, back.lease, unsent_requests=1)],
     )
     write_batch(batch)
     write_batch(batch)
@@ -213,7 +216,7 @@ def test_requests_that_were_counted_and_not_sent_come_off_once() -> None:
 
 def test_they_come_off_although_a_row_is_refused() -> None:
     run = make_run(state=Run.State.RUNNING, requests_reserved=9)
-    ended = replace(outcome_of(running_trial(run), sentence="\x00"), unused=2)
+    ended = replace(outcome_of(running_trial(run), sentence="\x00"), unsent_requests=2)
     write_batch(Batch(outcomes=[ended]))
     run.refresh_from_db()
     assert run.requests_reserved == 7

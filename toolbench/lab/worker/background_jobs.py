@@ -27,18 +27,18 @@ class ExponentialBackoff:
         self._failed_at = loop.time()
 
 
-async def keep_running(name: str, job: JobFunction, note: FailureHandler) -> None:
+async def keep_running(name: str, job: JobFunction, on_failure: FailureHandler) -> None:
     """Run a job until it returns or is cancelled; start it again after each exception.
 
     Args:
-        name: passed to `note` with the exception.
+        name: passed to `on_failure` with the exception.
         job: starts the job; called once for each start.
-        note: logs and counts a failure.
+        on_failure: logs and counts a failure.
     """
     pauses = ExponentialBackoff()
     while True:
         try:
             return await job()
         except Exception as error:
-            await note(name, error)
+            await on_failure(name, error)
             await pauses.wait()

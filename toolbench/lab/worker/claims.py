@@ -23,7 +23,7 @@ from toolbench.lab.worker.request_budget import ENABLE_SYNCHRONOUS_COMMIT, REQUE
 from toolbench.lab.worker.slots import SlotHints
 
 NO_HINTS = SlotHints()
-ISOLATE_AFTER_LOSSES = 3  # losses of its local server; it may be what kills the server
+ISOLATE_AFTER_LOSSES = 3  # after so many losses of its local server a trial runs alone: it may kill the server
 _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
@@ -52,7 +52,7 @@ class ClaimedTrial:
     Attributes:
         in_flight: trials of its provider in flight when it was claimed.
         reserved_requests: requests that are counted already.
-        left_out: parameters that its model is known to refuse in this run.
+        left_out: parameters that its model refused earlier in this run; they are not sent.
     """
 
     id: int
@@ -72,19 +72,25 @@ class ClaimedTrial:
     left_out: tuple[OmittedParameter, ...] = ()
 
 
-def claim(provider_id: int, *, want: int, worker: str, free: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:
-    """Claim at most `want` queued trials of running runs, within the provider's limit over all workers.
+def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:
+    """Claim at most `limit` queued trials of running runs, within the provider's limit over all workers.
 
-    Their first requests are counted here where the limits of the run allow it.
+    The first requests of the trials are counted here if the limits of their run allow it.
+
+    Args:
+        provider_id: the id of the provider.
+        limit: the highest number of trials to claim.
+        worker: the name of the claiming process.
+        hints: slots that are free before the database knows it.
 
     Returns:
         () when no trial waits, no slot is free, or the provider was deleted.
     """
     parameters: dict[str, Any] = {
         "provider": provider_id,
-        "want": want,
-        "over": list(free.finished),
-        "kept": free.reserved,
+        "want": limit,
+        "over": list(hints.finished),
+        "kept": hints.reserved,
     }
     parameters |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": REQUESTS_RESERVED_AT_CLAIM}
     parameters |= {"losses": ISOLATE_AFTER_LOSSES, "alone": False}
@@ -98,12 +104,18 @@ def claim(provider_id: int, *, want: int, worker: str, free: SlotHints = NO_HINT
 
 
 def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTrial, ...]:
-    """Return the same trials; those of runs with a request limit with the requests that were counted for them."""
-    capped = Counter(trial.run_id for trial in claimed if not trial.reserved_requests)
+    """Count the first requests of the trials and return the trials with the number that was counted for each.
+
+    The claim itself counts the requests of runs without a limit; only the other runs are handled here.
+    """
+    trials_by_run = Counter(trial.run_id for trial in claimed if not trial.reserved_requests)
     in_flight = max((trial.in_flight for trial in claimed), default=0)
-    ahead = {run: reserve_at_claim(run, count, in_flight=in_flight) for run, count in sorted(capped.items())}
+    requests_by_run = {
+        run: reserve_at_claim(run, count, in_flight=in_flight) for run, count in sorted(trials_by_run.items())
+    }
     return tuple(
-        replace(trial, reserved_requests=ahead.get(trial.run_id, trial.reserved_requests)) for trial in claimed
+        replace(trial, reserved_requests=requests_by_run.get(trial.run_id, trial.reserved_requests))
+        for trial in claimed
     )
 
 
@@ -124,30 +136,37 @@ def has_queued_trials(provider_id: int) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def renew_leases(held: Sequence[tuple[int, UUID]]) -> set[UUID]:
-    """Extend leases and return those that are still held."""
+def renew_leases(trial_leases: Sequence[tuple[int, UUID]]) -> set[UUID]:
+    """Extend the leases of running trials.
+
+    Args:
+        trial_leases: pairs of a trial's id and its lease.
+
+    Returns:
+        The leases that were extended; the others are lost.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_RENEW_LEASES, [settings.LEASE_SECONDS, *_to_columns(held)])
+        cursor.execute(_RENEW_LEASES, [settings.LEASE_SECONDS, *_to_columns(trial_leases)])
         return {row[0] for row in cursor.fetchall()}
 
 
-def requeue(held: Sequence[tuple[int, UUID]], *, lost: Collection[int] = ()) -> dict[int, int]:
+def requeue(trial_leases: Sequence[tuple[int, UUID]], *, lost_server_ids: Collection[int] = ()) -> dict[int, int]:
     """Queue trials again that cannot continue now; their steps stay as steps of a lost execution.
 
     Args:
-        held: trials and their leases.
-        lost: trials among them whose local server died.
+        trial_leases: pairs of a trial's id and its lease.
+        lost_server_ids: the ids of the trials among them whose local server died.
 
     Returns:
-        The run of each trial whose lease was still held, by trial.
+        The run id of each trial that was queued again, by trial id. Trials whose lease is lost are missing.
     """
-    if not held:
+    if not trial_leases:
         return {}
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_REQUEUE, [list(lost), *_to_columns(held)])
-        returned = cursor.fetchall()
-        mark_stale(cell for _, _, cell in returned)
-    return {trial: run for trial, run, _ in returned}
+        cursor.execute(_REQUEUE, [list(lost_server_ids), *_to_columns(trial_leases)])
+        requeued = cursor.fetchall()
+        mark_stale(cell_id for _, _, cell_id in requeued)
+    return {trial_id: run_id for trial_id, run_id, _ in requeued}
 
 
 def release_slot(trial_id: int, lease: UUID) -> None:
@@ -156,14 +175,14 @@ def release_slot(trial_id: int, lease: UUID) -> None:
         cursor.execute(_RELEASE_SLOT, [trial_id, lease])
 
 
-def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, free: SlotHints = NO_HINTS) -> bool:
+def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHints = NO_HINTS) -> bool:
     """Take a slot for a waiting trial and return whether one was free.
 
-    Trials of a deleted provider that have begun always get one.
+    A running trial whose provider was deleted always gets a slot.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
-        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "over": list(free.finished), "probes": True})
+        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "over": list(hints.finished), "probes": True})
         if not cursor.fetchone()[0]:
             return False
         cursor.execute(_ACQUIRE_SLOT, [trial_id, lease])
@@ -188,5 +207,5 @@ def _build_lock_key(provider_id: int) -> tuple[int, int]:
     return _SLOT_LOCK_NAMESPACE, provider_id % 2**31
 
 
-def _to_columns(held: Sequence[tuple[int, UUID]]) -> list[list[int] | list[UUID]]:
-    return [[trial for trial, _ in held], [lease for _, lease in held]]
+def _to_columns(trial_leases: Sequence[tuple[int, UUID]]) -> list[list[int] | list[UUID]]:
+    return [[trial_id for trial_id, _ in trial_leases], [lease for _, lease in trial_leases]]

@@ -11,16 +11,16 @@ import psycopg
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection, connections
 
-# Classes of what a database raises that is gone, restarting, refused us for a moment, or has ended a transaction that
-# we left lying. They hold refusals for good too: `is_unavailable` tells them apart.
+# Exceptions of a database that is unavailable, restarts, refuses connections for a moment, or has ended an idle
+# transaction. Some permanent refusals have the same classes: `is_unavailable` tells them apart.
 UNAVAILABLE_ERRORS = (OperationalError, InterfaceError, InternalError)
 
-# Beginnings of the SQLSTATEs of what passes. All others are refusals for good: a statement that is too large or takes
-# too long, a damaged table, a limit of a role.
+# Prefixes of the SQLSTATEs of temporary errors. All others are permanent refusals: a statement that is too large or
+# takes too long, a damaged table, a limit of a role.
 _TEMPORARY_SQLSTATES = (
     "08",  # connection lost
     "25006",  # read-only, as a standby is that takes over
-    "25P03",  # a transaction that we left lying was ended
+    "25P03",  # the database ended an idle transaction
     "40",  # deadlock, serialization
     "530",  # insufficient resources
     "531",  # disk full

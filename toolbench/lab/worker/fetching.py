@@ -65,7 +65,7 @@ class TrialFetcher:
         self._affordable = NO_LIMIT
         self._read_at = 0.0
 
-    def fetch(self, free: SlotHints) -> ClaimedBatch | None:
+    def fetch(self, hints: SlotHints) -> ClaimedBatch | None:
         """Claim trials and read their configurations.
 
         Returns:
@@ -75,8 +75,8 @@ class TrialFetcher:
         access = self._get_access()
         if access is None:
             return None
-        want = min(MAX_CLAIMED_TRIALS, self._affordable)
-        trials = claim(self._provider_id, want=want, worker=self._worker, free=free) if want else ()
+        limit = min(MAX_CLAIMED_TRIALS, self._affordable)
+        trials = claim(self._provider_id, limit=limit, worker=self._worker, hints=hints) if limit else ()
         self._affordable -= len(trials)
         if trials:
             access = refresh_addresses(access)  # as they were after the claim, which asked whether they are there

@@ -30,13 +30,18 @@ SELECT name, extract(epoch FROM clock_timestamp() - seen_at)::float8 FROM lab_pr
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """A process and its last heartbeat."""
+    """A process and its last heartbeat.
+
+    Attributes:
+        silent_seconds: time since the heartbeat.
+        lag_ms: event-loop lag that the heartbeat reported.
+    """
 
     name: str
     kind: str
     host: str
     is_alive: bool
-    seconds: float  # since its last heartbeat
+    silent_seconds: float
     lag_ms: float
 
 
@@ -46,6 +51,8 @@ class Health:
 
     Attributes:
         failures: failures of background jobs in the last day.
+        fallback_turns: turns of real runs that used text JSON, which is deprecated.
+        fallback_runs: runs that have such turns.
         set_aside: the first `MAX_LISTED_CELLS` of the cells that could not be computed, beside their number.
     """
 
@@ -54,8 +61,8 @@ class Health:
     failures: tuple[JobFailure, ...]
     set_aside: tuple[Cell, ...]
     set_aside_count: int
-    waiting: bool  # at least one trial is queued
-    fallback_turns: int  # asked by text JSON, which is deprecated; without simulated models
+    has_queued_trials: bool
+    fallback_turns: int
     fallback_runs: int
 
     @property
@@ -85,7 +92,7 @@ def get_health() -> Health:
                 kind=row.kind,
                 host=row.host,
                 is_alive=now - row.seen_at < HEARTBEAT_TIMEOUT,
-                seconds=max(0.0, (now - row.seen_at).total_seconds()),
+                silent_seconds=max(0.0, (now - row.seen_at).total_seconds()),
                 lag_ms=row.loop_lag_ms,
             )
             for row in rows
@@ -96,7 +103,7 @@ def get_health() -> Health:
         set_aside_count=set_aside.count(),
         fallback_turns=fallback["turns"],
         fallback_runs=fallback["runs"],
-        waiting=Trial.objects.filter(state=Trial.State.QUEUED).exists(),
+        has_queued_trials=Trial.objects.filter(state=Trial.State.QUEUED).exists(),
     )
 
 

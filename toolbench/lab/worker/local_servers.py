@@ -29,7 +29,12 @@ _BROKEN_CODES = frozenset({"answer_cut", "deadline"})
 
 
 def register_local_server(name: str, announced: Mapping[str, str]) -> None:
-    """Store where the service listens on this host. `announced` has url, key and model."""
+    """Store the address of a local server of this host.
+
+    Args:
+        name: the name of the server; an address stored under it before is replaced.
+        announced: its ready line, with `url` and perhaps `key` and `model`.
+    """
     ServiceAddress.objects.update_or_create(
         name=name,
         defaults={

@@ -29,24 +29,25 @@ def queue_trials(trials: Sequence[Trial]) -> None:
         for field in Trial._meta.concrete_fields
         if not field.primary_key
     }
-    same = {
+    shared_values = {
         field: values[0]
         for field, values in columns.items()
         if field.name != "position" and values.count(values[0]) == len(values)
     }
-    differing = {field: values for field, values in columns.items() if field not in same}
-    given = ", ".join(
-        f"%s::{_get_column_type(field)}" if field in same else f"row.{_quote_column(field)}" for field in columns
+    differing = {field: values for field, values in columns.items() if field not in shared_values}
+    values_sql = ", ".join(
+        f"%s::{_get_column_type(field)}" if field in shared_values else f"row.{_quote_column(field)}"
+        for field in columns
     )
     arrays = ", ".join(f"%s::{_get_column_type(field)}[]" for field in differing)
     insert = statement(
         "worker/queue_trials",
         columns=", ".join(map(_quote_column, columns)),
-        values=given,
+        values=values_sql,
         arrays=arrays,
         differing=", ".join(map(_quote_column, differing)),
     )
-    constants = [field.get_db_prep_save(value, connection) for field, value in same.items()]
+    constants = [field.get_db_prep_save(value, connection) for field, value in shared_values.items()]
     lists = [[field.get_db_prep_save(value, connection) for value in values] for field, values in differing.items()]
     with connection.cursor() as cursor:
         cursor.execute(insert, [*constants, *lists])
@@ -93,6 +94,6 @@ def _send_task(task: str, arguments: list[int], *, expires: float) -> bool:
     try:
         app.send_task(task, arguments, retry=False, expires=expires)
     except (OperationalError, OSError) as error:
-        logger.warning("The broker does not answer, the sweep will wake the workers: %s", error)
+        logger.warning("The broker does not answer, the sweep will notify the workers: %s", error)
         return False
     return True

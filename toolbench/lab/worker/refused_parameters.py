@@ -68,11 +68,11 @@ def add_refused(
     if not trials:
         return ()
     runs = {trial.run_id for trial in trials}
-    known: dict[tuple[int, str], list[OmittedParameter]] = defaultdict(list)
+    refused: dict[tuple[int, str], list[OmittedParameter]] = defaultdict(list)
     for row in RefusedParameter.objects.filter(run__in=runs, provider=provider_id):
-        known[row.run_id, row.model_name].append(OmittedParameter(row.name, row.why))
+        refused[row.run_id, row.model_name].append(OmittedParameter(row.name, row.why))
     names = {trial.config_id: configs[trial.config_id].model_name for trial in trials if trial.config_id in configs}
     return tuple(
-        replace(trial, left_out=tuple(known.get((trial.run_id, names.get(trial.config_id, "")), ())))
+        replace(trial, left_out=tuple(refused.get((trial.run_id, names.get(trial.config_id, "")), ())))
         for trial in trials
     )

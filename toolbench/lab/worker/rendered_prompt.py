@@ -28,8 +28,8 @@ def build_sent_prompt_columns(steps: Iterable[AnyStep]) -> JsonObject:
 
 def build_prompt_version(policy: Policy, instance: Instance) -> str:
     """Return the version of the scenario's prompts and of the method's instruction: `1`, or `1 · text_json 1`."""
-    added = build_method(policy).prompt_version if instance.tools else ""
-    return " · ".join(part for part in (instance.prompt_version, added) if part)[:40]
+    method_version = build_method(policy).prompt_version if instance.tools else ""
+    return " · ".join(part for part in (instance.prompt_version, method_version) if part)[:40]
 
 
 async def fetch_prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:

@@ -8,9 +8,10 @@ from toolbench.lab.models import Run
 from toolbench.lab.sql import statement
 from toolbench.lab.worker import database_thread
 
-# Requests that a trial mostly sends, counted with its claim. Of a run with a cap on requests only while SPARE more are
-# left for every trial in flight: near the cap, what is counted ahead for one trial could be what another needs. Never
-# with a cap on tokens, which is looked at before every request.
+# The number of requests that most trials send, counted with the claim. If the run has a request limit, they are counted
+# only while MIN_SPARE_REQUESTS more are left for every trial in flight: near the limit, requests counted for one trial
+# could be those that another trial needs. With a token limit they are never counted at the claim, since that limit is
+# checked before every request.
 REQUESTS_RESERVED_AT_CLAIM = 3
 MIN_SPARE_REQUESTS = 12
 _UNFINISHED_STATES = [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING]
@@ -69,15 +70,15 @@ def reserve_at_claim(run_id: int, trials: int, *, in_flight: int) -> int:
         return REQUESTS_RESERVED_AT_CLAIM if cursor.fetchone() else 0
 
 
-def reconcile(run_id: int, *, tokens: int, unused: int) -> None:
+def reconcile(run_id: int, *, tokens: int, unsent: int) -> None:
     """Add the tokens of answers and subtract requests that were counted and never sent.
 
-    Call it in the transaction that stores those answers and outcomes, so that it counts once. Call it last, since
-    reservations wait for it.
+    Call it in the transaction that stores those answers and outcomes, so that each is counted once. Call it
+    last in that transaction, since it locks the run and reservations wait for the lock.
     """
-    if tokens or unused:
+    if tokens or unsent:
         with connection.wrap_database_errors:
-            database_thread.open_cursor().execute(_RECONCILE, [tokens, unused, run_id])
+            database_thread.open_cursor().execute(_RECONCILE, [tokens, unsent, run_id])
 
 
 def correct_request_counts(run_id: int | None = None) -> tuple[int, ...]:

@@ -40,10 +40,10 @@ class BudgetReserver:
         Raises:
             TrialStoppedError: a limit of the run is reached, or the run was cancelled.
         """
-        answer: _RequestFuture = asyncio.get_running_loop().create_future()
-        self._waiting[run_id].append(answer)
+        future: _RequestFuture = asyncio.get_running_loop().create_future()
+        self._waiting[run_id].append(future)
         self._requested.set()
-        reason = await answer
+        reason = await future
         if reason is not None:
             raise TrialStoppedError(reason)
 
@@ -59,17 +59,22 @@ class BudgetReserver:
             await self._requested.wait()
             self._requested.clear()
             waiting, self._waiting = self._waiting, defaultdict(list)
-            failed = [error for run_id, answers in waiting.items() if (error := await self._answer(run_id, answers))]
-            if failed:
-                raise failed[0]
+            errors = [error for run_id, futures in waiting.items() if (error := await self._resolve(run_id, futures))]
+            if errors:
+                raise errors[0]
 
-    async def _answer(self, run_id: int, answers: list[_RequestFuture]) -> Exception | None:
+    async def _resolve(self, run_id: int, futures: list[_RequestFuture]) -> Exception | None:
+        """Reserve one request for each future of a run and set its result.
+
+        Returns:
+            The exception that every future got instead, or None.
+        """
         try:
-            _grant_requests(answers, await self._reserve(run_id, len(answers)))
+            _grant_requests(futures, await self._reserve(run_id, len(futures)))
         except Exception as error:
-            for answer in answers:
-                if not answer.done():
-                    answer.set_exception(error)
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
             return error
         return None
 
@@ -82,15 +87,15 @@ class BudgetReserver:
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
 
 
-def _grant_requests(answers: list[_RequestFuture], granted: Reservation) -> None:
+def _grant_requests(futures: list[_RequestFuture], reservation: Reservation) -> None:
     """Give the granted requests to the waiting trials.
 
     Trials that stopped waiting get none; their requests stay counted.
     """
-    refusal = StopReason.CANCELLED if granted.cancelled else StopReason.BUDGET
-    for index, answer in enumerate(answers):
-        if not answer.done():
-            answer.set_result(None if index < granted.requests else refusal)
+    refusal = StopReason.CANCELLED if reservation.cancelled else StopReason.BUDGET
+    for index, future in enumerate(futures):
+        if not future.done():
+            future.set_result(None if index < reservation.requests else refusal)
 
 
 @dataclass(slots=True)
@@ -98,7 +103,7 @@ class RequestGate:
     """The gate of one trial.
 
     Attributes:
-        reserved_requests: requests that were counted when the trial was claimed.
+        reserved_requests: requests that are counted already and not sent yet.
         has_lost_server: returns whether the local server of the trial died; the gate then does not wait for it.
     """
 
@@ -136,7 +141,7 @@ class RequestGate:
     async def _acquire_slot(self) -> bool:
         try:
             return await self.database.run(
-                acquire_slot, self.provider_id, self.trial.id, lease=self.trial.lease, free=self.slots.free()
+                acquire_slot, self.provider_id, self.trial.id, lease=self.trial.lease, hints=self.slots.build_hints()
             )
         except UNAVAILABLE_ERRORS:
             return False

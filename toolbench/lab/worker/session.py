@@ -41,10 +41,10 @@ class SessionOptions:
     """How a worker session works.
 
     Attributes:
-        seconds: how long it claims trials.
+        seconds: the time for which it claims trials.
         check_runs: called every 0.8 s with the ids of the runs of its trials; returns those that are cancelled.
         sweep: called now and then and at the end, to repair what other workers lost.
-        stopping: returns whether the worker was asked to stop.
+        is_stopping: returns whether the worker was asked to stop.
         on_claiming_ended: called when it claims no more, unless it could not claim because the provider's key is
             missing.
     """
@@ -52,7 +52,7 @@ class SessionOptions:
     seconds: float
     check_runs: Callable[[Collection[int]], Iterable[int]]
     sweep: Callable[[], object]
-    stopping: Callable[[], bool] = lambda: False
+    is_stopping: Callable[[], bool] = lambda: False
     on_claiming_ended: Callable[[], None] = lambda: None
 
 
@@ -113,7 +113,7 @@ class WorkerSession:
             await self._database.close()
         return self._ended
 
-    def jobs(self) -> Mapping[str, JobFunction]:
+    def list_background_jobs(self) -> Mapping[str, JobFunction]:
         """Return the background jobs of a session by name. A job never returns; each is cancelled at the end."""
         return {
             "storing steps and outcomes": self._writer.run,
@@ -128,7 +128,9 @@ class WorkerSession:
     @asynccontextmanager
     async def _run_background_jobs(self) -> AsyncIterator[asyncio.TaskGroup]:
         async with asyncio.TaskGroup() as group:
-            running = [keep_running(name, job, self._record_failure) for name, job in self.jobs().items()]
+            running = [
+                keep_running(name, job, self._record_failure) for name, job in self.list_background_jobs().items()
+            ]
             tasks = [group.create_task(job) for job in running]
             yield group
             for task in tasks:
@@ -150,19 +152,23 @@ class WorkerSession:
 
     async def _claim_until_deadline(self, context: SessionContext, group: asyncio.TaskGroup) -> None:
         """Claim and start trials until the time is over, a stop is requested or no work is left."""
-        until, pauses, more = time.monotonic() + self._options.seconds, ExponentialBackoff(), True
-        while more and time.monotonic() < until and not self._options.stopping():
+        deadline, pauses, has_work = time.monotonic() + self._options.seconds, ExponentialBackoff(), True
+        while has_work and time.monotonic() < deadline and not self._options.is_stopping():
             try:
-                more = await self._claim(context, group)
+                has_work = await self._claim(context, group)
             except Exception as error:
                 await self._record_failure(CLAIMING_JOB, error)
                 await pauses.wait()
 
     async def _claim(self, context: SessionContext, group: asyncio.TaskGroup) -> bool:
-        """Claim once and start the claimed trials; wait when there were few. Return False when no work is left."""
+        """Claim once and start the claimed trials; wait for a slot if fewer were claimed than a batch may hold.
+
+        Returns:
+            False if no work is left for this session.
+        """
         self._slots.freed.clear()
         with suppress(*UNAVAILABLE_ERRORS):
-            batch = await self._database.run(self._fetcher.fetch, self._slots.free())
+            batch = await self._database.run(self._fetcher.fetch, self._slots.build_hints())
             self._has_access = batch is not None
             if batch is not None:
                 for trial in batch.trials:
@@ -180,22 +186,22 @@ class WorkerSession:
     def _start_job(
         self, trial: ClaimedTrial, batch: ClaimedBatch, context: SessionContext, group: asyncio.TaskGroup
     ) -> None:
-        cancelled = self._cancellation_tokens.setdefault(trial.run_id, CancellationToken())
-        job = self._jobs[trial.lease] = TrialJob(trial, context, cancelled)
+        token = self._cancellation_tokens.setdefault(trial.run_id, CancellationToken())
+        job = self._jobs[trial.lease] = TrialJob(trial, context, token)
         task = self._tasks[trial.lease] = group.create_task(self._run_job(job, batch))
         task.add_done_callback(lambda _: self._tasks.pop(trial.lease, None))
 
     async def _run_job(self, job: TrialJob, batch: ClaimedBatch) -> None:
         trial = job.trial
         try:
-            ended = await job.run(batch.configs[trial.config_id], batch.access)
+            has_ended = await job.run(batch.configs[trial.config_id], batch.access)
         except asyncio.CancelledError:
-            ended = False
+            has_ended = False
         except Exception as error:
             job.end_with_internal_error(error)
-            ended = True
+            has_ended = True
             await self._record_failure(TRIAL_JOB, error)
-        if not ended:
+        if not has_ended:
             self._writer.put_requeue(RequeueWrite(trial.id, trial.lease, job.gate.reserved_requests, job.lost_server))
         self._slots.mark_finished(trial.lease)
 
@@ -214,18 +220,18 @@ class WorkerSession:
     async def _drain(self) -> None:
         """Wait for the trials in flight.
 
-        After a request to stop, they are queued again after some seconds. An unavailable database is waited for as long
-        as the leases last.
+        After a request to stop, they are queued again after some seconds. While the database is unavailable, the
+        session waits until the leases end.
         """
-        patience = time.monotonic() + STOP_TIMEOUT_SECONDS
+        stop_deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
         while self._jobs:
             now = time.monotonic()
-            if not self._options.stopping():
-                patience = now + STOP_TIMEOUT_SECONDS
-            elif now > patience + settings.LEASE_SECONDS:
+            if not self._options.is_stopping():
+                stop_deadline = now + STOP_TIMEOUT_SECONDS
+            elif now > stop_deadline + settings.LEASE_SECONDS:
                 logger.error("%s trials could not be stored before the worker stopped", len(self._jobs))
                 return
-            elif now > patience:
+            elif now > stop_deadline:
                 for task in tuple(self._tasks.values()):
                     task.cancel()
             self._slots.freed.clear()
@@ -242,14 +248,15 @@ class WorkerSession:
         """Renew the leases of the trials in flight; drop trials whose lease was lost."""
         while True:
             with suppress(*UNAVAILABLE_ERRORS):
-                held = [(job.trial.id, job.trial.lease) for job in self._jobs.values()]
-                if held:
-                    self._cancel_lost_jobs({lease for _, lease in held} - await self._database.run(renew_leases, held))
+                leases = [(job.trial.id, job.trial.lease) for job in self._jobs.values()]
+                if leases:
+                    renewed = await self._database.run(renew_leases, leases)
+                    self._cancel_lost_jobs({lease for _, lease in leases} - renewed)
             await asyncio.sleep(settings.HEARTBEAT_SECONDS)
 
-    def _cancel_lost_jobs(self, lost: set[UUID]) -> None:
-        """Stop trials that another worker holds now, or that have ended; nothing more is written of them."""
-        for lease in lost & self._tasks.keys():
+    def _cancel_lost_jobs(self, lost_leases: set[UUID]) -> None:
+        """Stop trials that another worker holds now, or that have ended; store nothing more of them."""
+        for lease in lost_leases & self._tasks.keys():
             self._tasks[lease].cancel()
             if job := self._jobs.pop(lease, None):
                 logger.warning("Trial %s: its lease was lost, it is given up", job.trial.id)
@@ -272,9 +279,9 @@ class WorkerSession:
     async def _measure_lag(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            due = loop.time() + LAG_INTERVAL_SECONDS
+            expected_at = loop.time() + LAG_INTERVAL_SECONDS
             await asyncio.sleep(LAG_INTERVAL_SECONDS)
-            lag = (loop.time() - due) * 1000
+            lag = (loop.time() - expected_at) * 1000
             self._lag.worst_ms = max(self._lag.worst_ms, lag)
             for job in self._jobs.values():
                 job.worst_lag_ms = max(job.worst_lag_ms, lag)

@@ -43,7 +43,7 @@ class SessionRegistry:
             settings.SESSION_SECONDS,
             check_runs=self._check_runs,
             sweep=self._sweep,
-            stopping=self._stopping.is_set,
+            is_stopping=self._stopping.is_set,
             on_claiming_ended=lambda: self._end_claiming(provider_id, session_token),
         )
         try:

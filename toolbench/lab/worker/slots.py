@@ -52,6 +52,6 @@ class Slots:
         finally:
             self._reserved -= 1
 
-    def free(self) -> SlotHints:
+    def build_hints(self) -> SlotHints:
         """Return the hints for the next claim."""
         return SlotHints(tuple(islice(self._finished, MAX_UNSTORED_TRIALS)), self._reserved)

@@ -91,9 +91,9 @@ def _render_names(columns: dict[str, str]) -> str:
 
 
 def _render_assignment(name: str) -> str:
-    """Return the SQL that sets a column; a column that is not given keeps its value."""
-    given = f"decode(row.{name}, 'hex')" if name in _HEX_COLUMNS else f'row."{name}"'
-    return f'"{name}" = coalesce({given}, trial."{name}")'
+    """Return the SQL that sets a column; a column without a new value keeps the old one."""
+    new_value = f"decode(row.{name}, 'hex')" if name in _HEX_COLUMNS else f'row."{name}"'
+    return f'"{name}" = coalesce({new_value}, trial."{name}")'
 
 
 _WRITE_STEPS = statement(
@@ -122,15 +122,15 @@ class OutcomeWrite:
     """The outcome of a trial that this worker holds.
 
     Attributes:
-        columns: values by column; columns that are not given keep their value.
-        unused: requests that were counted for the trial and not sent.
-        steps: all steps of this execution, written before; without them the trial does not end.
+        columns: values by column; the other columns keep their values.
+        unsent_requests: requests that were counted for the trial and not sent.
+        steps: all steps of this execution; the trial ends only if all of them are stored.
     """
 
     trial_id: int
     lease: UUID
     columns: JsonObject
-    unused: int = 0
+    unsent_requests: int = 0
     steps: Sequence[StepWrite] = ()
 
 
@@ -139,13 +139,13 @@ class RequeueWrite:
     """A trial that this worker holds and cannot end.
 
     Attributes:
-        unused: requests that were counted for the trial and not sent.
+        unsent_requests: requests that were counted for the trial and not sent.
         lost_server: whether its local server died.
     """
 
     trial_id: int
     lease: UUID
-    unused: int = 0
+    unsent_requests: int = 0
     lost_server: bool = False
 
 
@@ -190,11 +190,11 @@ def write_batch(batch: Batch) -> WriteResult:
     """
     try:
         with transaction.atomic():
-            written = _write_whole(batch)
+            written = _write_together(batch)
     except Exception as error:
         if is_unavailable(error):
             raise
-        with transaction.atomic():  # all parts or none, so that the whole can be written again
+        with transaction.atomic():  # all parts or none, so that the batch can be written again
             return _write_in_parts(batch, error)
     for outcome in batch.outcomes:
         if outcome.trial_id not in written.done | written.incomplete:
@@ -202,23 +202,24 @@ def write_batch(batch: Batch) -> WriteResult:
     return written
 
 
-def _write_whole(batch: Batch) -> WriteResult:
+def _write_together(batch: Batch) -> WriteResult:
     with open_pipeline():
-        answers = [_write_steps(batch.steps)] if batch.steps else []
+        step_cursors = [_write_steps(batch.steps)] if batch.steps else []
         store_refused(build_refused_rows((item.trial_id, item.step) for item in batch.steps))
-        ends = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
-    tokens = Counter({run: count for answer in answers for run, count in answer.fetchall()})
-    held = {trial: run for end in ends for trial, run in end.fetchall()}
-    done = {trial: run for trial, run in held.items() if run is not None}
-    lost = [item.trial_id for item in batch.requeues if item.lost_server]
-    written_ids = done | requeue([(item.trial_id, item.lease) for item in batch.requeues], lost=lost)
-    unused: Counter[int] = Counter()
+        outcome_cursors = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
+    tokens = Counter({run_id: count for cursor in step_cursors for run_id, count in cursor.fetchall()})
+    written_outcomes = {trial_id: run_id for cursor in outcome_cursors for trial_id, run_id in cursor.fetchall()}
+    done = {trial_id: run_id for trial_id, run_id in written_outcomes.items() if run_id is not None}
+    lost_server_ids = [item.trial_id for item in batch.requeues if item.lost_server]
+    trial_leases = [(item.trial_id, item.lease) for item in batch.requeues]
+    run_ids = done | requeue(trial_leases, lost_server_ids=lost_server_ids)
+    unsent: Counter[int] = Counter()
     for item in batch.released:
-        if item.trial_id in written_ids:
-            unused[written_ids[item.trial_id]] += item.unused
-    for run_id in sorted(tokens.keys() | unused.keys()):
-        reconcile(run_id, tokens=tokens[run_id], unused=unused[run_id])
-    return WriteResult(frozenset(done), frozenset(held.keys() - done))
+        if item.trial_id in run_ids:
+            unsent[run_ids[item.trial_id]] += item.unsent_requests
+    for run_id in sorted(tokens.keys() | unsent.keys()):
+        reconcile(run_id, tokens=tokens[run_id], unsent=unsent[run_id])
+    return WriteResult(frozenset(done), frozenset(written_outcomes.keys() - done))
 
 
 def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
@@ -231,30 +232,40 @@ def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
     logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
     for step in batch.steps:
         with connection.wrap_database_errors:
-            _write_steps([step], bare=True)  # no answer, no tokens
-    bare, empty = map(_remove_texts, batch.outcomes), map(_build_internal_error, batch.outcomes)
+            _write_steps([step], with_texts=False)  # without its answer a step has no tokens
+    without_texts, internal_errors = map(_remove_texts, batch.outcomes), map(_build_internal_error, batch.outcomes)
     try:
         with transaction.atomic():
-            return _write_whole(Batch(outcomes=list(bare), requeues=batch.requeues))
-    except Exception as refused:
-        if is_unavailable(refused):
+            return _write_together(Batch(outcomes=list(without_texts), requeues=batch.requeues))
+    except Exception as second_error:
+        if is_unavailable(second_error):
             raise
-        logger.error("Nor can it be stored so; it is stored as an internal error: %s", refused)
+        logger.error(
+            "The row cannot be stored without its texts either, and is stored as an internal error: %s", second_error
+        )
     with transaction.atomic():
-        return _write_whole(Batch(outcomes=list(empty), requeues=batch.requeues))
+        return _write_together(Batch(outcomes=list(internal_errors), requeues=batch.requeues))
 
 
-def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
-    """Store steps; the cursor gives the tokens of the new ones by run."""
-    row_of, bytes_of = (build_bare_row, _build_empty_bodies) if bare else (build_step_row, build_bodies)
-    rows = [_add_row_keys(place, item, row_of(item.step)) for place, item in enumerate(steps, start=1)]
-    bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(bytes_of(item.step) for item in steps), strict=True)))
+def _write_steps(steps: Sequence[StepWrite], *, with_texts: bool = True) -> Cursor[Any]:
+    """Store steps.
+
+    Returns:
+        A cursor with rows of a run id and the tokens of its steps that were not stored before.
+    """
+    build_row, build_body_bytes = (
+        (build_step_row, build_bodies) if with_texts else (build_bare_row, _build_empty_bodies)
+    )
+    rows = [_add_row_keys(place, item, build_row(item.step)) for place, item in enumerate(steps, start=1)]
+    bodies: tuple[list[bytes], ...] = tuple(
+        map(list, zip(*(build_body_bytes(item.step) for item in steps), strict=True))
+    )
     return database_thread.open_cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
 
 
 def _add_row_keys(place: int, item: StepWrite, row: JsonObject) -> JsonObject:
-    held = {"lease": str(item.lease), "trial_id": item.trial_id, "execution": item.execution}
-    return {"place": place, **held, **row}
+    keys = {"lease": str(item.lease), "trial_id": item.trial_id, "execution": item.execution}
+    return {"place": place, **keys, **row}
 
 
 def _build_empty_bodies(_: AnyStep) -> tuple[bytes, bytes, bytes]:
@@ -262,7 +273,12 @@ def _build_empty_bodies(_: AnyStep) -> tuple[bytes, bytes, bytes]:
 
 
 def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
-    """Store outcomes; the cursor gives ended trials with their run, and incomplete ones with NULL."""
+    """Store outcomes.
+
+    Returns:
+        A cursor with rows of a trial id and its run id. The run id is NULL if steps of the trial are missing, so that
+        it has not ended. Trials whose lease is lost have no row.
+    """
     rows = [
         {"trial_id": item.trial_id, "held": str(item.lease), "steps": _count_steps(item.steps), **item.columns}
         for item in outcomes
@@ -276,10 +292,10 @@ def _count_steps(steps: Sequence[StepWrite]) -> int:
 
 def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
     """Return the outcome with its counts, without texts and times."""
-    words = ("outcome", "end", "failure_class", "category", "cause")
-    kept = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in words}
+    code_columns = ("outcome", "end", "failure_class", "category", "cause")
+    kept_columns = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in code_columns}
     sentence = "The verdict's texts could not be stored."
-    return replace(outcome, columns={**kept, "sentence": sentence})
+    return replace(outcome, columns={**kept_columns, "sentence": sentence})
 
 
 def _build_internal_error(outcome: OutcomeWrite) -> OutcomeWrite:

@@ -69,7 +69,7 @@ class TrialJob:
 
     Attributes:
         worst_lag_ms: the worst delay of the event loop during the trial; the session updates it.
-        cancelled: set by the session when the run is cancelled.
+        cancelled: the token of its run; the session sets it when the run is cancelled.
         lost_server: whether its local server died, so that it has to run again.
     """
 
@@ -80,7 +80,7 @@ class TrialJob:
     lost_server: bool = False
     steps: list[AnyStep] = field(default_factory=list)
     gate: RequestGate = field(init=False)
-    model_name: str = ""  # once it runs
+    model_name: str = ""  # empty until it runs
 
     def __post_init__(self) -> None:
         context = self.context
@@ -143,17 +143,17 @@ class TrialJob:
         started = time.perf_counter()
         workspace = plan.scenario.open(plan.instance)
         self.gate.has_lost_server = partial(self._has_lost_server, plan)
-        ended = await drive(plan.loop, self._build_run_context(plan, workspace.call))
-        if ended.end is EndReason.BUDGET_SPENT or await self._has_lost_server(plan):
+        loop_result = await drive(plan.loop, self._build_run_context(plan, workspace.call))
+        if loop_result.end is EndReason.BUDGET_SPENT or await self._has_lost_server(plan):
             return False
-        verdict = plan.scenario.judge(plan.instance, ended, workspace)
+        verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
         duration_ms = (time.perf_counter() - started) * 1000
         prompt = await self._build_prompt_columns(plan)
         if prompt.get("tools_dropped"):
-            verdict = mark_tools_dropped(verdict, ended)
+            verdict = mark_tools_dropped(verdict, loop_result)
         verdict = build_endpoint_masker(plan.endpoint).mask_value(verdict)
-        driven = FinishedExecution(ended, verdict, self.steps, self.trial.scenario, duration_ms)
-        self._put_outcome({**self._build_columns(plan, driven), **prompt})
+        execution = FinishedExecution(loop_result, verdict, self.steps, self.trial.scenario, duration_ms)
+        self._put_outcome({**self._build_columns(plan, execution), **prompt})
         return True
 
     async def _has_lost_server(self, plan: TrialPlan) -> bool:
@@ -171,12 +171,12 @@ class TrialJob:
 
     def end_without_verdict(self, failure_class: str, sentence: str) -> None:
         """End the trial with an infrastructure error or an internal error; the requests that were sent count."""
-        refused = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": failure_class}
+        outcome = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": failure_class}
         self._put_outcome(
             {
                 **build_spending_columns(self.steps),
-                **refused,
-                **self._build_cause_columns(refused, ExpectedCalls()),
+                **outcome,
+                **self._build_cause_columns(outcome, ExpectedCalls()),
                 "category": "EXCEPTION",
                 "sentence": sentence[:4000],
                 "signature": build_failure_signature(failure_class, self.trial.scenario, ""),
@@ -186,8 +186,8 @@ class TrialJob:
 
     def end_with_internal_error(self, error: Exception) -> None:
         """End the trial with an internal error without reading its steps, since reading them may be what failed."""
-        refused = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
-        self._put_outcome({**refused, "category": "EXCEPTION", "sentence": _describe_internal_error(error)})
+        outcome = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
+        self._put_outcome({**outcome, "category": "EXCEPTION", "sentence": _describe_internal_error(error)})
 
     def _build_run_context(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> RunContext:
         return RunContext(
@@ -200,26 +200,28 @@ class TrialJob:
             cancelled=self.cancelled,
         )
 
-    def _build_columns(self, plan: TrialPlan, drive: FinishedExecution) -> JsonObject:
-        outcome = build_trial_columns(drive)
+    def _build_columns(self, plan: TrialPlan, execution: FinishedExecution) -> JsonObject:
+        outcome = build_trial_columns(execution)
         return {
             **outcome,
             **self._build_cause_columns(outcome, plan.scenario.build_expected_calls(plan.instance)),
-            "seed_sent": plan.loop.seed is not None and _has_turns(drive.loop_result),
+            "seed_sent": plan.loop.seed is not None and _has_turns(execution.loop_result),
             "prompt_version": build_prompt_version(plan.loop.policy, plan.instance),
             "plan_hash": plan.hash,
             "engine_version": compute_engine_version(),
             "client_lag_ms": self.worst_lag_ms,
         }
 
-    def _build_cause_columns(self, outcome: JsonObject, due: ExpectedCalls) -> JsonObject:
+    def _build_cause_columns(self, outcome: JsonObject, expected_calls: ExpectedCalls) -> JsonObject:
         steps = build_wire_steps(self.steps)
-        return build_cause_columns(steps, outcome, scenario=self.trial.scenario, graded=grade_calls(steps, due))
+        return build_cause_columns(
+            steps, outcome, scenario=self.trial.scenario, graded=grade_calls(steps, expected_calls)
+        )
 
     def _put_outcome(self, columns: JsonObject) -> None:
         steps = tuple(map(self._build_step_write, self.steps))
         outcome = OutcomeWrite(
-            self.trial.id, self.trial.lease, columns, unused=self.gate.reserved_requests, steps=steps
+            self.trial.id, self.trial.lease, columns, unsent_requests=self.gate.reserved_requests, steps=steps
         )
         self.context.writer.put_outcome(outcome)
 
@@ -231,5 +233,5 @@ def _describe_internal_error(error: Exception) -> str:
     return f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
 
 
-def _has_turns(ended: LoopResult) -> bool:
-    return bool(ended.turns)
+def _has_turns(loop_result: LoopResult) -> bool:
+    return bool(loop_result.turns)

@@ -62,15 +62,15 @@ class FrozenConfig:
     cases: Mapping[ScenarioKey, Scenario] = field(default_factory=dict)
     policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
 
-    def timeouts(self, usual: Timeouts) -> Timeouts:
-        """Return the timeouts of the run, or the `usual` ones of the provider."""
+    def build_timeouts(self, provider_timeouts: Timeouts) -> Timeouts:
+        """Return the timeouts of the run; the provider's own where the run sets none."""
         return Timeouts(
-            connect=self.connect_seconds or usual.connect,
-            read=self.read_seconds or usual.read,
+            connect=self.connect_seconds or provider_timeouts.connect,
+            read=self.read_seconds or provider_timeouts.read,
             deadline=self.deadline_seconds,
         )
 
-    def policy(self, layer: JsonObject) -> tuple[Policy, str]:
+    def resolve_policy(self, layer: JsonObject) -> tuple[Policy, str]:
         """Return the policy with a scenario's layer on top, and its JSON text."""
         key = json.dumps(layer, sort_keys=True)
         if key not in self.policies:
@@ -98,7 +98,7 @@ class TrialPlan:
     endpoint: Endpoint
     local: bool
     policy_text: str
-    server: ServiceAddress | None = None  # a local one
+    server: ServiceAddress | None = None  # None: the model is at a provider's own address
 
     @property
     def hash(self) -> str:
@@ -197,8 +197,8 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
     scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _lookup_code_scenario(trial)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
     endpoint = build_model_endpoint(access, config.service, config.model_name)
-    endpoint = replace(endpoint, timeouts=config.timeouts(endpoint.timeouts))
-    policy, policy_text = config.policy(instance.layer)
+    endpoint = replace(endpoint, timeouts=config.build_timeouts(endpoint.timeouts))
+    policy, policy_text = config.resolve_policy(instance.layer)
     loop = LoopPlan(
         model=endpoint.model,
         policy=policy,
@@ -221,14 +221,14 @@ def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:
     """Return the scenario in the version that the run was launched with.
 
     Raises:
-        ScenarioChangedError: this version is not known.
+        ScenarioChangedError: the code has other versions of the scenario only.
         KeyError: the slug is unknown.
     """
-    known = [version.version for version in scenarios.list_versions(trial.scenario)]
-    if known and trial.scenario_version not in known:
+    versions = [version.version for version in scenarios.list_versions(trial.scenario)]
+    if versions and trial.scenario_version not in versions:
         raise ScenarioChangedError(
             f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "
-            f"{known[0]} now. Launch a new run."
+            f"{versions[0]} now. Launch a new run."
         )
     return scenarios.lookup_scenario(trial.scenario, trial.scenario_version)
 
@@ -257,5 +257,5 @@ def build_model_endpoint(access: ProviderAccess, service: str, model: str) -> En
         raise ServedElsewhereError(
             f"{model} is served on {address.host} and only for workers there; this one runs on {socket.gethostname()}."
         )
-    served = address.model if access.local and address.model else model  # one llama.cpp process serves one model
-    return replace(access.endpoint, base_url=address.url, key=address.key or access.endpoint.key, model=served)
+    served_model = address.model if access.local and address.model else model  # one llama.cpp process serves one model
+    return replace(access.endpoint, base_url=address.url, key=address.key or access.endpoint.key, model=served_model)

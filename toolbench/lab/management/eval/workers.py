@@ -82,7 +82,7 @@ class EvalSessions:
             for probe_id in list_queued_probes(provider_id):
                 run_probe(probe_id, self._stopping.is_set, on_finished=decide_waiting_methods)
             terms = SessionOptions(
-                settings.SESSION_SECONDS, check_runs=check_runs, sweep=sweep, stopping=self._stopping.is_set
+                settings.SESSION_SECONDS, check_runs=check_runs, sweep=sweep, is_stopping=self._stopping.is_set
             )
             run_session(provider_id, terms)
         except Exception as error:
