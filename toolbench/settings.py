@@ -202,6 +202,8 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "toolbench@localhost")
 LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether the built-in local model runs beside the pages
 CONFIRM_ABOVE_REQUESTS = 200
+# MCP servers to choose from, in the form {"mcpServers": {NAME: {"command": …, "args": […]}}}.
+MCP_SERVERS_FILE = Path(os.environ.get("TOOLBENCH_MCP_SERVERS", VAR_DIR / "mcp_servers.json"))
 # Requests to the API: of one token, and with wrong tokens from one address.
 API_READS_PER_MINUTE = int(_read_number("TOOLBENCH_API_READS_PER_MINUTE", 600))
 API_CHANGES_PER_MINUTE = int(_read_number("TOOLBENCH_API_CHANGES_PER_MINUTE", 120))

@@ -39,7 +39,7 @@ def create(request: HttpRequest) -> HttpResponse:
     trial_id = parse_whole_number(trial_text)
     case = form.save(from_trial=trial_id, run_form=submitted_run_form) if request.method == "POST" else None
     if case is None:
-        context = {"form": form, "trying": run_form, "note": note, "found": None}
+        context = {"form": form, "trying": run_form, "note": note, "found": None, "action": request.get_full_path()}
         return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
     record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
     return _start_trials(request, case.slug, run_form) if "run" in request.POST else redirect("case", case.slug)
@@ -71,10 +71,8 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
         record(request, Action.CHANGED, f"test case {slug}, version {case.current}", reverse("case", args=[slug]))
         messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")
         return redirect("case", slug)
-    status = 422 if form.errors else 200
-    return render_page(
-        request, "cases/edit.html", {"form": form, "found": page, "trying": None, "note": ""}, status=status
-    )
+    context = {"form": form, "found": page, "trying": None, "note": "", "action": request.path}
+    return render_page(request, "cases/edit.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -1,0 +1,81 @@
+"""Tools of real MCP servers over HTTP and stdio, and sentences for everything that is no such server."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolbench.providers.mcp.listing import list_mcp_tools
+from toolbench.providers.mcp.server import McpServer, ToolListError
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, json_reply
+
+SERVER_FILE = str(Path(__file__).with_name("weather_server.py"))
+STDIO_SERVER = McpServer(command=sys.executable, arguments=(SERVER_FILE, "stdio"))
+
+
+@pytest.fixture(scope="module")
+def server_url() -> Iterator[str]:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    process = subprocess.Popen([sys.executable, SERVER_FILE, "http", str(port)], stderr=subprocess.DEVNULL)
+    while True:
+        assert process.poll() is None
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except OSError:
+            time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}/mcp"
+    process.terminate()
+    process.wait()
+
+
+def test_tools_are_read_over_http_and_over_stdio_alike(server_url: str) -> None:
+    over_http, over_stdio = list_mcp_tools(McpServer(url=server_url)), list_mcp_tools(STDIO_SERVER)
+    assert over_http == over_stdio
+    weather, delete = over_http.tools
+    assert (over_http.server, over_http.is_complete) == ("Weather desk", True)
+    assert (weather.name, weather.description) == ("get_weather", "Return the weather of a city.")
+    assert weather.parameters["required"] == ["city"]
+    assert weather.output is not None
+    assert delete.name == "delete_city"
+
+
+@pytest.mark.parametrize(
+    ("server", "sentence"),
+    [
+        (McpServer(url="ftp://example.org"), "begins with http:// or https://"),
+        (McpServer(url="http://[::1"), "begins with http:// or https://"),
+        (McpServer(url="http://127.0.0.1:1/mcp"), "No server answers at this address"),
+        (McpServer(command="/nonexistent/server"), "could not be started: No such file"),
+        (McpServer(command="/bin/true"), "closed the connection"),
+        (McpServer(command="/bin/cat"), "not that of an MCP server"),
+    ],
+)
+def test_whatever_is_no_server_gets_a_sentence(server: McpServer, sentence: str) -> None:
+    with pytest.raises(ToolListError, match=sentence):
+        list_mcp_tools(server)
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (error_reply(401), "HTTP 401. Check the authorization"),
+        (error_reply(404), "HTTP 404. Check the address"),
+        (json_reply([]), "not that of an MCP server"),
+    ],
+)
+def test_an_http_answer_without_tools_gets_a_sentence(reply: ScriptedReply, sentence: str) -> None:
+    with ScriptedServer([reply] * 4) as server, pytest.raises(ToolListError, match=sentence):
+        list_mcp_tools(McpServer(url=f"{server.base_url}/mcp", authorization="Bearer secret"))
+
+
+@pytest.mark.parametrize("command", ["/usr/bin/yes", "/bin/sleep"])
+def test_a_server_that_never_answers_is_ended_after_the_time_limit(command: str) -> None:
+    with pytest.raises(ToolListError, match="within 3 seconds"):
+        list_mcp_tools(McpServer(command=command, arguments=("60",)), timeout=3)

@@ -1,0 +1,60 @@
+"""Reading of an MCP server's list of tools. The tools are never called."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from urllib.parse import urlsplit
+
+from toolbench.providers.mcp.server import McpServer, McpTool, ToolList, ToolListError
+
+TIMEOUT_SECONDS = 25
+
+
+def list_mcp_tools(server: McpServer, *, timeout: float = TIMEOUT_SECONDS) -> ToolList:
+    """Ask a server for its tools, in a child process with limits of time and memory.
+
+    Args:
+        server: where it is.
+        timeout: seconds until the child process is ended.
+
+    Raises:
+        ToolListError: the address is not valid, or the server does not answer with a list of tools.
+    """
+    _check_address(server)
+    command = [sys.executable, "-m", "toolbench.providers.mcp"]
+    try:
+        child = subprocess.run(
+            command,
+            input=json.dumps(asdict(server)).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolListError(f"The server did not list its tools within {timeout:g} seconds.") from None
+    return _parse_answer(child.stdout)
+
+
+def _check_address(server: McpServer) -> None:
+    if server.command:
+        return
+    try:
+        parts = urlsplit(server.url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ToolListError("This is not an address: it begins with http:// or https:// and names a host.")
+
+
+def _parse_answer(output: bytes) -> ToolList:
+    try:
+        answer = json.loads(output)
+    except ValueError:
+        raise ToolListError("The server sent more than can be read, or the reading process failed.") from None
+    if "error" in answer:
+        raise ToolListError(answer["error"])
+    tools = tuple(McpTool(**tool) for tool in answer["tools"])
+    return ToolList(server=answer["server"], tools=tools, is_complete=answer["is_complete"])
