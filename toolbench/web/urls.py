@@ -24,7 +24,7 @@ from toolbench.web.views import (
     tokens,
 )
 from toolbench.web.views.endpoints import models, probes, providers
-from toolbench.web.views.library import cases, formats, mcp_tools, model_settings, presets, profiles, scenarios
+from toolbench.web.views.library import cases, formats, mcp_tools, model_settings, presets, profiles, scenarios, traffic
 from toolbench.web.views.results import (
     compare,
     decide,
@@ -141,6 +141,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("cases/new/", cases.create, name="case-new"),
     path("cases/sets/<int:set_id>/", cases.change_privacy, name="case-set"),
     path("cases/mcp/", mcp_tools.choose, name="case-mcp"),
+    path("cases/drafts/", traffic.list_drafts, name="case-drafts"),
+    path("cases/drafts/import/", traffic.upload, name="case-drafts-import"),
+    path("cases/drafts/review/", traffic.review, name="case-drafts-review"),
     path("cases/bring/", cases.import_cases, name="case-bring"),
     path("cases/export.<case_file:kind>", cases.export, name="case-export"),
     path("cases/<slug:slug>/", cases.show, name="case"),

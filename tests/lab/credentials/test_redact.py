@@ -62,6 +62,7 @@ from toolbench.lab.models import (
     ShareLink,
     SignInLink,
     StepBody,
+    TrafficDraft,
     Trial,
     TrialText,
 )
@@ -97,6 +98,7 @@ def _rows() -> None:
     trials = make_trials(cell, **{"pass": 2, "fail": 1})
     make_step(trials[0])
     TrialText.objects.create(trial=trials[0], text="one", words="one")
+    TrafficDraft.objects.create(digest="0", title="x", definition="{}", file_name="x", line=1, count=1, answer_count=1)
     Judgement.objects.create(
         trial=trials[0], outcome="pass", scenario_version=1, judging_version=1, judged_at=timezone.now()
     )

@@ -16,6 +16,7 @@ COMMANDS = (
     ("Add a provider", "provider-new", Role.OWNER),
     ("Write a test case", "case-new", Role.OPERATOR),
     ("Import test cases", "case-bring", Role.OPERATOR),
+    ("Cases from recorded traffic", "case-drafts", Role.VIEWER),
     ("Tools from an MCP server", "case-mcp", Role.OPERATOR),
     ("Invite a person", "people", Role.OWNER),
     ("Audit list", "audit", Role.OPERATOR),

@@ -1,0 +1,91 @@
+"""Every form of traffic gives the same exchange, and what cannot be read is skipped with a reason."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.lab.interchange.traffic.records import ANSWER, ARGUMENTS, FORMS, MESSAGES, TOOL, build_logged, build_otlp
+from toolbench.lab.interchange.traffic.reading import iterate_records
+
+
+def read_one(document: Any) -> Any:
+    (record,) = iterate_records(json.dumps(document).encode())
+    return record
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_exchange(form: str) -> None:
+    exchange = read_one(FORMS[form]()).exchange
+    assert list(exchange.messages) == MESSAGES
+    assert exchange.tools == (TOOL,)
+    assert exchange.calls == ({"name": "get_weather", "arguments": ARGUMENTS},)
+    assert exchange.model == "m-1"
+
+
+def test_an_array_and_an_object_over_several_lines_are_read_as_well() -> None:
+    array = json.dumps([build_logged(), build_otlp()], indent=1).encode()
+    assert [bool(record.exchange) for record in iterate_records(array)] == [True, True]
+    (record,) = iterate_records(b"\xef\xbb\xbf" + json.dumps(build_otlp(), indent=1).encode())
+    assert record.exchange
+
+
+def _change(**changes: Any) -> Any:
+    record = build_logged()
+    record["request"] |= changes.pop("request", {})
+    return record | changes
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (7, "no JSON object"),
+        ({}, "no answer"),
+        ({"request": 3}, "is no object"),
+        (_change(request={"tools": []}), "no tools"),
+        (_change(request={"tools": [{"type": "web_search"}]}), "a tool is no function"),
+        (_change(request={"messages": [*MESSAGES, ANSWER, {"role": "tool", "content": "{}"}]}), "after a tool"),
+        (_change(request={"messages": [{"role": "robot", "content": "Hi"}]}), "no known role"),
+        (_change(request={"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}), "an image"),
+        (_change(response={"choices": []}), "no answer"),
+        (build_logged(answer={"tool_calls": [{"function": {"name": "f", "arguments": "{cut"}}]}), "no JSON object"),
+        (build_logged(answer={"tool_calls": [{}]}), "a call has no name"),
+        ({"traceId": "t", "type": "SPAN"}, "no generation"),
+    ],
+)
+def test_a_record_without_a_case_is_skipped_with_the_reason(document: Any, reason: str) -> None:
+    record = read_one(document)
+    assert record.exchange is None
+    assert reason in record.reason
+
+
+KNOWN_KEYS = [
+    *("request", "response", "messages", "tools", "choices", "message", "tool_calls", "function", "input", "output"),
+    *("type", "content", "role", "resourceSpans", "scopeSpans", "spans", "attributes", "key", "value"),
+]
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(KNOWN_KEYS),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(JSON_VALUES)
+@settings(max_examples=300)
+def test_no_document_raises(document: Any) -> None:
+    for record in iterate_records(json.dumps(document).encode()):
+        assert record.exchange or record.reason
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_raise(data: bytes) -> None:
+    assert all(record.reason or record.exchange for record in iterate_records(data))

@@ -1,0 +1,31 @@
+"""Replacement of secrets in recorded traffic, known ones and those that look like keys."""
+
+import re
+from typing import Any
+
+from toolbench.providers.masking.secrets import Masker
+from toolbench.providers.masking.values import map_texts
+
+MASK = "[masked]"
+# Keys by the prefixes that their issuers give them, signed tokens, private keys, and what follows "Bearer".
+_SECRET_PATTERN = re.compile(
+    r"\b(?:sk|pk|rk|gsk|hf|xai|ghp|gho|ghs|github_pat|glpat|xox[abprs]|AKIA|AIza|ya29)[-_.]?[A-Za-z0-9_\-]{16,}"
+    r"|\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?<=Bearer )[A-Za-z0-9_\-.~+/=]{12,}",
+    re.DOTALL,
+)
+
+
+def mask_secrets(value: Any, masker: Masker) -> Any:
+    """Return the value with secrets replaced in all its texts; the value itself if there is none.
+
+    Args:
+        value: JSON.
+        masker: masker of all known secrets.
+    """
+    return map_texts(masker.mask_value(value), _mask_text)
+
+
+def _mask_text(text: str) -> str:
+    return _SECRET_PATTERN.sub(MASK, text)

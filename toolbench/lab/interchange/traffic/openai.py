@@ -1,0 +1,86 @@
+"""Records in OpenAI's words: logged requests and responses of chat completions and Responses, and training lines.
+
+A line is `{"request": …, "response": …}` (or `body`), an example of fine-tuning, `{"messages": …, "tools": …}`, whose
+last message is the answer, or a request and its answer side by side in one object.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolbench.engine.types import JsonObject
+from toolbench.lab.interchange.traffic.exchanges import (
+    ExchangeSkippedError,
+    RecordedExchange,
+    build_exchange,
+    join_text,
+)
+
+
+def read_record(record: Mapping[str, Any]) -> RecordedExchange:
+    """Return the exchange of one line.
+
+    Raises:
+        ExchangeSkippedError: no case can be made of it.
+    """
+    request, response = _find_body(record.get("request", record)), _find_body(record.get("response", record))
+    model = response.get("model") or request.get("model")
+    if "input" in request and "messages" not in request:
+        answer = convert_items(response.get("output"))
+        request_messages = convert_items(request["input"])
+        if isinstance(request.get("instructions"), str):
+            request_messages.insert(0, {"role": "system", "content": request["instructions"]})
+        return build_exchange(request_messages, request.get("tools"), merge_answer(answer), model)
+    messages = request.get("messages")
+    if "choices" in response:
+        return build_exchange(messages, request.get("tools"), _find_choice(response["choices"]), model)
+    if not isinstance(messages, list) or len(messages) < 2 or not isinstance(messages[-1], Mapping):
+        raise ExchangeSkippedError("the record has no answer")
+    if messages[-1].get("role") != "assistant":
+        raise ExchangeSkippedError("the record has no answer")
+    return build_exchange(messages[:-1], request.get("tools"), messages[-1], model)
+
+
+def _find_body(value: Any) -> Mapping[str, Any]:
+    body = value.get("body", value) if isinstance(value, Mapping) else None
+    if not isinstance(body, Mapping):
+        raise ExchangeSkippedError("the request or the response is no object")
+    return body
+
+
+def _find_choice(choices: Any) -> Any:
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first.get("message") if isinstance(first, Mapping) else None
+
+
+def convert_items(items: Any) -> list[JsonObject]:
+    """Return the items of a Responses request or answer as chat messages. Reasoning is left out.
+
+    Raises:
+        ExchangeSkippedError: an item cannot be read.
+    """
+    if isinstance(items, str):
+        return [{"role": "user", "content": items}]
+    if not isinstance(items, list):
+        raise ExchangeSkippedError("the record has no answer")
+    return [message for item in items if (message := _convert_item(item))]
+
+
+def _convert_item(item: Any) -> JsonObject | None:
+    if not isinstance(item, Mapping):
+        raise ExchangeSkippedError("an item is no object")
+    kind = item.get("type", "message")
+    if kind == "reasoning":
+        return None
+    if kind == "function_call":
+        function = {"name": item.get("name"), "arguments": item.get("arguments")}
+        return {"role": "assistant", "content": "", "tool_calls": [{"id": item.get("call_id"), "function": function}]}
+    if kind == "function_call_output":
+        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
+    if kind == "message":
+        return {"role": item.get("role"), "content": join_text(item.get("content"))}
+    raise ExchangeSkippedError("an item is neither a message nor a function call")
+
+
+def merge_answer(messages: list[JsonObject]) -> JsonObject:
+    """Return one assistant's message with all calls of several."""
+    return {"role": "assistant", "tool_calls": [call for message in messages for call in message.get("tool_calls", ())]}

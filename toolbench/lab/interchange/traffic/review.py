@@ -1,0 +1,114 @@
+"""Drafts from traffic, as they are listed, accepted and rejected."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Count
+
+from toolbench.evals.user_cases.definition import UserCase
+from toolbench.evals.user_cases.parse import parse_case
+from toolbench.lab.cases.edit import NewCaseOptions, add_cases
+from toolbench.lab.models import TrafficDraft
+
+DRAFTS_PER_PAGE = 100
+DEFAULT_SET = "Cases from traffic"
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRow:
+    """Draft with the parts of its case that a list shows.
+
+    Attributes:
+        message: the last message of the user.
+        history: number of messages before it.
+        calls: (name, arguments as JSON) of the expected calls; empty where no call is expected.
+    """
+
+    draft: TrafficDraft
+    message: str
+    history: int
+    tools: tuple[str, ...]
+    calls: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPage:
+    """One page of drafts in a state.
+
+    Attributes:
+        counts: number of drafts in each state.
+        page: number of the page, from 1.
+        pages: number of pages; at least 1.
+    """
+
+    state: str
+    rows: tuple[DraftRow, ...]
+    counts: dict[str, int]
+    page: int
+    pages: int
+
+
+def get_draft_page(state: str, page: int) -> DraftPage:
+    """Return a page of drafts, the most frequent requests first. Two queries.
+
+    Args:
+        state: state of `TrafficDraft.State`; any other text means open ones.
+        page: number of the page, from 1; beyond the last one, the last.
+    """
+    state = state if state in TrafficDraft.State.values else TrafficDraft.State.OPEN.value
+    counts = dict(TrafficDraft.objects.order_by().values_list("state").annotate(Count("pk")))
+    pages = max(1, -(-counts.get(state, 0) // DRAFTS_PER_PAGE))
+    page = min(max(page, 1), pages)
+    first = (page - 1) * DRAFTS_PER_PAGE
+    drafts = TrafficDraft.objects.filter(state=state).select_related("case")[first : first + DRAFTS_PER_PAGE]
+    return DraftPage(state, tuple(map(_build_row, drafts)), counts, page, pages)
+
+
+def _build_row(draft: TrafficDraft) -> DraftRow:
+    case = _parse_definition(draft)
+    return DraftRow(
+        draft=draft,
+        message=str(case.messages[-1]["content"]),
+        history=len(case.messages) - 1,
+        tools=tuple(tool["function"]["name"] for tool in case.tools),
+        calls=tuple((call.name, json.dumps(call.arguments, ensure_ascii=False)) for call in case.expect.calls),
+    )
+
+
+def _parse_definition(draft: TrafficDraft) -> UserCase:
+    return parse_case(json.loads(draft.definition))
+
+
+def accept_drafts(ids: Iterable[int] | None, set_name: str = "") -> int:
+    """Make cases of open drafts and return their number.
+
+    Args:
+        ids: primary keys; None for all open drafts.
+        set_name: name of the set of the new cases; empty for DEFAULT_SET. A new set is private.
+    """
+    with transaction.atomic():
+        drafts = list(_select_open(ids))
+        filing = NewCaseOptions(set=set_name.strip() or DEFAULT_SET)
+        cases = add_cases([(draft.title, _parse_definition(draft), filing) for draft in drafts])
+        for draft, case in zip(drafts, cases, strict=True):
+            draft.state, draft.case = TrafficDraft.State.ACCEPTED, case
+        TrafficDraft.objects.bulk_update(drafts, ["state", "case"], batch_size=DRAFTS_PER_PAGE)
+    return len(drafts)
+
+
+def reject_drafts(ids: Iterable[int] | None) -> int:
+    """Mark open drafts as rejected, so that the same requests become no draft again; return their number.
+
+    Args:
+        ids: primary keys; None for all open drafts.
+    """
+    with transaction.atomic():
+        drafts = [draft.pk for draft in _select_open(ids)]
+        return TrafficDraft.objects.filter(pk__in=drafts).update(state=TrafficDraft.State.REJECTED)
+
+
+def _select_open(ids: Iterable[int] | None) -> Iterable[TrafficDraft]:
+    drafts = TrafficDraft.objects.select_for_update().filter(state=TrafficDraft.State.OPEN)
+    return drafts if ids is None else drafts.filter(pk__in=list(ids))
