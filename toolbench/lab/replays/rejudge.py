@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from toolbench.engine.types import JsonObject
@@ -17,7 +17,6 @@ from toolbench.evals.judging import verdict as judging
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.replays.execute import (
-    FIRST_JUDGING_VERSION,
     VERDICT_COLUMNS,
     ReplayedTrial,
     list_differences,
@@ -26,8 +25,10 @@ from toolbench.lab.replays.execute import (
 )
 from toolbench.lab.replays.reclassify import reclassify_trials
 from toolbench.lab.scenarios.catalogue import load_judging_scenario
+from toolbench.lab.sql import statement
 
 TRIALS_PER_BATCH = 40
+_COUNT_JUDGING_VERSIONS = statement("replays/count_judging_versions")
 MAX_CHANGES_LISTED = 200  # listed; every one is counted
 
 
@@ -129,14 +130,17 @@ def list_scenario_trials(slug: str) -> QuerySet[Trial]:
 
 def count_outdated(run_id: int) -> int:
     """Return how many finished trials of the run were judged by older versions than the current ones."""
-    now = Q()
-    for slug, tried in list_run_trials(run_id).order_by().values_list("scenario", "scenario_version").distinct():
-        if version := _find_current_version(slug, tried):
-            now |= Q(scenario=slug, scenario_version=tried) & _build_version_filter(
-                JudgingVersions(version, judging.VERSION)
-            )
-    judged = list_run_trials(run_id).exclude(verdict={})
-    return judged.exclude(now).count() if now else 0
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_JUDGING_VERSIONS, [run_id])
+        rows = cursor.fetchall()
+    current = {key: _find_current_version(*key) for key in {(slug, tried) for slug, tried, *_ in rows}}
+    outdated = 0
+    for slug, tried, first_judging, scenario_version, judging_version, count in rows:
+        verdict = {} if first_judging is None else {"judging": first_judging}
+        judged_by = (scenario_version, judging_version) if scenario_version else (tried, read_judging_version(verdict))
+        version = current[slug, tried]
+        outdated += count if version and judged_by != (version, judging.VERSION) else 0
+    return outdated
 
 
 def get_judging_state(run_id: int) -> JudgingState:
@@ -233,18 +237,6 @@ def _build_judgement(
         columns=columns,
         judged_at=timezone.now() if current else trial.finished_at or timezone.now(),
     )
-
-
-def _build_version_filter(versions: JudgingVersions) -> Q:
-    again = Q(
-        judgements__current=True,
-        judgements__scenario_version=versions.scenario,
-        judgements__judging_version=versions.judging,
-    )
-    is_rejudged = Q(verdict__judging=versions.judging)
-    if versions.judging == FIRST_JUDGING_VERSION:
-        is_rejudged |= Q(verdict__judging__isnull=True)
-    return again | (Q(judgements__isnull=True, scenario_version=versions.scenario) & is_rejudged)
 
 
 def _find_current_version(slug: str, tried: int) -> int | None:

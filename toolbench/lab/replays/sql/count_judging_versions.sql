@@ -1,0 +1,18 @@
+-- Count the judged trials of a run by the versions that judged them.
+--
+-- Parameters: run_id.
+-- Returns: scenario, version tried, rules' version of the stored verdict (NULL in the oldest), then scenario's and rules'
+-- version of the current judgement (NULL without one), count.
+-- Locks: none.
+SELECT
+    trial.scenario,
+    trial.scenario_version,
+    trial.verdict -> 'judging',
+    judgement.scenario_version,
+    judgement.judging_version,
+    count(*)
+FROM lab_trial AS trial
+JOIN lab_run AS run ON run.id = trial.run_id AND run.deleted_at IS NULL
+LEFT JOIN lab_judgement AS judgement ON judgement.trial_id = trial.id AND judgement.current
+WHERE trial.run_id = %s AND trial.state = 'done' AND trial.verdict <> '{}'
+GROUP BY 1, 2, 3, 4, 5
