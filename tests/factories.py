@@ -9,6 +9,7 @@ from django.utils import timezone
 from toolbench.lab.metrics.cells import recompute_stale
 from toolbench.lab.models import (
     Cell,
+    GatewayTrace,
     Model,
     Provider,
     PublishedCell,
@@ -144,3 +145,8 @@ def make_published_snapshot(*cells: tuple[str, str, int, int], **fields: Any) ->
 def recompute_stale_cells() -> None:
     while recompute_stale():
         pass
+
+
+def make_gateway_trace(**fields: Any) -> GatewayTrace:
+    defaults = {"alias": "kept", "dialect": "chat", "at": timezone.now(), "status": 200, "duration_ms": 5.0}
+    return GatewayTrace.objects.create(**(defaults | fields))

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, reverse
 
-from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
+from tests.factories import make_cell, make_config, make_gateway_trace, make_provider, make_run, make_step, make_trial
 from tests.lab.schedules.scheduled import make_alert_delivery
 from tests.page_html import read_html
 from tests.recorded_connections import record_connections
@@ -24,7 +24,9 @@ from toolbench.lab.results.compare.query import AXES
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import save_record
 from toolbench.lab.results.saved_views import save_view
+from toolbench.lab.serving.aliases import AliasChoice, save_alias
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
+from toolbench.web.forms.aliases import AliasForm
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.forms.schedules import RuleForm, ScheduleForm
@@ -100,6 +102,8 @@ READ = {
     "case-new": ("trial", "q"),
     "case-export": ("private",),
     "case-drafts": ("state", "page"),
+    "alias-new": ("config",),
+    "gateway-traces": ("alias", "before"),
     "imported": ("page",),
     "probe": ("exchange",),
     "policy": ("config", "model", "profile", "strategy", "method", "scenario"),
@@ -141,6 +145,8 @@ SENT = {
     "case-set": ("public",),
     "case-mcp": ("server", "authorization", "choose", "tool"),
     "case-drafts-review": ("draft", "decision", "set"),
+    "alias-new": tuple(AliasForm.base_fields),
+    "alias": tuple(AliasForm.base_fields),
     "schedule": SCHEDULING,
     "schedule-act": ("action", "baseline"),
     "rule-new": tuple(RuleForm.base_fields),
@@ -189,6 +195,9 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"delivery_id": delivery.pk, "rule_id": delivery.alert.rule_id}
     found |= {"view_id": save_view(get_first_owner(), "kept", "/matrix/", shared=False).pk}
     found |= {"schedule_id": delivery.alert.rule.schedule_id}
+    assert trial.config.model_id is not None
+    found |= {"alias_id": save_alias(AliasChoice("kept", trial.config.model_id), owner=None).pk}
+    found |= {"trace_id": make_gateway_trace().pk}
     own = {"case-export": {"kind": "jsonl"}}
     wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}
     return {

@@ -27,6 +27,7 @@ _NAMES = {
     "worker-1": "celery",
     "scheduler": "scheduler",
     "simulated": "toolbench.providers.simulated",
+    "gateway": "toolbench.gateway",
 }
 
 

@@ -69,6 +69,11 @@ class StartOptions:
         )
 
     @property
+    def gateway_port(self) -> int:
+        """Port of the gateway: the one after the site's."""
+        return self.port % 65535 + 1
+
+    @property
     def base(self) -> str:
         """URL to print; the names of cookies contain its port."""
         if self.public:

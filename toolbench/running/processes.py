@@ -50,8 +50,18 @@ def build_web_command(handle: int) -> list[str]:
     return [*command, "--worker-class", "gthread", "--workers", "1", "--threads", str(WEB_THREADS)]
 
 
-def build_specs(env: Mapping[str, str], *, workers: int, web_handle: int, local_model: bool) -> list[ChildSpec]:
-    """Return the specifications in the order of their start, the web server first."""
+def build_specs(
+    env: Mapping[str, str], *, workers: int, web_handle: int, local_model: bool, gateway: tuple[str, int]
+) -> list[ChildSpec]:
+    """Return the specifications in the order of their start, the web server first.
+
+    Args:
+        env: environment of the processes.
+        workers: number of workers.
+        web_handle: file descriptor of the listening socket of the site.
+        local_model: whether the local model runs.
+        gateway: host and port of the gateway.
+    """
     manage = [sys.executable, "manage.py"]
     python = [sys.executable, "-m"]
     specs = [
@@ -65,6 +75,12 @@ def build_specs(env: Mapping[str, str], *, workers: int, web_handle: int, local_
         ),
         _build_spec("scheduler", [*manage, "scheduler"], env, beats=True),
         _build_spec("simulated", [*python, "toolbench.providers.simulated"], env, announces=True),
+        _build_spec(
+            "gateway",
+            [*python, "toolbench.gateway", "--host", gateway[0], "--port", str(gateway[1])],
+            env,
+            announces=True,
+        ),
     ]
     if local_model:
         for template in ("own", "tools"):

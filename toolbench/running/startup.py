@@ -137,7 +137,11 @@ class Startup:
         local_model = self._options.local_model and not missing_reason
         local_env = {**env, "LOCAL_MODEL": "1" if local_model else "0"}
         return build_specs(
-            local_env, workers=self._options.workers, web_handle=web_socket.fileno(), local_model=local_model
+            local_env,
+            workers=self._options.workers,
+            web_handle=web_socket.fileno(),
+            local_model=local_model,
+            gateway=(self._options.host, self._options.gateway_port),
         )
 
     def _is_page_ready(self) -> bool:

@@ -64,11 +64,15 @@ LIBRARY_TABS = (
     Tab("Compatibility", "/compatibility/"),
     Tab("Metrics", "/metrics/"),
 )
+PROVIDER_TABS = (
+    Tab("Providers", "/providers/", ("/probes/",)),
+    Tab("Gateway", "/gateway/"),
+)
 PLACES = (
     Place("Results", "/matrix/", RESULT_TABS),
     Place("Runs", "/runs/", RUN_TABS, ("/what-if/",)),
     Place("Library", "/scenarios/", LIBRARY_TABS),
-    Place("Providers", "/providers/", (), ("/probes/",)),
+    Place("Providers", "/providers/", PROVIDER_TABS),
 )
 
 

@@ -23,7 +23,7 @@ from toolbench.web.views import (
     sign_in,
     tokens,
 )
-from toolbench.web.views.endpoints import models, probes, providers
+from toolbench.web.views.endpoints import gateway, models, probes, providers
 from toolbench.web.views.library import cases, formats, mcp_tools, model_settings, presets, profiles, scenarios, traffic
 from toolbench.web.views.results import (
     compare,
@@ -140,6 +140,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("cases/", cases.list_cases, name="cases"),
     path("cases/new/", cases.create, name="case-new"),
     path("cases/sets/<int:set_id>/", cases.change_privacy, name="case-set"),
+    path("gateway/", gateway.list_aliases, name="gateway"),
+    path("gateway/new/", gateway.create, name="alias-new"),
+    path("gateway/<int:alias_id>/", gateway.edit, name="alias"),
+    path("gateway/<int:alias_id>/delete/", gateway.delete, name="alias-delete"),
+    path("gateway/traces/", gateway.list_traces, name="gateway-traces"),
+    path("gateway/traces/<int:trace_id>/", gateway.show_trace, name="gateway-trace"),
     path("cases/mcp/", mcp_tools.choose, name="case-mcp"),
     path("cases/drafts/", traffic.list_drafts, name="case-drafts"),
     path("cases/drafts/import/", traffic.upload, name="case-drafts-import"),

@@ -18,6 +18,7 @@ from benchmarks.canary_search import CanarySearch
 from tests.factories import (
     make_cell,
     make_config,
+    make_gateway_trace,
     make_provider,
     make_published_snapshot,
     make_run,
@@ -46,6 +47,7 @@ from toolbench.lab.models import (
     LaunchKey,
     LibraryVersion,
     Model,
+    ModelAlias,
     PoolState,
     Preset,
     Probe,
@@ -98,6 +100,8 @@ def _rows() -> None:
     trials = make_trials(cell, **{"pass": 2, "fail": 1})
     make_step(trials[0])
     TrialText.objects.create(trial=trials[0], text="one", words="one")
+    make_gateway_trace(client_request=b"{}")
+    ModelAlias.objects.create(name="one", model=model, owner=get_first_owner())
     TrafficDraft.objects.create(digest="0", title="x", definition="{}", file_name="x", line=1, count=1, answer_count=1)
     Judgement.objects.create(
         trial=trials[0], outcome="pass", scenario_version=1, judging_version=1, judged_at=timezone.now()

@@ -30,12 +30,14 @@ class Scope(TextChoices):
 
     READ = "read", "Read: runs, trials, results and the library"
     LAUNCH = "launch", "Launch: start and control runs, change the library and notes"
+    SERVE = "serve", "Serve: send requests to models through the gateway"
     ADMIN = "admin", "Admin: change providers"
 
 
 ROLES_BY_SCOPE: Mapping[Scope, Role] = {
     Scope.READ: Role.VIEWER,
     Scope.LAUNCH: Role.OPERATOR,
+    Scope.SERVE: Role.OPERATOR,
     Scope.ADMIN: Role.OWNER,
 }
 
@@ -55,6 +57,7 @@ class TokenAccess:
     token_id: int
     user: User
     scopes: frozenset[Scope]
+    name: str = ""
 
 
 def list_allowed_scopes(user: User) -> tuple[Scope, ...]:
@@ -121,7 +124,7 @@ def find_access(secret: str) -> TokenAccess | None:
     if token.last_used_at is None or now - token.last_used_at > _USE_NOTED_EVERY:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
     allowed = list_allowed_scopes(token.user)
-    return TokenAccess(token.pk, token.user, frozenset(scope for scope in allowed if scope in token.scopes))
+    return TokenAccess(token.pk, token.user, frozenset(scope for scope in allowed if scope in token.scopes), token.name)
 
 
 def _find_errors(user: User, name: str, scopes: Collection[str], days: int | None) -> dict[str, list[str]]:

@@ -5,8 +5,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from toolbench.providers.mcp.server import ToolListError
+from toolbench.web.forms.case_sources import McpToolsForm, build_case_form
 from toolbench.web.forms.cases import CaseRunForm
-from toolbench.web.forms.mcp_tools import McpToolsForm, build_case_form
 from toolbench.web.rendering import render_page
 
 TOOLS_NOTE = "The tools are filled in as their server declares them. They are simulated: the server is never called."

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.interchange.traffic.review import get_draft_page
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.web.forms.traffic import DraftReviewForm, TrafficForm
+from toolbench.web.forms.case_sources import DraftReviewForm, TrafficForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
 

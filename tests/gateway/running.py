@@ -1,0 +1,94 @@
+"""A gateway with a token in front of simulated models, and one in front of a scripted server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import aiohttp
+from django.contrib.auth.models import User
+from django.db import connections
+
+from toolbench.gateway.server import serve
+from toolbench.lab.accounts.roles import Role, set_role
+from toolbench.lab.accounts.tokens import create_api_token
+from toolbench.lab.credentials.keys import encrypt
+from toolbench.lab.models import Model, Provider
+from toolbench.lab.serving.aliases import AliasChoice, save_alias
+from toolbench.providers.simulated.server import SimulatedServer
+
+TOOLS: list[Any] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "Return the weather of a city.",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "unit": {"type": "string", "enum": ["C", "F"]}},
+                "required": ["city"],
+            },
+        },
+    }
+]
+MESSAGES_TOOLS = [{"name": tool["function"]["name"], "input_schema": tool["function"]["parameters"]} for tool in TOOLS]
+_Value = TypeVar("_Value")
+QUESTION = [{"role": "user", "content": "How is the weather in Berlin?"}]
+
+
+def make_token(*scopes: str) -> str:
+    user, _ = User.objects.get_or_create(username="program")
+    set_role(user, Role.OPERATOR)
+    user.save()
+    return create_api_token(user, "app", scopes or ("serve",), None)[1]
+
+
+def make_provider_at(url: str, key: str = "", **fields: object) -> Provider:
+    stored = {"key_source": "stored", "key_encrypted": encrypt(key)} if key else {}
+    return Provider.objects.create(name=f"At {url}", base_url=url, **(stored | {"max_attempts": 1, **fields}))
+
+
+def make_alias(provider: Provider, model: str, name: str = "", **fields: Any) -> str:
+    row, _ = Model.objects.get_or_create(provider=provider, name=model, defaults={"canonical": model})
+    return save_alias(AliasChoice(name or model.replace(" ", "-"), row.pk, **fields), owner=None).name
+
+
+async def in_database(work: Callable[..., _Value], *arguments: object, **fields: object) -> _Value:
+    """The result of a function that uses the database, called in a thread whose connection is closed afterwards."""
+
+    def call() -> _Value:
+        try:
+            return work(*arguments, **fields)
+        finally:
+            connections.close_all()
+
+    return await asyncio.to_thread(call)
+
+
+@dataclass(frozen=True)
+class RunningGateway:
+    """Its address and a session that sends the token."""
+
+    url: str
+    token: str
+    session: aiohttp.ClientSession
+
+
+@asynccontextmanager
+async def run_gateway(token: str) -> AsyncIterator[RunningGateway]:
+    async with (
+        serve("127.0.0.1", 0) as url,
+        aiohttp.ClientSession(url, headers={"authorization": f"Bearer {token}"}) as session,
+    ):
+        yield RunningGateway(url, token, session)
+
+
+@asynccontextmanager
+async def run_simulated() -> AsyncIterator[SimulatedServer]:
+    server = SimulatedServer(latency=0)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()

@@ -1,0 +1,323 @@
+"""Tokens, limits, fallbacks, streams, bad input and traces of the gateway, over real HTTP."""
+
+import asyncio
+import io
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.gateway.running import (
+    MESSAGES_TOOLS,
+    QUESTION,
+    TOOLS,
+    RunningGateway,
+    in_database,
+    make_alias,
+    make_provider_at,
+    make_token,
+    run_gateway,
+    run_simulated,
+)
+from toolbench.gateway.trace_writer import BATCH_SECONDS
+from toolbench.lab.models import ApiToken, GatewayTrace, ModelAlias, Provider, Trial
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply, tool_call_reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+
+
+def chat_body(**more: Any) -> dict[str, Any]:
+    return {"model": "weather", "messages": QUESTION, "tools": TOOLS, **more}
+
+
+def messages_body(**more: Any) -> dict[str, Any]:
+    return {"model": "weather", "max_tokens": 100, "messages": QUESTION, "tools": MESSAGES_TOOLS, **more}
+
+
+@asynccontextmanager
+async def scripted_gateway(
+    *replies: ScriptedReply, **fields: Any
+) -> AsyncIterator[tuple[RunningGateway, ScriptedServer]]:
+    """A gateway whose alias `weather` leads to a scripted server."""
+    with ScriptedServer(replies) as upstream:
+        provider = await in_database(make_provider_at, upstream.base_url, "sk-upstream-4711")
+        await in_database(make_alias, provider, "m", "weather", **fields)
+        async with run_gateway(await in_database(make_token)) as gateway:
+            yield gateway, upstream
+
+
+async def post(gateway: RunningGateway, body: Any, path: str = CHAT, **headers: str) -> tuple[int, Any, Any]:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    async with gateway.session.post(path, data=data, headers=headers) as response:
+        return response.status, await response.json(content_type=None), response.headers
+
+
+def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(body())
+
+
+async def read_traces() -> list[GatewayTrace]:
+    await asyncio.sleep(3 * BATCH_SECONDS)
+    return await in_database(lambda: list(GatewayTrace.objects.order_by("pk")))
+
+
+def test_call_is_repaired_validated_and_named_in_header_and_body() -> None:
+    async def body() -> None:
+        async with scripted_gateway(tool_call_reply(("get_weather", {"city": "Berlin"}))) as (gateway, upstream):
+            status, answer, headers = await post(gateway, chat_body(temperature=0.3), **{"x-toolbench-explain": "1"})
+            assert status == 200
+            (call,) = answer["choices"][0]["message"]["tool_calls"]
+            assert json.loads(call["function"]["arguments"]) == {"city": "Berlin"}
+            assert answer["toolbench"]["requests"] == 1
+            assert headers["x-toolbench-alias"] == "weather"
+            sent = upstream.seen[0].json()
+            assert (sent["model"], sent["temperature"]) == ("m", 0.3)
+
+    run(body)
+
+
+def test_call_that_breaks_the_schema_is_asked_for_once_more() -> None:
+    async def body() -> None:
+        replies = (
+            tool_call_reply(("get_weather", {"town": "Berlin"})),
+            tool_call_reply(("get_weather", {"city": "Berlin"})),
+        )
+        async with scripted_gateway(*replies) as (gateway, upstream):
+            status, answer, _ = await post(gateway, chat_body())
+            assert status == 200
+            assert len(answer["choices"][0]["message"]["tool_calls"]) == 1
+            assert len(upstream.seen) == 2
+
+    run(body)
+
+
+def test_without_repair_the_error_names_tool_and_argument() -> None:
+    async def body() -> None:
+        async with scripted_gateway(tool_call_reply(("get_weather", {"city": 7})), repairs=False) as (gateway, _):
+            status, answer, _ = await post(gateway, chat_body())
+            assert (status, answer["error"]["code"]) == (502, "invalid_tool_call")
+            assert "get_weather" in answer["error"]["message"]
+            assert "$.city" in answer["error"]["message"]
+
+    run(body)
+
+
+def test_fallback_answers_when_the_provider_fails() -> None:
+    async def body() -> None:
+        with ScriptedServer([text_reply("From the second.")]) as second:
+            provider = await in_database(make_provider_at, second.base_url)
+            await in_database(make_alias, provider, "m2", "second")
+            async with scripted_gateway(error_reply(500), fallbacks=("second",)) as (gateway, _):
+                status, answer, headers = await post(gateway, chat_body())
+                assert (status, answer["choices"][0]["message"]["content"]) == (200, "From the second.")
+                assert headers["x-toolbench-alias"] == "second"
+                (trace,) = await read_traces()
+                assert (trace.alias, trace.served_by, trace.requests) == ("weather", "second", 2)
+
+    run(body)
+
+
+def test_revoked_token_stops_within_a_second() -> None:
+    async def body() -> None:
+        async with scripted_gateway(*[text_reply("Hi")] * 3) as (gateway, _):
+            assert (await post(gateway, chat_body()))[0] == 200
+            await in_database(lambda: ApiToken.objects.update(revoked_at="2026-01-01T00:00:00Z"))
+            await asyncio.sleep(1)
+            assert (await post(gateway, chat_body()))[0] == 401
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("header", "status"), [("", 401), ("Bearer tb_unknown", 401), ("Basic x", 401), ("Bearer  ", 401)]
+)
+def test_request_without_a_valid_token_is_refused(header: str, status: int) -> None:
+    async def body() -> None:
+        async with scripted_gateway() as (gateway, upstream), aiohttp.ClientSession(gateway.url) as session:
+            async with session.post(CHAT, json=chat_body(), headers={"authorization": header}) as response:
+                assert response.status == status
+            async with session.get("/v1/models", headers={"authorization": header}) as response:
+                assert response.status == status
+            assert upstream.seen == []
+
+    run(body)
+
+
+def test_token_needs_the_scope_serve() -> None:
+    async def body() -> None:
+        async with scripted_gateway() as (gateway, _):
+            other = await in_database(make_token, "read")
+            status, answer, _ = await post(gateway, chat_body(), authorization=f"Bearer {other}")
+            assert (status, answer["error"]["code"]) == (403, "missing_scope")
+
+    run(body)
+
+
+def test_requests_beyond_the_limit_of_the_provider_get_429() -> None:
+    async def body() -> None:
+        slow = text_reply("Hi")
+        async with scripted_gateway(*[ScriptedReply(200, slow.headers, slow.body, delay=0.5)] * 3) as (gateway, _):
+            await in_database(lambda: Provider.objects.update(concurrency=1))
+            answers = await asyncio.gather(post(gateway, chat_body()), post(gateway, chat_body()))
+            assert sorted(status for status, _, _ in answers) == [200, 429]
+            assert next(headers for status, _, headers in answers if status == 429)["retry-after"] == "1"
+
+    run(body)
+
+
+CALL_WITHOUT_RESULT = {
+    "role": "assistant",
+    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+}
+BAD_CHAT: list[tuple[Any, str]] = [
+    (b"{", "no JSON"),
+    (b"\xff", "no JSON"),
+    (b"[]", "no JSON object"),
+    (b"[" * 100_000, "JSON"),
+    ({}, "messages is a list"),
+    (chat_body(model=7), "name of an alias"),
+    (chat_body(surprise=1), "no field surprise"),
+    (chat_body(n=2), "n is 1"),
+    (chat_body(stream="yes"), "true or false"),
+    (chat_body(messages=[]), "at least one message"),
+    (chat_body(messages=[{"role": "robot", "content": "x"}]), "no known role"),
+    (chat_body(messages=[{"role": "user", "content": [{"type": "image_url"}]}]), "no images"),
+    (chat_body(messages=[{"role": "assistant", "content": "x"}]), "ends with the assistant"),
+    (chat_body(messages=[*QUESTION, {"role": "tool", "tool_call_id": "c", "content": "{}"}]), "result of a call"),
+    (chat_body(messages=[*QUESTION, CALL_WITHOUT_RESULT, *QUESTION]), "have no result"),
+    (chat_body(tools=[{"type": "function", "function": {"name": "f", "parameters": {"type": "oops"}}}]), "Tool f"),
+    (chat_body(tools=[{"type": "function", "function": {"name": "f", "parameters": []}}]), "no JSON Schema"),
+    (chat_body(tools=[{"type": "web_search"}]), "tools is a list"),
+    (chat_body(tools=TOOLS * 2), "same name"),
+    (chat_body(tools=[{"type": "function", "function": {"name": f"f{at}"}} for at in range(129)]), "at most 128"),
+    (chat_body(tool_choice={"type": "function", "function": {"name": "other"}}), "tool_choice"),
+]
+BAD_MESSAGES: list[tuple[Any, str]] = [
+    (b"{", "no JSON"),
+    (messages_body(max_tokens=None), "max_tokens is required"),
+    (messages_body(previous="x"), "no field previous"),
+    (messages_body(messages=[{"role": "system", "content": "x"}]), "no known role"),
+    (messages_body(messages=[{"role": "user", "content": [{"type": "image"}]}]), "no images"),
+    (messages_body(messages=[{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]), "result of"),
+    (messages_body(tools=[{"type": "bash_20250124", "name": "bash"}]), "tools is a list"),
+    (messages_body(tool_choice={"type": "tool", "name": "other"}), "tool_choice"),
+]
+
+
+def test_bad_input_gets_the_error_of_the_dialect_and_is_not_sent_on() -> None:
+    async def body() -> None:
+        async with scripted_gateway() as (gateway, upstream):
+            for sent, sentence in BAD_CHAT:
+                status, answer, _ = await post(gateway, sent)
+                assert status == 400, sent
+                assert sentence in answer["error"]["message"], answer
+                assert answer["error"]["type"] == "invalid_request_error"
+            for sent, sentence in BAD_MESSAGES:
+                status, answer, _ = await post(gateway, sent, MESSAGES)
+                assert status == 400, sent
+                assert sentence in answer["error"]["message"], answer
+                assert answer["type"] == "error"
+            status, answer, _ = await post(gateway, chat_body(model="other"))
+            assert (status, answer["error"]["code"]) == (404, "unknown_model")
+            async with gateway.session.post(CHAT, data=io.BytesIO(b"a" * (17 << 20))) as response:
+                status, answer = response.status, await response.json()
+            assert (status, answer["error"]["code"]) == (413, "request_too_large")
+            assert upstream.seen == []
+
+    run(body)
+
+
+def stream_reply(*texts: str, pause: float = 0.0) -> ScriptedReply:
+    events = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in texts]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    chunks = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+    return ScriptedReply(200, {"content-type": "text/event-stream"}, chunks, pause=pause)
+
+
+async def read_stream(gateway: RunningGateway, body: Any) -> list[Any]:
+    async with gateway.session.post(CHAT, json=body) as response:
+        assert response.status == 200
+        lines = (await response.read()).split(b"\n\n")
+    return [json.loads(line[6:]) for line in lines if line.startswith(b"data: {")]
+
+
+def join_text(events: list[Any]) -> str:
+    return "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
+
+
+def test_streamed_text_is_in_order_and_calls_hide_until_they_are_clean() -> None:
+    call = '<tool_call>{"name": "get_weather", "arguments": {"city": "Berlin"}}</tool_call>'
+
+    async def body() -> None:
+        replies = stream_reply("Good ", "day."), stream_reply("Look: ", call[:20], call[20:])
+        async with scripted_gateway(*replies, strategy="production+text_calls_healed") as (gateway, _):
+            plain = await read_stream(gateway, chat_body(stream=True, tools=None))
+            assert join_text(plain) == "Good day."
+            events = await read_stream(gateway, chat_body(stream=True))
+            assert join_text(events).strip() == "Look:"
+            deltas = [event["choices"][0]["delta"] for event in events if event["choices"]]
+            (call_delta,) = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
+            assert json.loads(call_delta["function"]["arguments"]) == {"city": "Berlin"}
+
+    run(body)
+
+
+def test_client_that_leaves_ends_the_request_to_the_upstream() -> None:
+    async def body() -> None:
+        slow = text_reply("Hi")
+        async with scripted_gateway(ScriptedReply(200, slow.headers, slow.body, delay=20)) as (gateway, _):
+            started = time.monotonic()
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(post(gateway, chat_body()), 0.5)
+            (trace,) = await read_traces()
+            assert (trace.status, trace.code) == (499, "client_left")
+            assert time.monotonic() - started < 15
+
+    run(body)
+
+
+def test_trace_has_masked_bodies_and_is_no_trial() -> None:
+    async def body() -> None:
+        question = [{"role": "user", "content": "My key is sk-upstream-4711."}]
+        async with scripted_gateway(text_reply("It is sk-upstream-4711.")) as (gateway, _):
+            await post(gateway, chat_body(messages=question))
+            (trace,) = await read_traces()
+            bodies = (trace.client_request, trace.client_response, trace.upstream_request, trace.upstream_response)
+            assert all(bodies)
+            assert not any(b"sk-upstream-4711" in bytes(stored or b"") for stored in bodies)
+            assert not await in_database(Trial.objects.exists)
+
+    run(body)
+
+
+def test_figures_only_and_a_share_of_nothing_are_kept_as_chosen() -> None:
+    async def body() -> None:
+        async with scripted_gateway(*[text_reply("Hi")] * 2, keep_bodies=False) as (gateway, _):
+            await post(gateway, chat_body())
+            (trace,) = await read_traces()
+            assert (trace.client_request, trace.upstream_response, trace.requests) == (None, None, 1)
+            await in_database(lambda: ModelAlias.objects.update(keep_percent=0))
+            await asyncio.sleep(1)
+            await post(gateway, chat_body())
+            assert len(await read_traces()) == 1
+
+    run(body)
+
+
+def test_models_are_the_aliases_and_simulated_ones_answer() -> None:
+    async def body() -> None:
+        async with run_simulated() as simulated:
+            provider = await in_database(make_provider_at, simulated.url, simulated.key)
+            await in_database(make_alias, provider, "perfect", "weather")
+            async with run_gateway(await in_database(make_token)) as gateway:
+                async with gateway.session.get("/v1/models") as response:
+                    assert [model["id"] for model in (await response.json())["data"]] == ["weather"]
+                assert (await post(gateway, messages_body(), MESSAGES))[1]["stop_reason"] == "tool_use"
+
+    run(body)

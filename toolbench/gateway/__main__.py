@@ -1,0 +1,56 @@
+"""Command of the gateway: `python -m toolbench.gateway [--host 127.0.0.1] [--port 8001]`.
+
+It prints one JSON line with its address when it is ready and serves until SIGTERM. When it cannot start, it writes one
+sentence to standard error and exits with 3.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import django
+
+from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
+django.setup()
+
+from toolbench.gateway.server import serve  # noqa: E402  # models need Django's set-up
+
+SERVER_NAME = "gateway"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until a stop signal and return the exit code."""
+    chosen = _parse(arguments)
+    try:
+        asyncio.run(_serve(chosen.host, chosen.port))
+    except ServerStartError as error:
+        return report_start_error(error)
+    return 0
+
+
+async def _serve(host: str, port: int) -> None:
+    stopped = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+    try:
+        async with serve(host, port) as url:
+            print_ready_line(ReadyLine(SERVER_NAME, url, "", ""))
+            await stopped.wait()
+    except OSError as error:
+        raise ServerStartError(f"The gateway cannot listen on port {port}: {error.strerror}.") from error
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m toolbench.gateway", description="Serves the aliases.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8001, help="0 takes a free port")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

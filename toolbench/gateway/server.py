@@ -1,0 +1,327 @@
+"""The gateway's HTTP server: addresses, tokens, limits, fallbacks, streams and traces."""
+
+import asyncio
+import json
+import logging
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from toolbench.engine.strict_json import is_too_deep
+from toolbench.gateway.dialects.chat import ChatDialect
+from toolbench.gateway.dialects.messages import MessagesDialect
+from toolbench.gateway.directory import Directory
+from toolbench.gateway.exchange import ClientExchange
+from toolbench.gateway.request import MAX_BODY_BYTES, Dialect, GatewayAnswer, GatewayError, GatewayRequest, refuse
+from toolbench.gateway.text_stream import CertainText
+from toolbench.gateway.trace_writer import TraceWriter
+from toolbench.gateway.turn import TurnOutcome, TurnTarget, run_turn
+from toolbench.lab.serving.served_aliases import ServedAlias
+from toolbench.providers.http.client import HttpClient
+
+logger = logging.getLogger(__name__)
+
+DIALECTS: Mapping[str, Dialect] = {"/v1/chat/completions": ChatDialect(), "/v1/messages": MessagesDialect()}
+EXPLAIN_HEADER = "x-toolbench-explain"
+MAX_HEADER_NAMES = 20
+
+
+class Gateway:
+    """State of one gateway process."""
+
+    def __init__(self) -> None:
+        self.directory = Directory()
+        self._writer = TraceWriter(self.directory)
+        self._client: HttpClient | None = None
+        self._running: Counter[int] = Counter()
+
+    def build_app(self) -> web.Application:
+        """Return the application with its addresses."""
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app.cleanup_ctx.append(self._hold_resources)
+        for path in DIALECTS:
+            app.router.add_post(path, self._answer)
+        app.router.add_get("/v1/models", self._list_models)
+        app.router.add_get("/health", self._show_health)
+        return app
+
+    async def _hold_resources(self, app: web.Application) -> AsyncIterator[None]:
+        async with HttpClient() as client:
+            self._client = client
+            self._writer.start()
+            yield
+            await self._writer.stop()
+        self.directory.close()
+
+    async def _show_health(self, request: web.Request) -> web.Response:
+        figures = {"status": "ok", "requests_running": self._running.total(), "traces_dropped": self._writer.dropped}
+        return web.json_response(figures)
+
+    async def _list_models(self, request: web.Request) -> web.Response:
+        dialect = DIALECTS["/v1/chat/completions"]
+        try:
+            await self.directory.check_token(_read_token(request))
+        except GatewayError as error:
+            return _build_error_response(dialect, error, "")
+        names = sorted(await self.directory.get_aliases())
+        models = [{"id": name, "object": "model", "created": 0, "owned_by": "toolbench"} for name in names]
+        return web.json_response({"object": "list", "data": models})
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        exchange = ClientExchange(DIALECTS[request.path], secrets.token_hex(12), time.perf_counter())
+        try:
+            return await self._answer_or_raise(request, exchange)
+        except GatewayError as error:
+            exchange.error = error
+        except Exception:
+            logger.exception("Request %s failed within the gateway", exchange.id)
+            exchange.error = GatewayError(500, "gateway_failed", "The gateway itself failed; its log has more.")
+        finally:
+            self._keep_trace(exchange)
+        return _build_error_response(exchange.dialect, exchange.error, exchange.id)
+
+    async def _answer_or_raise(self, request: web.Request, exchange: ClientExchange) -> web.StreamResponse:
+        access = await self.directory.check_token(_read_token(request))
+        exchange.token_name = access.name
+        exchange.body = await _read_body(request)
+        exchange.request = parsed = exchange.dialect.parse(_parse_json(exchange.body))
+        aliases = await self.directory.get_aliases()
+        targets = list(_list_targets(parsed.alias, aliases))
+        explain = request.headers.get(EXPLAIN_HEADER) == "1"
+        if parsed.stream:
+            return await self._stream(request, exchange, targets, explain=explain)
+        exchange.answer = answer = replace(await self._ask_in_order(exchange, parsed, targets), id=exchange.id)
+        exchange.response += json.dumps(exchange.dialect.render(answer, explain=explain)).encode()
+        headers = _build_headers(exchange, answer)
+        return web.Response(body=bytes(exchange.response), content_type="application/json", headers=headers)
+
+    async def _ask_in_order(
+        self,
+        exchange: ClientExchange,
+        parsed: GatewayRequest,
+        targets: list[ServedAlias],
+        text: "_TextSender | None" = None,
+    ) -> GatewayAnswer:
+        """Return the answer of the first target that has one; text that was sent forbids another target.
+
+        Raises:
+            GatewayError: the error of the last target that was tried.
+        """
+        error = GatewayError(503, "unavailable", f"The alias {parsed.alias} cannot be served now.", retry_after=5)
+        for target in targets:
+            exchange.served_by = target
+            try:
+                outcome = await self._ask(parsed, target, text)
+            except GatewayError as refused:
+                error = refused
+                continue
+            exchange.outcomes.append(outcome)
+            if outcome.answer is not None:
+                return outcome.answer
+            error = outcome.error or error
+            if not outcome.is_upstream_fault or (text is not None and text.has_begun):
+                break
+        raise error
+
+    async def _ask(self, parsed: GatewayRequest, target: ServedAlias, text: "_TextSender | None") -> TurnOutcome:
+        if target.endpoint is None or self._client is None:
+            status = 429 if "budget" in target.refusal else 503
+            raise GatewayError(status, "unavailable", f"{target.name}: {target.refusal}", retry_after=30)
+        with self._count_running(target):
+            policy = target.resolve_policy(parsed.tool_choice)
+            turn_target = TurnTarget(target.endpoint, policy, self._client)
+            listener = CertainText(policy, parsed.tools, text.send) if text is not None else None
+            outcome = await run_turn(parsed, turn_target, asyncio.sleep, listener.take if listener else None)
+        if text is not None and listener is not None and outcome.answer is not None:
+            text.send(listener.find_rest(outcome.answer.text))
+        return outcome
+
+    @contextmanager
+    def _count_running(self, target: ServedAlias) -> Iterator[None]:
+        """Hold one of the provider's places.
+
+        Raises:
+            GatewayError: all places are taken.
+        """
+        if self._running[target.provider_id] >= target.concurrency:
+            raise GatewayError(
+                429,
+                "gateway_full",
+                f"{target.concurrency} requests to this provider are under way, which is its limit. Try again.",
+                retry_after=1,
+            )
+        self._running[target.provider_id] += 1
+        try:
+            yield
+        finally:
+            self._running[target.provider_id] -= 1
+
+    async def _stream(
+        self, request: web.Request, exchange: ClientExchange, targets: list[ServedAlias], *, explain: bool
+    ) -> web.StreamResponse:
+        """Send text as it becomes certain, then the calls; before the first byte an error is a plain response."""
+        parsed = exchange.request
+        assert parsed is not None
+        sender = _TextSender()
+        task = asyncio.create_task(self._ask_in_order(exchange, parsed, targets, sender))
+        try:
+            part = await sender.wait_for_part(task)
+            if part is None and task.exception() is not None:
+                raise task.exception() or RuntimeError
+            response = web.StreamResponse(
+                headers=_build_headers(exchange, None) | {"content-type": "text/event-stream"}
+            )
+            await response.prepare(request)
+            await _send(response, exchange, exchange.dialect.start_stream(exchange.id, parsed.alias))
+            is_first = True
+            while part is not None:
+                events = exchange.dialect.stream_text(exchange.id, parsed.alias, part, is_first=is_first)
+                await _send(response, exchange, events)
+                part, is_first = await sender.wait_for_part(task), False
+            await _send(response, exchange, self._end_stream(exchange, parsed, task, sender, explain=explain))
+            await response.write_eof()
+            return response
+        finally:
+            task.cancel()
+
+    def _end_stream(
+        self,
+        exchange: ClientExchange,
+        parsed: GatewayRequest,
+        task: "asyncio.Task[GatewayAnswer]",
+        sender: "_TextSender",
+        *,
+        explain: bool,
+    ) -> Iterator[bytes]:
+        failure = task.exception()
+        if failure is not None:
+            exchange.error = failure if isinstance(failure, GatewayError) else _INTERNAL_ERROR
+            if exchange.error is _INTERNAL_ERROR:
+                logger.error("Request %s failed within the gateway", exchange.id, exc_info=failure)
+            return exchange.dialect.stream_error(exchange.error)
+        exchange.answer = answer = replace(task.result(), id=exchange.id)
+        return exchange.dialect.end_stream(parsed, answer, has_text=sender.has_begun, explain=explain)
+
+    def _keep_trace(self, exchange: ClientExchange) -> None:
+        target = exchange.served_by
+        if target is not None and random.random() * 100 < target.keep_percent:
+            self._writer.put(exchange.build_trace(target))
+
+
+_INTERNAL_ERROR = GatewayError(500, "gateway_failed", "The gateway itself failed; its log has more.")
+
+
+class _TextSender:
+    """Parts of a text on their way from the turn to the client."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._arrived = asyncio.Event()
+        self.has_begun = False
+
+    def send(self, text: str) -> None:
+        """Hand over a part."""
+        if text:
+            self._parts.append(text)
+            self._arrived.set()
+            self.has_begun = True
+
+    async def wait_for_part(self, task: "asyncio.Task[Any]") -> str | None:
+        """Return the text that arrived; None once the task has ended and nothing is left."""
+        while not self._parts:
+            if task.done():
+                return None
+            arrival = asyncio.ensure_future(self._arrived.wait())
+            await asyncio.wait({task, arrival}, return_when=asyncio.FIRST_COMPLETED)
+            arrival.cancel()
+        self._arrived.clear()
+        parts, self._parts = self._parts, []
+        return "".join(parts)
+
+
+async def _send(response: web.StreamResponse, exchange: ClientExchange, events: Iterator[bytes]) -> None:
+    for event in events:
+        exchange.response += event
+        await response.write(event)
+
+
+def _read_token(request: web.Request) -> str:
+    """Return the secret of the header Authorization, or of Anthropic's x-api-key."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+
+
+async def _read_body(request: web.Request) -> bytes:
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise GatewayError(
+            413, "request_too_large", f"The body has more than {MAX_BODY_BYTES:,} bytes. Send less."
+        ) from None
+
+
+def _parse_json(body: bytes) -> Any:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise refuse(f"The body is no JSON: {str(error)[:200]}. Send a whole JSON object in UTF-8.") from None
+    if is_too_deep(value):
+        raise refuse("The body is nested too deep. Send flatter JSON.")
+    return value
+
+
+def _list_targets(name: str, aliases: Mapping[str, ServedAlias]) -> Iterator[ServedAlias]:
+    """Yield the alias and its fallbacks.
+
+    Raises:
+        GatewayError: there is no such alias.
+    """
+    alias = aliases.get(name)
+    if alias is None:
+        raise GatewayError(404, "unknown_model", f"There is no alias {name}. GET /v1/models lists them.")
+    yield alias
+    yield from (aliases[fallback] for fallback in alias.fallbacks if fallback in aliases)
+
+
+def _build_headers(exchange: ClientExchange, answer: GatewayAnswer | None) -> dict[str, str]:
+    headers = {"x-request-id": exchange.id}
+    if exchange.served_by is not None:
+        headers["x-toolbench-alias"] = exchange.served_by.name
+    if answer is not None:
+        headers["x-toolbench-path"] = answer.path
+        headers["x-toolbench-changed"] = ",".join(answer.list_change_names()[:MAX_HEADER_NAMES])
+    return headers
+
+
+def _build_error_response(dialect: Dialect, error: GatewayError, request_id: str) -> web.Response:
+    headers = {"x-request-id": request_id} if request_id else {}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(error.retry_after)
+    return web.json_response(dialect.render_error(error), status=error.status, headers=headers)
+
+
+@asynccontextmanager
+async def serve(host: str, port: int) -> AsyncIterator[str]:
+    """Serve until the context ends; the value is the address.
+
+    A request whose client leaves is cancelled, and so is its request to the upstream.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    runner = web.AppRunner(Gateway().build_app(), handler_cancellation=True, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        bound_host, bound_port = runner.addresses[0][:2]
+        yield f"http://{bound_host}:{bound_port}"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,127 @@
+"""Aliases of the gateway: made from a measured configuration or from choices, and loaded as it serves them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from toolbench.engine.types import JsonObject
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import ModelAlias, RunConfig, ServiceAddress
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import LaunchError, RunRequest
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
+_PLANNED_SCENARIO = "chat_only"  # any scenario: layers of a configuration do not depend on it
+MAX_FALLBACKS = 5
+GATEWAY_NAME = "gateway"  # of its ServiceAddress
+_FIELDS = {"models": "model", "profiles": "profile", "strategies": "strategy", "methods": "method"}
+
+
+@dataclass(frozen=True, slots=True)
+class AliasChoice:
+    """Settings of an alias as a person chooses them.
+
+    Attributes:
+        config: primary key of the measured configuration whose frozen layers are served; None to plan them anew.
+    """
+
+    name: str
+    model: int
+    profile: str = "default"
+    strategy: str = "production"
+    method: str = "native"
+    config: int | None = None
+    repairs: bool = True
+    fallbacks: tuple[str, ...] = ()
+    keep_percent: int = 100
+    keep_bodies: bool = True
+
+
+def save_alias(choice: AliasChoice, *, owner: AbstractBaseUser | None, alias: ModelAlias | None = None) -> ModelAlias:
+    """Create an alias, or change `alias`; its settings are frozen now.
+
+    Raises:
+        InvalidFieldsError: a field is not valid.
+    """
+    errors = _find_errors(choice, alias)
+    frozen: JsonObject = {}
+    if not errors:
+        try:
+            frozen = _freeze_config(choice.config) if choice.config is not None else _freeze_choice(choice)
+        except LaunchError as error:
+            errors = {_FIELDS.get(name, name): sentences for name, sentences in error.errors.items()}
+    if errors:
+        raise InvalidFieldsError(errors)
+    row = alias or ModelAlias(owner_id=owner.pk if owner else None)
+    row.name, row.repairs, row.fallbacks = choice.name, choice.repairs, list(choice.fallbacks)
+    row.keep_percent, row.keep_bodies = choice.keep_percent, choice.keep_bodies
+    for name, value in frozen.items():
+        setattr(row, name, value)
+    row.save()
+    return row
+
+
+def _find_errors(choice: AliasChoice, alias: ModelAlias | None) -> dict[str, list[str]]:
+    errors: dict[str, list[str]] = {}
+    if not _NAME.fullmatch(choice.name):
+        errors["name"] = ["A name has letters, digits, dots, dashes and slashes, at most 100 characters."]
+    elif ModelAlias.objects.filter(name=choice.name).exclude(pk=alias.pk if alias else 0).exists():
+        errors["name"] = [f"There is an alias {choice.name} already."]
+    known = set(ModelAlias.objects.exclude(name=choice.name).values_list("name", flat=True))
+    unknown = [name for name in choice.fallbacks if name not in known]
+    if unknown:
+        errors["fallbacks"] = [f"There is no other alias {', '.join(unknown)[:200]}."]
+    elif len(choice.fallbacks) > MAX_FALLBACKS:
+        errors["fallbacks"] = [f"An alias has at most {MAX_FALLBACKS} fallbacks."]
+    if not 0 <= choice.keep_percent <= 100:
+        errors["keep_percent"] = ["The share is 0 to 100 percent."]
+    return errors
+
+
+def _freeze_config(config_id: int) -> JsonObject:
+    config = RunConfig.objects.filter(pk=config_id).first()
+    if config is None or config.model_id is None:
+        raise LaunchError({"config": [f"There is no configuration {config_id} whose model is still here."]})
+    return {
+        "model_id": config.model_id,
+        "profile": config.profile,
+        "strategy": config.strategy,
+        "method": config.method,
+        "layers": config.layers,
+        "policy_hash": config.policy_hash,
+        "config_id": config.pk,
+    }
+
+
+def _freeze_choice(choice: AliasChoice) -> JsonObject:
+    request = RunRequest(
+        models=(choice.model,),
+        profiles=(choice.profile,),
+        strategies=(choice.strategy,),
+        methods=(choice.method,),
+        scenarios=(_PLANNED_SCENARIO,),
+        trials=1,
+        tool_use_mode="relaxed",
+    )
+    (config,) = build_plan(request).configs
+    return {
+        "model_id": config.model,
+        "profile": config.profile,
+        "strategy": config.strategy,
+        "method": config.method,
+        "layers": [[name, patch] for name, patch in config.layers],
+        "policy_hash": config.policy_hash,
+        "config_id": None,
+    }
+
+
+def list_aliases() -> Sequence[ModelAlias]:
+    """Return all aliases by name, with their models and providers. One query."""
+    return list(ModelAlias.objects.select_related("model__provider", "config__run"))
+
+
+def find_gateway_url() -> str:
+    """Return the address of the gateway that runs here; empty if none is registered."""
+    return ServiceAddress.objects.filter(name=GATEWAY_NAME).values_list("url", flat=True).first() or ""

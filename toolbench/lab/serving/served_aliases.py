@@ -1,0 +1,100 @@
+"""Aliases as the gateway serves them now."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from toolbench.engine.policy.settings import Policy, resolve_policy
+from toolbench.engine.tools.choice import RequestChoice
+from toolbench.engine.types import JsonObject
+from toolbench.lab.credentials.keys import KeyUnavailableError
+from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
+from toolbench.lab.models import ModelAlias, Provider
+from toolbench.lab.worker.trial_plan import (
+    ServedElsewhereError,
+    ServerNotReadyError,
+    build_model_endpoint,
+    load_provider_access,
+)
+from toolbench.providers.endpoint import Endpoint
+
+MAX_POLICIES = 200  # remembered for one alias
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAlias:
+    """Alias as the gateway serves it now.
+
+    Attributes:
+        endpoint: None if nothing can be sent; `refusal` says why.
+        concurrency: requests at once to the provider.
+    """
+
+    name: str
+    provider_id: int
+    model_name: str
+    endpoint: Endpoint | None
+    refusal: str
+    concurrency: int
+    layers: tuple[tuple[str, JsonObject], ...]
+    repairs: bool
+    fallbacks: tuple[str, ...]
+    keep_percent: int
+    keep_bodies: bool
+    policies: dict[str, Policy] = field(default_factory=dict, compare=False, repr=False)
+
+    def resolve_policy(self, tool_choice: RequestChoice) -> Policy:
+        """Return the policy of one turn with a tool choice."""
+        key = json.dumps(tool_choice, sort_keys=True)
+        if key not in self.policies:
+            if len(self.policies) > MAX_POLICIES:
+                self.policies.clear()
+            turn = {
+                "tool_choice": tool_choice,
+                "max_turns": 2 if self.repairs else 1,
+                "repair_request": self.repairs,
+                "tool_use_mode": "relaxed",
+                "tool_failure_policy": "tolerated",
+            }
+            self.policies[key] = resolve_policy((*self.layers, ("gateway", turn))).policy
+        return self.policies[key]
+
+
+def load_served_aliases() -> Mapping[str, ServedAlias]:
+    """Return all aliases by name, as they can be served now. A few queries for each provider."""
+    rows = list(ModelAlias.objects.select_related("model__provider"))
+    providers = {row.model.provider_id: row.model.provider for row in rows}
+    refusals = {pk: _find_refusal(provider) for pk, provider in providers.items()}
+    return {row.name: _build_served(row, refusals[row.model.provider_id]) for row in rows}
+
+
+def _find_refusal(provider: Provider) -> str:
+    try:
+        check_provider_budgets([provider.pk])
+    except BudgetReachedError as error:
+        return str(error)
+    return ""
+
+
+def _build_served(row: ModelAlias, refusal: str) -> ServedAlias:
+    provider = row.model.provider
+    endpoint = None
+    if not refusal:
+        try:
+            service = "" if provider.base_url else provider.service
+            endpoint = build_model_endpoint(load_provider_access(provider), service, row.model.name)
+        except (KeyUnavailableError, ServedElsewhereError, ServerNotReadyError) as error:
+            refusal = str(error)
+    return ServedAlias(
+        name=row.name,
+        provider_id=provider.pk,
+        model_name=row.model.name,
+        endpoint=endpoint,
+        refusal=refusal,
+        concurrency=provider.concurrency,
+        layers=tuple((name, patch) for name, patch in row.layers),
+        repairs=row.repairs,
+        fallbacks=tuple(row.fallbacks),
+        keep_percent=row.keep_percent,
+        keep_bodies=row.keep_bodies,
+    )
