@@ -64,6 +64,11 @@ class Stack:
         seconds = json.loads(printed)["seconds"]
         return LayerFigures(worker / trials, trials / seconds, postgres / trials)
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment of processes that use the servers."""
+        return self._environment
+
     def run_module(self, module: str, *arguments: str) -> str:
         """Run a module with this database and broker, and return what it printed to stdout."""
         command = [sys.executable, "-m", module, *arguments]

@@ -50,6 +50,7 @@ class ClientExchange:
             served_by=target.name,
             model_name=target.model_name,
             token_name=self.token_name,
+            simulated=target.simulated,
             dialect=self.dialect.name,
             stream=self.request.stream if self.request else False,
             at=timezone.now() - timedelta(seconds=duration),

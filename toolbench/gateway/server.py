@@ -294,6 +294,7 @@ def _build_headers(exchange: ClientExchange, answer: GatewayAnswer | None) -> di
     headers = {"x-request-id": exchange.id}
     if exchange.served_by is not None:
         headers["x-toolbench-alias"] = exchange.served_by.name
+        headers |= {"x-toolbench-simulated": "1"} if exchange.served_by.simulated else {}
     if answer is not None:
         headers["x-toolbench-path"] = answer.path
         headers["x-toolbench-changed"] = ",".join(answer.list_change_names()[:MAX_HEADER_NAMES])

@@ -57,6 +57,7 @@ class GatewayTrace(models.Model):
     served_by = models.CharField(max_length=100, blank=True)
     model_name = models.CharField(max_length=200, blank=True)
     token_name = models.CharField(max_length=60, blank=True)
+    simulated = models.BooleanField(default=False)
     dialect = models.CharField(max_length=12)
     stream = models.BooleanField(default=False)
     at = models.DateTimeField()

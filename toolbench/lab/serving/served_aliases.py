@@ -33,6 +33,7 @@ class ServedAlias:
     name: str
     provider_id: int
     model_name: str
+    simulated: bool
     endpoint: Endpoint | None
     refusal: str
     concurrency: int
@@ -89,6 +90,7 @@ def _build_served(row: ModelAlias, refusal: str) -> ServedAlias:
         name=row.name,
         provider_id=provider.pk,
         model_name=row.model.name,
+        simulated=provider.kind == Provider.Kind.SIMULATED,
         endpoint=endpoint,
         refusal=refusal,
         concurrency=provider.concurrency,
