@@ -19,6 +19,6 @@ ENV TOOLBENCH_VAR=/data HOST=0.0.0.0 PYTHONUNBUFFERED=1
 RUN install -d -o toolbench -g toolbench -m 0700 /data
 USER toolbench
 VOLUME /data
-EXPOSE 8000
+EXPOSE 8000 8001
 STOPSIGNAL SIGTERM
 CMD ["python", "-m", "toolbench.running", "up"]
