@@ -12,6 +12,7 @@ from toolbench.engine.wire_formats.responses.conversation import build_input_ite
 from toolbench.engine.wire_formats.responses.items import list_objects
 
 RESPONSES_DATA: JsonObject = json.loads((Path(__file__).parents[2] / "data" / "responses.json").read_text("utf-8"))
+LOWEST_TOKEN_LIMIT: int = RESPONSES_DATA["lowest_max_output_tokens"]
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 _CONVERTED_KEYS = (
     "model",
@@ -53,10 +54,9 @@ def _build_limit(body: JsonObject, changes: WireChanges) -> JsonObject:
     limit = body.get("max_tokens", body.get("max_completion_tokens"))
     if limit is None:
         return {}
-    lowest = RESPONSES_DATA["lowest_max_output_tokens"]
-    if isinstance(limit, int | float) and limit < lowest:
-        changes.note("token_limit_raised", "$.max_output_tokens", limit, lowest)
-        limit = lowest
+    if isinstance(limit, int | float) and limit < LOWEST_TOKEN_LIMIT:
+        changes.note("token_limit_raised", "$.max_output_tokens", limit, LOWEST_TOKEN_LIMIT)
+        limit = LOWEST_TOKEN_LIMIT
     return {"max_output_tokens": int(limit) if isinstance(limit, float) else limit}
 
 
