@@ -104,7 +104,8 @@ def _iter_leaves(value: Any, path: tuple[object, ...]) -> Iterator[tuple[tuple[o
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
-        label = (value["index"],) if isinstance(value.get("index"), int) else ()
+        index = value.get("index", value.get("output_index"))
+        label = (index,) if isinstance(index, int) else ()
         for key, item in value.items():
             yield (*path, "key"), str(key)
             yield from _iter_leaves(item, (*path, *label, key))

@@ -15,7 +15,7 @@ from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.seeded_random import build_random
 
 CAUSES_FILE = Path(__file__).parents[1] / "data" / "drift_causes.json"
-WIRE_FORMATS = ("chat", "anthropic")
+WIRE_FORMATS = ("chat", "anthropic", "responses")
 MIN_SHARE = 0.98
 NO_FAILURE = "no failure"
 
@@ -38,6 +38,7 @@ SETTINGS = (
     CellSettings(method="constrained"),
     CellSettings(method="template"),
     CellSettings(wire="anthropic"),
+    CellSettings(wire="responses"),
 )
 
 

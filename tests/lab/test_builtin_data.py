@@ -42,13 +42,14 @@ def test_models_under_mixed_upstreams_and_retired_ones_are_marked() -> None:
     assert not Model.objects.get(name="x-ai/grok-4.1-fast").mixed_upstreams
 
 
-def test_personas_stand_on_either_wire_where_their_drift_can_be_said() -> None:
+def test_personas_are_loaded_for_every_wire_that_has_their_fault() -> None:
     load_builtin_data()
-    chat, messages = (
+    chat, messages, responses = (
         set(Model.objects.filter(provider__kind="simulated", provider__wire=wire).values_list("name", flat=True))
-        for wire in ("chat", "anthropic")
+        for wire in ("chat", "anthropic", "responses")
     )
     told_in_chat_alone = {slug for slug, persona in load_personas().items() if persona.wires == ("chat",)}
     assert {"legacy-function-call", "tool-calls-object", "arguments-object", "content-in-parts"} < told_in_chat_alone
     assert {name.removeprefix("messages/") for name in messages} == chat - told_in_chat_alone
-    assert not chat & messages
+    assert {name.removeprefix("responses/") for name in responses} == chat - told_in_chat_alone
+    assert not chat & (messages | responses)

@@ -22,6 +22,7 @@ def request_url(slug: str) -> str:
     ("slug", "address"),
     [
         ("openai", "https://api.openai.com/v1/chat/completions"),
+        ("openai-responses", "https://api.openai.com/v1/responses"),
         ("anthropic", "https://api.anthropic.com/v1/messages"),
         (
             "azure",
@@ -47,7 +48,7 @@ def test_a_template_gives_the_address_its_provider_documents(slug: str, address:
 
 
 def test_every_template_has_its_address_tested() -> None:
-    assert len(load_templates()) == 16
+    assert len(load_templates()) == 17
 
 
 def test_a_template_needs_a_key_or_has_a_port_to_look_at() -> None:

@@ -147,7 +147,11 @@ def _load_simulated_models() -> int:
 
     The providers have different names, so that a name stands for one model.
     """
-    named = {Provider.Wire.CHAT: "Simulated", Provider.Wire.ANTHROPIC: "Simulated (Anthropic wire)"}
+    named = {
+        Provider.Wire.CHAT: "Simulated",
+        Provider.Wire.ANTHROPIC: "Simulated (Anthropic wire)",
+        Provider.Wire.RESPONSES: "Simulated (Responses wire)",
+    }
     return sum(_load_simulated_models_of(wire, name) for wire, name in named.items())
 
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from anthropic.types.message_create_params import MessageCreateParamsBase
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+from openai.types.responses.response_create_params import ResponseCreateParamsBase
 from pydantic import TypeAdapter
 
 from toolbench.engine.policy.presets import build_layers
@@ -18,8 +19,8 @@ from toolbench.evals.decisions.sdk_export import (
     RENDERER_BY_FILE,
     ExportedSettings,
     build_chat_settings,
-    build_messages_settings,
     build_sdk_keywords,
+    build_wire_settings,
     render_anthropic,
     render_json,
     render_litellm,
@@ -28,7 +29,7 @@ from toolbench.evals.decisions.sdk_export import (
 )
 from toolbench.providers.driver.converse import converse, run_context
 from toolbench.providers.http.client import HttpClient
-from toolbench.providers.scripted_server import ScriptedServer, text_reply, tool_call_reply
+from toolbench.providers.scripted_server import ScriptedServer, json_reply, text_reply, tool_call_reply
 
 PROFILE: JsonObject = {"llm_options_defaults": {"temperature": 0.7, "top_k": 20, "min_p": 0.0, "max_tokens": 500}}
 BASE: JsonObject = {"request_overrides": {"parallel_tool_calls": False}, "tool_use_mode": "enforced", "max_turns": 4}
@@ -56,6 +57,20 @@ def test_the_names_we_keep_are_those_of_the_sdks() -> None:
     known = read_table("sdk_parameters")
     assert set(known["openai"]) == {*CompletionCreateParamsBase.__annotations__, "stream"}
     assert set(known["anthropic"]) == {*MessageCreateParamsBase.__annotations__, "stream"}
+    assert set(known["responses"]) == {*ResponseCreateParamsBase.__annotations__, "stream"}
+
+
+def test_openai_snippet_of_a_responses_provider_asks_over_responses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXAMPLE_KEY", "sk-test")
+    tool = {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": False}
+    answer = {"id": "resp_1", "object": "response", "status": "completed", "output": []}
+    with ScriptedServer([json_reply(answer)]) as provider:
+        made = run(render_openai(chosen(provider.base_url, wire="responses")))
+        assert made["create"]("Hello", [tool]).status == "completed"
+        (seen,) = provider.seen
+    assert seen.path.endswith("/responses")
+    sent = seen.json()
+    assert (sent["input"], sent["max_output_tokens"], sent["store"], sent["top_k"]) == ("Hello", 500, False, 20)
 
 
 def test_openai_settings_fit_its_types_and_others_go_to_extra_body() -> None:
@@ -68,7 +83,7 @@ def test_openai_settings_fit_its_types_and_others_go_to_extra_body() -> None:
 
 
 def test_anthropics_settings_fit_its_types() -> None:
-    keywords = build_sdk_keywords("anthropic", build_messages_settings(chosen(wire="anthropic"))[0])
+    keywords = build_sdk_keywords("anthropic", build_wire_settings(chosen(wire="anthropic"), "anthropic")[0])
     extra = keywords.pop("extra_body")
     assert extra == {"temperature": 0.7, "top_k": 20}
     TypeAdapter(MessageCreateParamsBase).validate_python(

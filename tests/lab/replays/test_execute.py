@@ -50,8 +50,9 @@ def test_stored_trials_replay_to_the_same_verdicts_and_ends(personas: None) -> N
     runs = [run_to_end(*models, scenarios=scenarios, trials=2)]
     streamed = [get_simulated_model(slug) for slug in ("stream-cut", "stream-error", "stream-no-done")]
     runs.append(run_to_end(*streamed, scenarios=("happy_path",), trials=3, streams=(True,)))
-    spoken = get_simulated_model("perfect", Provider.Wire.ANTHROPIC)
-    runs.append(run_to_end(spoken, scenarios=("happy_path",), trials=3, instance_kind="drawn"))
+    for wire in (Provider.Wire.ANTHROPIC, Provider.Wire.RESPONSES):
+        spoken = get_simulated_model("perfect", wire)
+        runs.append(run_to_end(spoken, scenarios=("happy_path",), trials=3, instance_kind="drawn"))
     runs.append(
         run_to_end(
             get_simulated_model("perfect"), scenarios=("happy_path",), methods=("text_json", "template"), trials=2

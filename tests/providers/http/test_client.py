@@ -69,7 +69,7 @@ def test_the_exact_bytes_are_sent_with_key_and_extra_headers(provider: ScriptedS
     assert (exchange.status, code_of(exchange)) == (200, "")
 
 
-@pytest.mark.parametrize("wire", ["chat", "anthropic"])
+@pytest.mark.parametrize("wire", ["chat", "anthropic", "responses"])
 def test_key_header_of_the_endpoint_carries_the_bare_key(provider: ScriptedServer, wire: str) -> None:
     provider.set_script(text_reply("your key is short"))
     exchange = carried(provider.endpoint(key="short", key_header="API-Key", wire=wire, query="api-version=1"))

@@ -327,3 +327,21 @@ def test_an_account_without_credit_at_anthropic_is_no_bad_request() -> None:
     assert classified(400, {"type": "invalid_request_error", "message": "Your credit balance is too low"}).code == (
         "payment_required"
     )
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"type": "error", "code": "rate_limit_exceeded", "message": "Rate limit reached", "param": None},
+        {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "Rate limit"}}},
+    ],
+)
+def test_responses_error_event_is_classified_and_cuts_begun_answer(told: dict[str, object]) -> None:
+    start: dict[str, object] = {"type": "response.created", "response": {"error": None, "output": []}}
+    item = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}
+    codes = []
+    for events in ([start, told], [start, item, told]):
+        stream = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+        found = classify_response(status=200, headers={}, body=stream)
+        codes.append(found.code if found else "")
+    assert codes == ["rate_limited", "answer_cut"]

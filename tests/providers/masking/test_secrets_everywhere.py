@@ -26,6 +26,10 @@ def _block(delta: JsonObject) -> JsonObject:
     return {"type": "content_block_delta", "index": 1, "delta": delta}
 
 
+def _item_event(kind: str, part: str, index: int = 0) -> JsonObject:
+    return {"type": f"response.{kind}.delta", "item_id": f"i{index}", "output_index": index, "delta": part}
+
+
 EVENTS: dict[str, Callable[[str], JsonObject]] = {
     "content": lambda part: _chunk({"content": part}),
     "reasoning": lambda part: _chunk({"reasoning_content": part}),
@@ -43,6 +47,10 @@ EVENTS: dict[str, Callable[[str], JsonObject]] = {
     "messages text": lambda part: _block({"type": "text_delta", "text": part}),
     "messages thinking": lambda part: _block({"type": "thinking_delta", "thinking": part}),
     "messages arguments": lambda part: _block({"type": "input_json_delta", "partial_json": part}),
+    "responses text": lambda part: _item_event("output_text", part),
+    "responses summary": lambda part: _item_event("reasoning_summary_text", part),
+    "responses arguments": lambda part: _item_event("function_call_arguments", part),
+    "responses arguments of another item": lambda part: _item_event("function_call_arguments", part, 2),
     "error": lambda part: {"error": {"code": 502, "message": part}},
 }
 DOCUMENTS: dict[str, Callable[[str], JsonObject]] = {
@@ -141,7 +149,14 @@ def test_a_key_in_a_document_is_masked(spelling: str, place: str) -> None:
     _check(build_masker(KEY, ()), json.dumps(DOCUMENTS[place](SPELLING_BY_NAME[spelling](KEY))).encode())
 
 
-@pytest.mark.parametrize("places", [("content", "reasoning"), ("arguments", "arguments of the third call")])
+@pytest.mark.parametrize(
+    "places",
+    [
+        ("content", "reasoning"),
+        ("arguments", "arguments of the third call"),
+        ("responses arguments", "responses arguments of another item"),
+    ],
+)
 def test_parts_of_two_texts_in_turn_are_told_apart(places: tuple[str, str]) -> None:
     events = [EVENTS[place](part) for part in _cut(KEY, 3) for place in places]
     _check(build_masker(KEY, ()), _stream(events))

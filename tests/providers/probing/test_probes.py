@@ -319,6 +319,19 @@ def test_an_endpoint_that_speaks_messages_is_asked_in_messages(
     assert messages["key-refused"].capabilities.known() == {}
 
 
+def test_endpoint_that_speaks_responses_is_asked_in_responses(personas: dict[str, ProbeFindings]) -> None:
+    found = probe_personas(("perfect", "several-at-once"), probe_conformance, wire="responses")
+    perfect, chat = found["perfect"], outcomes(personas["perfect"])
+
+    assert {step.url.rpartition("/v1/")[2] for step in perfect.exchanges} == {"responses"}
+    assert {slug: outcome for slug, outcome in outcomes(perfect).items() if outcome != chat[slug]} == {}
+    learned = perfect.capabilities
+    assert (learned.supports_tool_use, learned.supports_parallel_tools) == (True, True)
+    assert (learned.calls_shape, learned.arguments_shape, learned.ids) == ("list", "text", "unique")
+    assert (learned.allows_midturn_system, learned.raw_completion) == (True, False)
+    assert found["several-at-once"].checks["parallel"].outcome == "failed"
+
+
 def thinks(name: str) -> ProbeFindings:
     """An endpoint that reads the effort under one name, takes one limit, completes prompts as llama.cpp does, and
     passes over everything else."""

@@ -14,6 +14,7 @@ from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.types import JsonObject, Turn
 from toolbench.engine.wire_formats.chat_answer import ChatAnswer
 from toolbench.engine.wire_formats.registry import get_wire_format
+from toolbench.engine.wire_formats.responses.answers import INCOMPLETE_REASONS
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.simulated.personas import Persona
@@ -117,6 +118,35 @@ async def read_with_openai(client: openai.AsyncOpenAI, body: JsonObject) -> Answ
         return type(error).__name__
     tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
     return AnswerContent(choice.message.content or "", calls, choice.finish_reason, tokens)
+
+
+async def read_with_openai_responses(client: openai.AsyncOpenAI, body: JsonObject) -> AnswerContent | str:
+    """What OpenAI's client makes of Responses, streams by its own accumulator; an incomplete one is its last event."""
+    given = {name: value for name, value in body.items() if name != "stream"}
+    try:
+        if not body.get("stream"):
+            response: Any = await client.responses.create(**given)
+        else:
+            async with client.responses.stream(**given) as stream:
+                last: Any = None
+                async for event in stream:
+                    last = event
+                is_incomplete = last.type == "response.incomplete"
+                response = last.response if is_incomplete else await stream.get_final_response()
+        if response.error:
+            return str(response.error.code)
+        calls = tuple(
+            (item.call_id, item.name, _parse_arguments(item.arguments))
+            for item in response.output
+            if item.type == "function_call"
+        )
+        reason = response.incomplete_details.reason if response.incomplete_details else None
+        usage, text = response.usage, response.output_text
+    except Exception as error:
+        return type(error).__name__
+    tokens = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
+    finish = INCOMPLETE_REASONS.get(reason, reason) if reason else "tool_calls" if calls else "stop"
+    return AnswerContent(text, calls, finish, tokens)
 
 
 async def read_with_anthropic(client: anthropic.AsyncAnthropic, body: JsonObject) -> AnswerContent | str:

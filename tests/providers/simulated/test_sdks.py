@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,19 @@ import anthropic
 import openai
 
 from tests.engine.wire_formats.anthropic.sdk_types import parse_request
+from tests.engine.wire_formats.responses.sdk_types import parse_request as parse_responses_request
 from tests.providers.simulated.answer_readers import (
     REFUSED_ANSWER,
     AnswerContent,
     iter_requests,
     read_with_anthropic,
     read_with_openai,
+    read_with_openai_responses,
     read_with_toolbench,
 )
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.anthropic.answers import FINISH_REASONS
-from toolbench.engine.wire_formats.anthropic.requests import encode_request
+from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.server import SimulatedServer
@@ -56,9 +59,12 @@ async def compare(wire: str) -> Found:
                 for stream in (False, True):
                     sent = shaped(body, wire, stream)
                     read = await read_with_toolbench(mine, client, sent, wire)
-                    other = await (
-                        read_with_anthropic(messages, sent) if wire == "anthropic" else read_with_openai(chat, sent)
-                    )
+                    client_read = {
+                        "chat": partial(read_with_openai, chat),
+                        "anthropic": partial(read_with_anthropic, messages),
+                        "responses": partial(read_with_openai_responses, chat),
+                    }[wire]
+                    other = await client_read(sent)
                     if said := compared(read, in_chats_words(other)):
                         found.setdefault(persona.slug, set()).add(("streamed: " if stream else "whole: ") + said)
     return found
@@ -82,10 +88,11 @@ def spoken_on(wire: str) -> list[Persona]:
 
 def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
     asked = {**body, "stream": True, "stream_options": {"include_usage": True}} if stream else body
-    if wire != "anthropic":
-        return asked
-    sent, _ = encode_request(asked)
-    assert parse_request(sent) == sent
+    sent, _ = get_wire_format(wire).encode(asked)
+    if wire == "anthropic":
+        assert parse_request(sent) == sent
+    if wire == "responses":
+        assert parse_responses_request(sent) == sent
     return sent
 
 
@@ -107,7 +114,11 @@ def test_anthropic_sdk_reads_every_persona_as_we_do_except_named_ones() -> None:
     assert asyncio.run(compare("anthropic")) == expected("anthropic")
 
 
+def test_openai_sdk_reads_every_responses_persona_except_named_ones() -> None:
+    assert asyncio.run(compare("responses")) == expected("openai responses")
+
+
 def test_every_disagreement_says_why() -> None:
-    cases = [case for maker in ("openai", "anthropic") for case in DISAGREEMENTS[maker].values()]
+    cases = [case for maker in DISAGREEMENTS for case in DISAGREEMENTS[maker].values()]
     assert all(case["why"].endswith(".") for case in cases)
     assert REFUSED_ANSWER not in {word for case in cases for word in case["differs"]}

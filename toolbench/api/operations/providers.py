@@ -79,7 +79,7 @@ class ProviderBody(BodySchema):
     base_url: Text = ""
     api_prefix: Annotated[str, Field(max_length=60)] = ""
     template: Annotated[str, Field(max_length=40)] = ""
-    wire: Literal["", "chat", "anthropic"] = ""
+    wire: Literal["", "chat", "anthropic", "responses"] = ""
     key: Annotated[str, Field(max_length=4_000)] = ""
     key_env: Annotated[str, Field(max_length=80)] = ""
     remove_key: bool = False

@@ -6,12 +6,14 @@ from toolbench.engine.transforms.messages import MESSAGE
 from toolbench.engine.types import JsonObject, Message, ResultMessage
 from toolbench.engine.wire_formats.anthropic.blocks import KEPT_BLOCKS_FIELD
 from toolbench.engine.wire_formats.content_parts import PARTS_FIELD
+from toolbench.engine.wire_formats.responses.items import KEPT_ITEMS_FIELD
 
 __all__ = ["MESSAGE", "REASONING_HISTORY"]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
-THINKING_BLOCK_TYPES = ("thinking", "redacted_thinking")  # blocks of Messages, and parts of Mistral's answers
-KEPT_BLOCK_FIELDS = (KEPT_BLOCKS_FIELD, PARTS_FIELD)
+# Blocks of Messages, parts of Mistral's answers, items of Responses.
+THINKING_BLOCK_TYPES = ("thinking", "redacted_thinking", "reasoning")
+KEPT_BLOCK_FIELDS = (KEPT_BLOCKS_FIELD, PARTS_FIELD, KEPT_ITEMS_FIELD)
 
 REASONING_HISTORY = {
     "none": "reasoning_left_out",
@@ -76,7 +78,14 @@ def _remove_reasoning(message: Message) -> Message:
     for name in KEPT_BLOCK_FIELDS:
         if blocks := _get_blocks(remaining, name):
             remaining[name] = [block for block in blocks if not _is_thinking_block(block)]
+            if name == KEPT_ITEMS_FIELD and len(remaining[name]) < len(blocks):
+                remaining[name] = [_remove_item_id(item) for item in remaining[name]]
     return remaining
+
+
+def _remove_item_id(item: JsonObject) -> JsonObject:
+    """Return an item without its id, by which OpenAI misses the reasoning that it came with."""
+    return {name: value for name, value in item.items() if name != "id"}
 
 
 def _move_to_tags(message: Message) -> Message:

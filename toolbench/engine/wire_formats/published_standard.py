@@ -1,4 +1,4 @@
-"""Calls that the published standards allow: OpenAI's chat completions and Anthropic's Messages.
+"""Calls that the published standards allow: OpenAI's chat completions and Responses, and Anthropic's Messages.
 
 `engine.arguments` checks whether a call's arguments follow the standards.
 """

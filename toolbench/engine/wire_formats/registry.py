@@ -14,6 +14,7 @@ from toolbench.engine.wire_formats.anthropic.messages_format import MessagesForm
 from toolbench.engine.wire_formats.chat_answer import BodyDecoder, ChatAnswer
 from toolbench.engine.wire_formats.completions import CompletionsFormat, LlamaFormat
 from toolbench.engine.wire_formats.content_parts import restore_content_parts
+from toolbench.engine.wire_formats.responses.responses_format import ResponsesFormat
 from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 
 
@@ -71,7 +72,7 @@ class ChatFormat:
 
 CHAT = ChatFormat()
 _FORMAT_BY_NAME: dict[str, WireFormat] = {
-    wire.name: wire for wire in (CHAT, MessagesFormat(), CompletionsFormat(), LlamaFormat())
+    wire.name: wire for wire in (CHAT, MessagesFormat(), ResponsesFormat(), CompletionsFormat(), LlamaFormat())
 }
 
 

@@ -17,10 +17,10 @@ from toolbench.engine.loop.turn_setup import prepare_turns
 from toolbench.engine.policy.settings import policy_to_json, resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.types import JsonObject
-from toolbench.engine.wire_formats.anthropic.requests import encode_request
+from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.evals.data_files import read_table
 
-CALLER_FIELDS = ("messages", "tools", "system", "functions")
+CALLER_FIELDS = ("messages", "tools", "system", "functions", "input", "instructions")
 LINE_CHARACTERS = 100
 NATIVE_METHOD = "native"
 
@@ -65,10 +65,11 @@ def build_chat_settings(chosen: ExportedSettings) -> JsonObject:
     return kept | ({"stream": True, "stream_options": {"include_usage": True}} if chosen.stream else {})
 
 
-def build_messages_settings(chosen: ExportedSettings) -> tuple[JsonObject, tuple[str, ...]]:
-    """Return the settings for Anthropic's Messages API, and a line for each one that was changed."""
+def build_wire_settings(chosen: ExportedSettings, wire: str) -> tuple[JsonObject, tuple[str, ...]]:
+    """Return the settings in another wire format than chat's, and a line for each one that was changed."""
     tool = ToolDefinition("a_tool", "Stands for yours.").to_openai()
-    body, changes = encode_request({**build_chat_settings(chosen), "messages": [_EXAMPLE_MESSAGE], "tools": [tool]})
+    chat_body = {**build_chat_settings(chosen), "messages": [_EXAMPLE_MESSAGE], "tools": [tool]}
+    body, changes = get_wire_format(wire).encode(chat_body)
     kept = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
     return kept, tuple(f"{change.name}: {change.path}" for change in changes)
 
@@ -82,28 +83,31 @@ def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
 
 
 def render_openai(chosen: ExportedSettings) -> str:
-    """Return Python code for the OpenAI SDK."""
-    head = _render_head(chosen, "the OpenAI SDK")
+    """Return Python code for the OpenAI SDK, which asks over the provider's own wire format of OpenAI's two."""
+    is_responses = chosen.wire == "responses"
+    settings, changes = build_wire_settings(chosen, "responses") if is_responses else (build_chat_settings(chosen), ())
+    head = _render_head(chosen, "the OpenAI SDK", [f"Could not travel as asked: {change}." for change in changes])
+    method, conversation = ("responses", "input") if is_responses else ("chat.completions", "messages")
     return f"""{head}
 import os
 
 from openai import OpenAI
 
-SETTINGS = {_render_python(build_sdk_keywords("openai", build_chat_settings(chosen)))}
+SETTINGS = {_render_python(build_sdk_keywords("responses" if is_responses else "openai", settings))}
 
 
 def client():
     return OpenAI(base_url={chosen.address!r}, api_key=os.environ[{chosen.key_env!r}])
 
 
-def create(messages, tools):
-    return client().chat.completions.create(messages=messages, tools=tools, **SETTINGS)
+def create({conversation}, tools):
+    return client().{method}.create({conversation}={conversation}, tools=tools, **SETTINGS)
 """
 
 
 def render_anthropic(chosen: ExportedSettings) -> str:
     """Return Python code for the Anthropic SDK."""
-    settings, changes = build_messages_settings(chosen)
+    settings, changes = build_wire_settings(chosen, "anthropic")
     noted = [f"Could not travel as asked: {change}." for change in changes]
     if chosen.wire != "anthropic":
         noted.append("This provider speaks OpenAI's shape: what follows is for the same model behind Messages.")

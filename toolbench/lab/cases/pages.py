@@ -24,7 +24,6 @@ from toolbench.lab.scenarios.case_sets import render_launch_query
 from toolbench.lab.scenarios.catalogue import build_scenario
 from toolbench.lab.sql import statement
 from toolbench.providers.simulated.personas import load_personas
-from toolbench.providers.simulated.wire_formats import MESSAGES
 
 MAX_RUNS_SHOWN = 12
 MAX_FAILED_CHECKS_SHOWN = 5
@@ -243,8 +242,8 @@ def _build_title(line: ProviderRow) -> str:
 
 def _list_model_choices(line: ProviderRow, models: list[Model]) -> tuple[tuple[int, str], ...]:
     cast = list(load_personas()) if _is_simulated(line) else []
-    place = {f"{prefix}{slug}": at for at, slug in enumerate(cast) for prefix in ("", MESSAGES.name_prefix)}
-    ordered = sorted(models, key=lambda model: place.get(model.name, len(place)))
+    place = {slug: at for at, slug in enumerate(cast)}
+    ordered = sorted(models, key=lambda model: place.get(model.name.rpartition("/")[2], len(place)))
     return tuple((model.pk, f"{model.name}{' (simulated)' if _is_simulated(line) else ''}") for model in ordered)
 
 

@@ -44,7 +44,11 @@ from toolbench.providers.simulated.server import SERVER_NAME as SERVICE
 from toolbench.providers.templates import ProviderTemplate, list_templates_with_key, load_templates
 
 LIST_TIMEOUT_SECONDS = 15.0
-_KIND_BY_WIRE = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
+_KIND_BY_WIRE = {
+    Provider.Wire.CHAT.value: Provider.Kind.OPENAI,
+    Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC,
+    Provider.Wire.RESPONSES.value: Provider.Kind.OPENAI,
+}
 
 
 class ConnectionSettingsError(InvalidFieldsError):

@@ -7,11 +7,15 @@ from toolbench.lab.endpoints.urls import is_same_origin
 from toolbench.lab.models import Model, Provider, ServiceAddress
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SERVER_NAME
-from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES
+from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, RESPONSES
 
 SIMULATED_TEMPLATE = "simulated"  # of providers that a person connected
 SIMULATED_TITLE = "Simulated: the personas of this machine"
-_PREFIX_BY_WIRE = {Provider.Wire.CHAT.value: CHAT.name_prefix, Provider.Wire.ANTHROPIC.value: MESSAGES.name_prefix}
+_PREFIX_BY_WIRE = {
+    Provider.Wire.CHAT.value: CHAT.name_prefix,
+    Provider.Wire.ANTHROPIC.value: MESSAGES.name_prefix,
+    Provider.Wire.RESPONSES.value: RESPONSES.name_prefix,
+}
 
 
 def find_simulated_url_error(address: str) -> str:
@@ -49,7 +53,7 @@ def build_personas(provider: Provider) -> dict[str, Model]:
 def get_personas() -> tuple[Model, ...]:
     """Return the simulated models in the wire format of chat completions, with one query.
 
-    In Anthropic's wire format they behave in the same way, so those rows are left out.
+    In the other wire formats they behave in the same way, so those rows are left out.
     """
     chat_only = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
     personas = Model.objects.filter(**chat_only, retired=False)

@@ -19,6 +19,7 @@ class Provider(models.Model):
 
         CHAT = "chat", "OpenAI chat completions"
         ANTHROPIC = "anthropic", "Anthropic Messages"
+        RESPONSES = "responses", "OpenAI Responses"
 
     class KeySource(models.TextChoices):
         """Source of the API key."""

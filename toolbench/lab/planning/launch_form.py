@@ -13,7 +13,6 @@ from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, Samplin
 from toolbench.lab.planning.lookup import DEFAULT_PROFILE, METHODS
 from toolbench.lab.scenarios.case_sets import build_set_word, list_nonempty_sets
 from toolbench.providers.simulated.personas import load_personas
-from toolbench.providers.simulated.wire_formats import MESSAGES
 
 STRATEGY_CHOICES = (
     ("production", "all layers of workarounds"),
@@ -160,7 +159,7 @@ def _group_models(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelG
     cast = load_personas()
     found: dict[str, list[FormChoice]] = {persona.group: [] for persona in cast.values()}
     for model in models:
-        persona = cast.get(model.name.removeprefix(MESSAGES.name_prefix))
+        persona = cast.get(model.name.rpartition("/")[2])
         found.setdefault(persona.group if persona else "Others", []).append(_build_model_choice(model))
     return tuple(ModelGroup(title, tuple(choices)) for title, choices in found.items() if choices)
 

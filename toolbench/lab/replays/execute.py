@@ -17,6 +17,7 @@ from django.db.models import F
 from toolbench.engine.errors import EngineError
 from toolbench.engine.events import EndReason, ExchangeError, LoopResult, OmittedParameter, StopReason
 from toolbench.engine.types import JsonObject
+from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.judging.verdict import mark_tools_dropped
 from toolbench.evals.types import Scenario, Verdict
@@ -349,6 +350,20 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
     last = load_details(exchanges[-1].body.facts).get("error") or {}
     given_up = trial.end == EndReason.PROVIDER_ERROR.value and last.get("retryable")
     attempts = exchanges[-1].attempt if given_up else max(step.attempt for step in exchanges) + 1
-    wire = "anthropic" if exchanges[0].url.endswith("/messages") else "chat"
-    endpoint = Endpoint(_PLACEHOLDER_URL, "", api_prefix="", max_attempts=attempts, wire=wire, seeded=trial.seed_sent)
+    endpoint = Endpoint(
+        _PLACEHOLDER_URL,
+        "",
+        api_prefix="",
+        max_attempts=attempts,
+        wire=_find_wire(exchanges[0].url),
+        seeded=trial.seed_sent,
+    )
     return ProviderAccess(endpoint, local=False, services={})
+
+
+def _find_wire(url: str) -> str:
+    """Return the wire format whose path ends the URL; chat for raw completions, whose method names their endpoint."""
+    path = url.partition("?")[0]
+    return next(
+        (wire for wire in ("anthropic", "responses") if path.endswith(f"/{get_wire_format(wire).path}")), "chat"
+    )

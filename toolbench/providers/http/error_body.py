@@ -13,6 +13,7 @@ MAX_PLAIN_BYTES = 400
 REFUSED_CALL_CODE = "tool_use_failed"  # Groq's code
 _MAX_VALUES, _MAX_PLACE_CHARS = 1000, 200  # limits for one error and for one place in the request
 _OUTPUT_FIELDS = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
+_OUTPUT_EVENTS = ("content_block_", "response.output_item.", "response.output_text.")  # Messages and Responses
 _SSE_FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of server-sent events
 
 
@@ -85,8 +86,11 @@ def _find_error(payload: Any) -> Any:
         return None
     if payload.get("error"):
         return payload["error"]
-    if payload.get("object") == "error":
+    if payload.get("object") == "error" or payload.get("type") == "error":
         return payload
+    response = payload.get("response")  # of an event of Responses
+    if isinstance(response, dict) and response.get("error"):
+        return response["error"]
     choices = payload.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         return choices[0].get("error") or None
@@ -96,7 +100,7 @@ def _find_error(payload: Any) -> Any:
 def _has_output(payload: Any) -> bool:
     if not isinstance(payload, dict):
         return False
-    if str(payload.get("type", "")).startswith("content_block_") or payload.get("content"):
+    if str(payload.get("type", "")).startswith(_OUTPUT_EVENTS) or payload.get("content") or payload.get("output"):
         return True
     choices = payload.get("choices")
     if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):

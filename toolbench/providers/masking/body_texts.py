@@ -22,6 +22,7 @@ _CONTAINER_STARTS = (b"{", b"[")
 _BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
 _SEPARATOR = b"\0\n"  # cannot be part of a secret that HTTP can send
+_INDEX_KEYS = ("index", "output_index")  # the latter in events of Responses
 _MAX_DEPTH = 128  # deeper levels count as one
 _MAX_LABEL_BYTES = 80  # a longer key or id does not distinguish texts
 
@@ -86,7 +87,7 @@ class _TextCollector:
         """Add the texts of these values."""
         for document in documents:
             if type(document) is dict:
-                index = document.get("index")
+                index = document.get("index", document.get("output_index"))
                 self._object(document, self._root if index is None else self._get_labelled_node(self._root, index, ""))
             else:
                 self._list((document,), self._root, "")
@@ -259,7 +260,7 @@ class _TokenScanner:
 
     def _number(self, span: Span) -> None:
         self._numbers.append(span)
-        if self._at.key == "index":
+        if self._at.key in _INDEX_KEYS:
             self._at.labels["index"] = self._data[slice(*span)].decode()
 
     def texts(self) -> BodyTexts:

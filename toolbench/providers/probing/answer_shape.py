@@ -6,6 +6,7 @@ from typing import Any
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, Message
 from toolbench.engine.wire_formats.anthropic.answers import build_chat_message
+from toolbench.engine.wire_formats.responses.answers import build_chat_message as build_response_message
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.error_body import parse_json
 from toolbench.providers.probing.check_result import ProbeCheck
@@ -18,9 +19,11 @@ _ARGUMENT_FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # most se
 def parse_raw_message(step: ExchangeStep) -> Message:
     """Return the first choice's message as it came; {} where the body has none.
 
-    An answer in Anthropic's Messages format is converted to the equivalent chat message.
+    An answer in the format of Anthropic's Messages or of Responses is converted to the equivalent chat message.
     """
     payload = parse_json(step.response_body)
+    if isinstance(payload, dict) and isinstance(payload.get("output"), list):
+        return build_response_message(payload["output"])
     if isinstance(payload, dict) and isinstance(payload.get("content"), list):
         return build_chat_message(payload, payload["content"])
     choices = payload.get("choices") if isinstance(payload, dict) else None

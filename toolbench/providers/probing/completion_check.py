@@ -12,10 +12,10 @@ from toolbench.providers.probing.prober import Prober
 async def check_completion(prober: Prober) -> ProbeCheck:
     """Check OpenAI's completions endpoint, then llama.cpp's own.
 
-    An endpoint with the Messages format has neither, so no request is sent to it.
+    The method template is only used with the chat format, so no request is sent to an endpoint with another.
     """
-    if prober.uses_messages:
-        message = "An endpoint that speaks Messages takes no raw prompt."
+    if not prober.uses_chat:
+        message = "A raw prompt is only sent to an endpoint that speaks chat completions."
         return ProbeCheck("completion", "failed", message, {"raw_completion": False})
     numbers: tuple[int, ...] = ()
     for name in ("completions", "llama"):

@@ -18,7 +18,7 @@ from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.types import JsonObject, Message, Turn
 from toolbench.engine.wire_formats.chat_answer import ChatAnswer
 from toolbench.engine.wire_formats.parse_answer import get_message_text
-from toolbench.engine.wire_formats.registry import WireFormat, get_wire_format
+from toolbench.engine.wire_formats.registry import CHAT, WireFormat, get_wire_format
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_log import Attempt, StepLog
@@ -175,6 +175,11 @@ class Prober:
     def uses_messages(self) -> bool:
         """Whether the endpoint uses Anthropic's Messages format."""
         return self.endpoint.wire == MESSAGES_WIRE
+
+    @property
+    def uses_chat(self) -> bool:
+        """Whether the endpoint uses the format of OpenAI's chat completions."""
+        return self.endpoint.wire == CHAT.name
 
     @property
     def wire(self) -> WireFormat:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from toolbench.engine.transforms.requests import TOKEN_LIMIT_KEYS
 from toolbench.engine.types import JsonObject
+from toolbench.engine.wire_formats.responses.requests import LOWEST_TOKEN_LIMIT
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober, ProbeRequest, ProbeResult
 
@@ -11,10 +12,11 @@ SMALL_LIMIT_TOKENS = 4
 
 
 async def check_max_tokens(prober: Prober) -> ProbeCheck:
-    """Check that a limit of four tokens truncates a long answer.
+    """Check that a limit of four tokens, or the lowest that Responses accepts, truncates a long answer.
 
     Each name of the limit is tried until one has an effect.
     """
+    most_tokens = 2 * (LOWEST_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     numbers: tuple[int, ...] = ()
     for name in names:
@@ -25,10 +27,10 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
         if result.error is not None or result.turn is None:
             return build_inconclusive("max_tokens", result.error, numbers)
         used = result.turn.usage.output_tokens if result.turn.usage else None
-        if result.turn.finish_reason == "length" and (used is None or used <= 2 * SMALL_LIMIT_TOKENS):
+        if result.turn.finish_reason == "length" and (used is None or used <= most_tokens):
             known: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
             return ProbeCheck("max_tokens", "passed", f"{name} has its effect.", known, numbers)
-        if len(result.turn.text.split()) <= 2 * SMALL_LIMIT_TOKENS:
+        if len(result.turn.text.split()) <= most_tokens:
             message = "Inconclusive: the answer was short anyway."
             return ProbeCheck("max_tokens", "unknown", message, exchanges=numbers)
     return _build_ignored("max_tokens", numbers)

@@ -1,7 +1,8 @@
 """HTTP server of the simulated models.
 
-Routes: `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/messages` in Anthropic's format, `/health`. The
-header `x-simulated` of answers and errors names the simulated model and, where its fault occurred, the fault.
+Routes: `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/responses`, `/v1/messages` in Anthropic's format,
+`/health`. The header `x-simulated` of answers and errors names the simulated model and, where its fault occurred, the
+fault.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.answer import RefusedTurns, SimulatedAnswer, build_answer
 from toolbench.providers.simulated.error_replies import Reply, build_error_reply
 from toolbench.providers.simulated.personas import Persona, describe_persona, load_personas
-from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, PROMPT, SimulatedWireFormat
+from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, PROMPT, RESPONSES, SimulatedWireFormat
 
 SERVER_NAME = "simulated"
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
@@ -51,6 +52,7 @@ class SimulatedServer:
         app.router.add_post("/v1/chat/completions", self.chat)
         app.router.add_post("/v1/completions", self.completions)
         app.router.add_post("/v1/messages", self.messages)
+        app.router.add_post("/v1/responses", self.responses)
         self.runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
         await self.runner.setup()
         site = web.TCPSite(self.runner, "127.0.0.1", port)
@@ -91,6 +93,10 @@ class SimulatedServer:
     async def messages(self, request: web.Request) -> web.StreamResponse:
         """Answer `/v1/messages`."""
         return await self._answer_request(request, MESSAGES)
+
+    async def responses(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/v1/responses`."""
+        return await self._answer_request(request, RESPONSES)
 
     async def _answer_request(self, request: web.Request, voice: SimulatedWireFormat) -> web.StreamResponse:
         if not self._is_authorised(request):

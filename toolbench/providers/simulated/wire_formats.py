@@ -1,4 +1,4 @@
-"""Wire formats in which a simulated model answers: chat completions, completions and Messages."""
+"""Wire formats in which a simulated model answers: chat completions, completions, Messages and Responses."""
 
 import json
 import random
@@ -17,6 +17,14 @@ from toolbench.providers.simulated.messages_response import (
     encode_message_events,
     render_anthropic_error,
     render_message,
+)
+from toolbench.providers.simulated.responses_request import parse_responses_request
+from toolbench.providers.simulated.responses_response import (
+    RESPONSE_STREAM_FAULTS,
+    build_response_events,
+    encode_response_events,
+    render_openai_error,
+    render_response,
 )
 from toolbench.providers.simulated.stream_events import STREAM_FAULTS, Events, build_events, encode_chat_events
 
@@ -68,6 +76,10 @@ def _parse_messages(body: JsonObject) -> ChatRequest:
     return parse_chat_request(parse_messages_request(body))
 
 
+def _parse_responses(body: JsonObject) -> ChatRequest:
+    return parse_chat_request(parse_responses_request(body))
+
+
 def _encode_text_events(events: Events) -> tuple[bytes, ...]:
     return encode_chat_events([render_text_completion(event) for event in events])
 
@@ -86,4 +98,13 @@ MESSAGES = SimulatedWireFormat(
     encode_message_events,
     MESSAGE_STREAM_FAULTS,
     name_prefix="messages/",
+)
+RESPONSES = SimulatedWireFormat(
+    _parse_responses,
+    render_response,
+    render_openai_error,
+    build_response_events,
+    encode_response_events,
+    RESPONSE_STREAM_FAULTS,
+    name_prefix="responses/",
 )

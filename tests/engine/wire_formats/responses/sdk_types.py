@@ -1,0 +1,37 @@
+"""OpenAI's own types of Responses, as its SDK has them, held against what we send and what we are sent."""
+
+from typing import Any, Protocol
+
+from openai.types.responses import Response
+from openai.types.responses.response_create_params import (
+    ResponseCreateParamsNonStreaming,
+    ResponseCreateParamsStreaming,
+)
+from pydantic import TypeAdapter
+
+
+class _TypeValidator(Protocol):
+    def validate_python(self, value: Any, /) -> Any: ...
+
+
+_REQUEST_ADAPTER: _TypeValidator = TypeAdapter(ResponseCreateParamsNonStreaming)
+_STREAM_REQUEST_ADAPTER: _TypeValidator = TypeAdapter(ResponseCreateParamsStreaming)
+
+
+def parse_request(body: dict[str, Any]) -> Any:
+    """The body as the SDK's types read it: what they do not know is gone. Raises ValidationError."""
+    return _to_plain((_STREAM_REQUEST_ADAPTER if body.get("stream") else _REQUEST_ADAPTER).validate_python(body))
+
+
+def parse_answer(body: dict[str, Any]) -> Response:
+    """Raises ValidationError."""
+    return Response.model_validate(body)
+
+
+def _to_plain(value: Any) -> Any:
+    """Iterables are only checked while they are walked."""
+    if isinstance(value, dict):
+        return {name: _to_plain(child) for name, child in value.items()}
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return [_to_plain(child) for child in value]

@@ -1,0 +1,96 @@
+"""The personas in the format of Responses: its rules are kept, its events well formed, the published rates hold."""
+
+import asyncio
+import json
+import math
+from typing import Any
+
+import pytest
+
+from benchmarks.simulated_trials import Cell, judge_trials
+from tests.engine.wire_formats.responses.sdk_types import parse_answer
+from tests.providers.simulated.conftest import Serving
+from tests.providers.simulated.test_true_rates import NEEDS_PATIENCE, published
+from toolbench.evals.types import PUBLISHED_WORDING
+from toolbench.providers.simulated.personas import load_personas
+
+TRIALS = 5
+USER = {"role": "user", "content": "Reply with exactly: Done."}
+CALL = {"type": "function_call", "call_id": "call_1", "name": "get", "arguments": "{}"}
+RESULT = {"type": "function_call_output", "call_id": "call_1", "output": "{}"}
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
+SPOKEN = [
+    slug for slug, persona in load_personas().items() if "responses" in persona.wires and slug not in NEEDS_PATIENCE
+]
+
+
+async def posted(serving: Serving, body: dict[str, Any], headers: dict[str, str] | None = None) -> tuple[int, str]:
+    async with serving() as client, client.post("/v1/responses", json=body, headers=headers) as answer:
+        return answer.status, await answer.text()
+
+
+@pytest.mark.parametrize("slug", SPOKEN)
+def test_published_rates_hold_on_responses_wire(slug: str) -> None:
+    stream = SPOKEN.index(slug) % 2 == 0
+    cell = Cell((slug,), "happy_path", "production", stream=stream, wire="responses", kind=PUBLISHED_WORDING)
+    rate = published(cell)
+    passed = sum(verdict.task_pass is True for verdict in judge_trials(cell, range(TRIALS)))
+    assert abs(passed / TRIALS - rate) <= 4 * math.sqrt(rate * (1 - rate) / TRIALS)
+
+
+@pytest.mark.parametrize("method", ["text_json", "constrained"])
+def test_other_methods_work_on_responses_wire(method: str) -> None:
+    cell = Cell(("perfect",), "happy_path", wire="responses", method=method, kind=PUBLISHED_WORDING)
+    assert [verdict.outcome for verdict in judge_trials(cell, range(3))] == ["pass"] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"input": []}, "required parameter: 'input'"),
+        ({"messages": [USER]}, "unknown parameter: 'messages'"),
+        ({"seed": 1}, "unknown parameter: 'seed'"),
+        ({"max_output_tokens": 8}, "below minimum value"),
+        ({"input": [{"role": "tool", "content": "x"}]}, "'role'"),
+        ({"input": [USER, CALL]}, "no tool output found"),
+        ({"input": [USER, RESULT]}, "no tool call found"),
+        ({"input": [USER, REASONING, USER]}, "without its following item"),
+        ({"input": [USER, CALL, RESULT, REASONING]}, "without its following item"),
+        ({"tools": [{"type": "function", "function": {"name": "get"}}]}, "tools[0].name"),
+    ],
+)
+def test_request_that_openai_refuses_gets_its_sentence(serving: Serving, change: dict[str, Any], sentence: str) -> None:
+    status, answered = asyncio.run(posted(serving, {"model": "responses/perfect", "input": [USER]} | change))
+    error = json.loads(answered)["error"]
+    assert (status, error["type"]) == (400, "invalid_request_error")
+    assert sentence in error["message"].lower()
+
+
+@pytest.mark.parametrize("slug", list(load_personas()))
+@pytest.mark.parametrize("stream", [False, True])
+def test_every_persona_answers_responses(serving: Serving, slug: str, stream: bool) -> None:
+    if slug in ("hangs", "drops-connection"):
+        return
+    tool = {"type": "function", "name": "state_get", "parameters": {"type": "object"}, "strict": False}
+    body = {"model": slug, "input": "Call state_get, then reply Done.", "tools": [tool], "stream": stream}
+    status, answered = asyncio.run(posted(serving, body))
+    assert status in (200, 400, 401, 402, 403, 404, 429, 500, 503)
+    assert answered
+
+
+def test_answers_and_events_are_of_openais_types(serving: Serving) -> None:
+    body = {"model": "perfect", "input": [USER], "instructions": "Be brief."}
+    whole = parse_answer(json.loads(asyncio.run(posted(serving, body))[1]))
+    assert (whole.status, whole.output_text) == ("completed", "Done.")
+    lines = asyncio.run(posted(serving, body | {"stream": True}))[1].splitlines()
+    names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
+    payloads = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert [payload["type"] for payload in payloads] == names
+    assert [payload["sequence_number"] for payload in payloads] == [*range(len(names))]
+    assert (names[:2], names[-1]) == (["response.created", "response.in_progress"], "response.completed")
+    assert parse_answer(payloads[-1]["response"]).output_text == "Done."
+
+
+def test_wrong_key_is_refused_on_responses(serving: Serving) -> None:
+    status, answered = asyncio.run(posted(serving, {"input": "x"}, {"Authorization": "Bearer sk-wrong"}))
+    assert (status, json.loads(answered)["error"]["type"]) == (401, "authentication_error")

@@ -1,0 +1,1 @@
+"""OpenAI's Responses API, converted to and from OpenAI's chat format."""

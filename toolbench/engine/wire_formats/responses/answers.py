@@ -1,0 +1,124 @@
+"""Conversion of a Responses answer to chat format.
+
+The message keeps its items, so that they can be sent back unchanged: reasoning as well as types that are not known.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolbench.engine.errors import MalformedAnswerError
+from toolbench.engine.strict_json import get_object, get_text
+from toolbench.engine.types import Finding, JsonObject, Message, Usage
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text, read_object
+from toolbench.engine.wire_formats.responses.items import KEPT_ITEMS_FIELD, list_message_texts, list_objects
+from toolbench.engine.wire_formats.usage import UsageReader
+
+INCOMPLETE_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
+KNOWN_ITEMS = ("message", "function_call", "reasoning")
+_REASONING_SEPARATOR = "\n\n"  # between the parts of a reasoning summary
+
+
+def decode_response(body: bytes) -> ChatAnswer:
+    """Decode the body of an answer.
+
+    Raises:
+        MalformedAnswerError: the bytes are not an answer; no other exception is raised.
+    """
+    return parse_responses_answer(read_object(body))
+
+
+def parse_responses_answer(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding] = ()) -> ChatAnswer:
+    """Return the answer of a Response object. An unknown reason for an incomplete answer is the finish reason.
+
+    Raises:
+        MalformedAnswerError: the object is not an answer.
+    """
+    if error := root.get("error"):
+        raise MalformedAnswerError("error_object", f"the answer holds an error: {get_error_text(error)}")
+    if root.get("status") == "failed":
+        raise MalformedAnswerError("error_object", "the answer has the status failed and names no error")
+    items = root.get("output")
+    if not isinstance(items, list):
+        raise MalformedAnswerError("no_message", f"the answer has no output items{_get_wire_hint(root)}")
+    message = build_chat_message(items)
+    usage, usage_findings = read_responses_usage(root.get("usage"))
+    return ChatAnswer(
+        message=message,
+        finish_reason=_get_finish_reason(root, message),
+        usage=usage,
+        model_echoed=get_text(root.get("model")),
+        findings=(*findings, *_list_findings(items), *usage_findings),
+        cut=cut,
+    )
+
+
+def _get_wire_hint(root: JsonObject) -> str:
+    if "choices" in root:
+        return ": it looks like a chat completion, so the chat wire is the right one"
+    return ": it looks like a Messages answer, so that wire is the right one" if "content" in root else ""
+
+
+def _get_finish_reason(root: JsonObject, message: Message) -> str | None:
+    """Return the finish reason in chat's terms; None if the answer has no status."""
+    status = get_text(root.get("status"))
+    if status == "incomplete":
+        reason = get_text(get_object(root.get("incomplete_details")).get("reason"))
+        return INCOMPLETE_REASONS.get(reason, reason) or status
+    if status != "completed":
+        return status or None
+    if message.get("tool_calls"):
+        return "tool_calls"
+    return "content_filter" if message.get("refusal") and not message["content"] else "stop"
+
+
+def _list_findings(items: list[Any]) -> Iterator[Finding]:
+    for index, item in enumerate(items):
+        if not isinstance(item, dict) or item.get("type") not in KNOWN_ITEMS:
+            message = "The answer has an item of another type; it was not read and is sent back unchanged."
+            yield Finding("item_not_read", message, f"$.output[{index}]")
+
+
+def build_chat_message(items: list[Any]) -> Message:
+    """Return the message in chat format, with the received items."""
+    objects = list_objects(items)
+    calls = [_to_chat_call(item) for item in objects if item.get("type") == "function_call"]
+    reasoning = _REASONING_SEPARATOR.join(_list_reasoning_texts(objects))
+    refusal = "".join(list_message_texts(objects, "refusal"))
+    return {
+        "role": "assistant",
+        "content": "".join(list_message_texts(objects, "text")),
+        **({"refusal": refusal} if refusal else {}),
+        **({"reasoning_content": reasoning} if reasoning else {}),
+        **({"tool_calls": calls} if calls else {}),
+        **({KEPT_ITEMS_FIELD: items} if items else {}),
+    }
+
+
+def _list_reasoning_texts(objects: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield the reasoning itself where an item has it, else its summary."""
+    for item in (item for item in objects if item.get("type") == "reasoning"):
+        for name in ("content", "summary"):
+            if texts := [text for part in list_objects(item.get(name)) if (text := get_text(part.get("text")))]:
+                yield from texts
+                break
+
+
+def _to_chat_call(item: JsonObject) -> JsonObject:
+    return {
+        "id": item.get("call_id"),
+        "type": "function",
+        "function": {"name": item.get("name"), "arguments": item.get("arguments")},
+    }
+
+
+def read_responses_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
+    """Return the usage, None if there is none, and findings for implausible figures."""
+    reader = UsageReader(reported_usage)
+    usage = Usage(
+        input_tokens=reader.tokens("input_tokens"),
+        output_tokens=reader.tokens("output_tokens"),
+        cached_tokens=reader.tokens("input_tokens_details.cached_tokens"),
+        reasoning_tokens=reader.tokens("output_tokens_details.reasoning_tokens"),
+        cost=reader.cost("cost"),
+    )
+    return usage if reader.present else None, tuple(reader.findings)

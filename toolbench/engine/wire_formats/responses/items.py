@@ -1,0 +1,109 @@
+"""Items of Responses: messages, calls, results and reasoning, built from and compared with messages of a chat."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolbench.engine.strict_json import get_text, write_json
+from toolbench.engine.types import JsonObject, Message, get_called_function
+from toolbench.engine.wire_formats.anthropic.changes import WireChanges
+from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT, get_message_text, list_structured_calls
+
+KEPT_ITEMS_FIELD = "output_items"  # field of a chat message with the received items, to be sent back unchanged
+_TEXT_PART_TYPES = {"text": "output_text", "refusal": "refusal"}  # type of a message's part by the field of its text
+
+
+def list_objects(value: Any) -> list[JsonObject]:
+    """Return the objects of a list; empty for any other value."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def list_message_texts(items: Sequence[JsonObject], field: str) -> list[str]:
+    """Return the texts (`text`) or refusals (`refusal`) of all message items."""
+    messages = (item for item in items if item.get("type") == "message")
+    parts = (part for item in messages for part in list_objects(item.get("content")))
+    return [
+        text for part in parts if part.get("type") == _TEXT_PART_TYPES[field] and (text := get_text(part.get(field)))
+    ]
+
+
+def build_message_item(role: str, content: Any) -> JsonObject:
+    """Return a message with text, or with the parts of a chat message as parts of Responses."""
+    is_list = isinstance(content, list)
+    return {"type": "message", "role": role, "content": [*map(_to_part, content)] if is_list else get_text(content)}
+
+
+def _to_part(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return {"type": "input_text", "text": part}
+    if part.get("type") == "text":
+        return {**part, "type": "input_text"}
+    if part.get("type") != "image_url":
+        return part
+    image = part.get("image_url")
+    image = image if isinstance(image, dict) else {"url": image}
+    return {"type": "input_image", "image_url": image.get("url"), "detail": image.get("detail", "auto")}
+
+
+def build_result_item(wire_id: str, message: Message | None) -> JsonObject:
+    """Return a tool message as the output of a call; for None, the output of an interrupted call."""
+    content = INTERRUPTED_RESULT if message is None else message.get("content")
+    output = [*map(_to_part, content)] if isinstance(content, list) else get_text(content)
+    return {"type": "function_call_output", "call_id": wire_id, "output": output}
+
+
+def build_assistant_items(message: Message, wire_ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
+    """Return the items of an assistant's turn.
+
+    They are the received items with the kept calls, or, if there are none, text and calls.
+
+    Args:
+        message: the message in chat format.
+        wire_ids: ids of its calls as they are sent to the endpoint.
+        changes: records what is left out.
+    """
+    calls = [_build_call(*pair) for pair in zip(list_structured_calls(message), wire_ids, strict=True)]
+    if kept_items := list_objects(message.get(KEPT_ITEMS_FIELD)):
+        return _remove_trailing_reasoning(list(_update_kept_items(message, kept_items, calls)), changes)
+    for name in ("reasoning_content", "reasoning"):
+        if text := message.get(name):
+            changes.note("reasoning_without_item_left_out", f"$.messages[*].{name}", text)
+    text = get_message_text(message) or get_text(message.get("refusal"))
+    return [*([build_message_item("assistant", text)] if text.strip() else []), *calls]
+
+
+def _update_kept_items(message: Message, items: list[JsonObject], calls: list[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the items with the calls, and with the message text if a transform changed it."""
+    text = get_message_text(message)
+    unplaced_text = [text] if "".join(list_message_texts(items, "text")) != text else None
+    unplaced_calls = iter(calls)
+    for item in items:
+        if item.get("type") == "function_call":
+            call = next(unplaced_calls, None)
+            if call is not None:
+                yield {**item, **call}
+        elif item.get("type") == "message" and unplaced_text is not None:
+            if unplaced_text and unplaced_text[0].strip():
+                yield build_message_item("assistant", unplaced_text[0])
+            unplaced_text = []
+        else:
+            yield item
+    if unplaced_text and unplaced_text[0].strip():
+        yield build_message_item("assistant", unplaced_text[0])
+    yield from unplaced_calls
+
+
+def _remove_trailing_reasoning(items: list[JsonObject], changes: WireChanges) -> list[JsonObject]:
+    """Return the items without reasoning at the end, which OpenAI refuses without the item that followed it."""
+    count = len(items)
+    while count and items[count - 1].get("type") == "reasoning":
+        count -= 1
+    if count < len(items):
+        changes.note("reasoning_without_item_left_out", "$.input[*]", [item.get("id") for item in items[count:]])
+    return items[:count]
+
+
+def _build_call(call: JsonObject, wire_id: str) -> JsonObject:
+    function = get_called_function(call)
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else write_json({} if arguments is None else arguments)
+    return {"type": "function_call", "call_id": wire_id, "name": str(function.get("name") or ""), "arguments": text}

@@ -1,0 +1,142 @@
+"""The body of a chat request as a Responses body."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from toolbench.engine.strict_json import get_object
+from toolbench.engine.types import JsonObject, TransformChange
+from toolbench.engine.wire_formats.anthropic.changes import WireChanges
+from toolbench.engine.wire_formats.anthropic.conversation import split_system
+from toolbench.engine.wire_formats.responses.conversation import build_input_items
+from toolbench.engine.wire_formats.responses.items import list_objects
+
+RESPONSES_DATA: JsonObject = json.loads((Path(__file__).parents[2] / "data" / "responses.json").read_text("utf-8"))
+LOWEST_TOKEN_LIMIT: int = RESPONSES_DATA["lowest_max_output_tokens"]
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+_CONVERTED_KEYS = (
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_tokens",
+    "max_completion_tokens",
+    "response_format",
+    "reasoning_effort",
+    "verbosity",
+    "seed",
+    "stream_options",
+)
+
+
+def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+    """Return the body in the format of Responses, and the changes beyond the conversion.
+
+    The answer is not stored: reasoning comes back encrypted and is sent again with the next request. Options that
+    Responses does not have are left out; unknown options are sent.
+    """
+    changes = WireChanges()
+    unsupported_options = RESPONSES_DATA["left_out"]
+    for name in (name for name in body if name in unsupported_options):
+        changes.note("option_left_out", f"$.{name}", body[name])
+    options = {name: value for name, value in body.items() if name not in (*_CONVERTED_KEYS, *unsupported_options)}
+    instructions, messages = split_system(body["messages"])
+    encoded: JsonObject = {"model": body["model"], **({"instructions": instructions} if instructions else {})}
+    encoded |= {"input": build_input_items(messages, changes), **_build_tools(body)}
+    encoded |= {**_build_limit(body, changes), **_build_storing(options), **options}
+    encoded |= _convert_options(body, options, changes)
+    return encoded, changes.all()
+
+
+def _build_limit(body: JsonObject, changes: WireChanges) -> JsonObject:
+    """Return the token limit, raised to the smallest that OpenAI accepts; {} for none."""
+    limit = body.get("max_tokens", body.get("max_completion_tokens"))
+    if limit is None:
+        return {}
+    if isinstance(limit, int | float) and limit < LOWEST_TOKEN_LIMIT:
+        changes.note("token_limit_raised", "$.max_output_tokens", limit, LOWEST_TOKEN_LIMIT)
+        limit = LOWEST_TOKEN_LIMIT
+    return {"max_output_tokens": int(limit) if isinstance(limit, float) else limit}
+
+
+def _build_storing(options: JsonObject) -> JsonObject:
+    if options.get("store"):
+        return {}
+    include = options.get("include")
+    included = include if isinstance(include, list) else []
+    options["include"] = [*included, *([] if ENCRYPTED_REASONING in included else [ENCRYPTED_REASONING])]
+    return {"store": False}
+
+
+def _convert_options(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
+    """Return the options that have another name or place in Responses."""
+    converted: JsonObject = {}
+    if (effort := body.get("reasoning_effort")) is not None:
+        converted["reasoning"] = {"effort": effort, **get_object(options.get("reasoning"))}
+    if text := _build_text(body, options, changes):
+        converted["text"] = text
+    if (seed := body.get("seed")) is not None:
+        converted["metadata"] = {"seed": str(seed), **get_object(options.get("metadata"))}
+        changes.note("seed_has_no_effect", "$.seed", seed, converted["metadata"])
+    stream_options = {name: value for name, value in get_object(body.get("stream_options")).items()}
+    stream_options.pop("include_usage", None)  # the last event always has the usage
+    return converted | ({"stream_options": stream_options} if stream_options else {})
+
+
+def _build_text(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
+    text = dict(get_object(options.get("text")))
+    if (verbosity := body.get("verbosity")) is not None:
+        text.setdefault("verbosity", verbosity)
+    if (response_format := body.get("response_format")) is not None:
+        schema = get_object(get_object(response_format).get("json_schema"))
+        if isinstance(schema.get("schema"), dict):
+            text["format"] = {"type": "json_schema", "name": "answer", "strict": False, **schema}
+        elif get_object(response_format).get("type") in ("text", "json_object"):
+            text["format"] = response_format
+        else:
+            changes.note("option_left_out", "$.response_format", response_format)
+    return text
+
+
+def _build_tools(body: JsonObject) -> JsonObject:
+    """Return tools, tool choice and whether several calls may come at once; {} without tools."""
+    if not body.get("tools"):
+        return {}
+    kept = {"parallel_tool_calls": body["parallel_tool_calls"]} if "parallel_tool_calls" in body else {}
+    choice = (
+        _convert_tool(body["tool_choice"]) if isinstance(body.get("tool_choice"), dict) else body.get("tool_choice")
+    )
+    return {
+        "tools": [_build_tool(tool) for tool in body["tools"]],
+        **({"tool_choice": choice} if choice is not None else {}),
+        **kept,
+    }
+
+
+def _convert_tool(choice: JsonObject) -> JsonObject:
+    """Return a tool choice whose functions are named beside their type; one in this format is unchanged."""
+    if isinstance(allowed := choice.get("allowed_tools"), dict):
+        tools = [_convert_tool(tool) for tool in list_objects(allowed.get("tools"))]
+        return {"type": "allowed_tools", "mode": allowed.get("mode", "auto"), "tools": tools}
+    function = choice.get("function")
+    return {"type": "function", "name": function.get("name")} if isinstance(function, dict) else choice
+
+
+def _build_tool(tool: JsonObject) -> Any:
+    """Return a function in the format of Responses; tools in this format are unchanged.
+
+    `strict` is always sent, since Responses takes a missing one for true.
+    """
+    function = tool.get("function")
+    if not isinstance(function, dict):
+        return tool
+    outer_fields = {name: value for name, value in tool.items() if name not in ("type", "function")}
+    parameters = {"type": "object", "properties": {}, **(function.get("parameters") or {})}
+    return {
+        "type": "function",
+        **function,
+        "parameters": parameters,
+        "strict": bool(function.get("strict")),
+        **outer_fields,
+    }

@@ -1,0 +1,146 @@
+"""Assembly of the events of a streamed Responses answer into the object of an unstreamed one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from toolbench.engine.errors import MalformedAnswerError
+from toolbench.engine.events import Delta
+from toolbench.engine.strict_json import get_object, get_text
+from toolbench.engine.types import Finding, JsonObject, Message
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text
+from toolbench.engine.wire_formats.parse_answer import truncate_snippet
+from toolbench.engine.wire_formats.responses.answers import build_chat_message, parse_responses_answer
+from toolbench.engine.wire_formats.responses.item_assembly import ItemAssembler
+from toolbench.engine.wire_formats.sse import Payload, is_broken_event
+
+END_EVENTS = ("response.completed", "response.incomplete", "response.failed")
+_START_EVENTS = ("response.created", "response.queued", "response.in_progress")
+_FINDING_MESSAGES = {
+    "stream_index_missing": "Events of output items came without an index; the last item was meant.",
+    "stream_index_reused": "Several output items came under one index; their ids or beginnings told them apart.",
+    "stream_unfinished": "The stream ended without response.completed or response.incomplete.",
+    "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
+    "stream_usage_missing": "The stream did not say how many tokens were used.",
+}
+
+
+class ResponsesAssembler:
+    """Assembler of the events of one answer. Unknown events are ignored, unknown items are kept."""
+
+    def __init__(self) -> None:
+        self._root: JsonObject = {}
+        self._items: list[ItemAssembler] = []
+        self._by_index: dict[int, ItemAssembler] = {}
+        self._faults: dict[str, None] = {}
+        self._has_end = False
+        self._error: Any = None
+        self._unreadable = ""
+
+    @property
+    def has_content(self) -> bool:
+        """Whether there is an item."""
+        return bool(self._items)
+
+    def take(self, event: Payload) -> Iterator[Delta]:
+        """Add an event and yield its deltas for the listener."""
+        if isinstance(event, dict):
+            yield from self._add_payload(event)
+        elif is_broken_event(event):
+            self._unreadable = self._unreadable or event or "an empty event"
+
+    def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
+        event_type = get_text(payload.get("type"))
+        if payload.get("error") or event_type == "error":
+            self._error = self._error or payload.get("error") or payload
+        elif event_type in (*_START_EVENTS, *END_EVENTS):
+            self._root = {**self._root, **get_object(payload.get("response"))}
+            self._has_end = self._has_end or event_type in END_EVENTS
+        elif event_type == "response.output_item.added":
+            yield from self._open_item(payload)
+        elif event_type.startswith("response."):
+            yield from self._add_item_event(event_type.removeprefix("response."), payload)
+
+    def _open_item(self, payload: JsonObject) -> Iterator[Delta]:
+        """Add an item; a repeated index begins a new item."""
+        start = dict(get_object(payload.get("item")))
+        index = payload.get("output_index")
+        call_count = sum(item.call is not None for item in self._items)
+        item = ItemAssembler(start, call_count if start.get("type") == "function_call" else None)
+        self._items.append(item)
+        if not isinstance(index, int):
+            self._faults["stream_index_missing"] = None
+        elif index in self._by_index:
+            self._faults["stream_index_reused"] = None
+        if isinstance(index, int):
+            self._by_index[index] = item
+        if item.call is not None:
+            yield Delta(call=item.call, name=get_text(start.get("name")))
+
+    def _add_item_event(self, event_name: str, payload: JsonObject) -> Iterator[Delta]:
+        final = get_object(payload.get("item")) if event_name == "output_item.done" else {}
+        item = self._find_item(payload, final)
+        if item is None and final:
+            yield from self._open_item(payload)
+            item = self._items[-1]
+        if item is None:
+            return
+        kind, _, step = event_name.rpartition(".")
+        if final:
+            yield from item.close(final)
+        elif event_name == "function_call_arguments.done":
+            yield from item.close()
+        elif step == "delta":
+            yield from item.add(kind, payload)
+
+    def _find_item(self, payload: JsonObject, final: JsonObject) -> ItemAssembler | None:
+        """Return the item that an event belongs to: by its id, else by its index, else the last one."""
+        item_id = get_text(payload.get("item_id")) or get_text(final.get("id"))
+        known = next((item for item in reversed(self._items) if item_id and item.item_id == item_id), None)
+        index = payload.get("output_index")
+        if known is not None:
+            return known
+        if isinstance(index, int):
+            return self._by_index.get(index)
+        return self._items[-1] if self._items else None
+
+    def _list_items(self) -> list[Any]:
+        """Return the items of the last event, unless it has fewer than were streamed."""
+        streamed = [item.to_json() for item in self._items]
+        final = self._root.get("output") if self._has_end else None
+        return final if isinstance(final, list) and len(final) >= len(streamed) else streamed
+
+    def message(self) -> Message:
+        """Return the message so far in chat format."""
+        return build_chat_message(self._list_items())
+
+    def answer(self) -> ChatAnswer:
+        """Return the answer.
+
+        Raises:
+            MalformedAnswerError: the events have no answer, an error, or data that is not JSON.
+        """
+        if self._error:
+            raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
+        faults = [*self._faults, *self._list_end_faults()]
+        cut = "stream_cut" in faults
+        if self._unreadable and not cut:
+            raise MalformedAnswerError(
+                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable)}"
+            )
+        if not self._root and not self._items:
+            raise MalformedAnswerError("no_message", "the stream holds no event of a response")
+        root = {**self._root, "output": self._list_items()}
+        if not self._has_end:
+            root.pop("status", None)
+        findings = [Finding(fault, _FINDING_MESSAGES[fault]) for fault in faults]
+        return parse_responses_answer(root, cut=cut, findings=findings)
+
+    def _list_end_faults(self) -> Iterator[str]:
+        """Yield the finding codes for faults at the end of the stream."""
+        is_call_open = any(item.call is not None and not item.closed for item in self._items)
+        if not self._has_end and (self._unreadable or is_call_open):
+            yield "stream_cut"
+        elif not self._has_end:
+            yield "stream_unfinished"
+        if not self._root.get("usage"):
+            yield "stream_usage_missing"

@@ -1,0 +1,181 @@
+"""Completion in the format of OpenAI's Responses, whole or as a stream, with the faults of such streams."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from toolbench.engine.types import JsonObject
+from toolbench.providers.simulated.error_replies import Reply
+from toolbench.providers.simulated.stream_events import split_text
+
+ENCRYPTED_REASONING = "c2ltdWxhdGVk"  # base64 of "simulated"
+_INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+Events = list[JsonObject]
+
+
+def render_response(completion: JsonObject) -> JsonObject:
+    """Convert a completion to a Response object."""
+    choice, usage = completion["choices"][0], completion["usage"]
+    incomplete_reason = _INCOMPLETE_REASONS.get(choice["finish_reason"])
+    items = list(_render_items(completion["id"], choice["message"], "incomplete" if incomplete_reason else "completed"))
+    return {
+        "id": f"resp_{completion['id']}",
+        "object": "response",
+        "created_at": completion["created"],
+        "status": "incomplete" if incomplete_reason else "completed",
+        "error": None,
+        "incomplete_details": {"reason": incomplete_reason} if incomplete_reason else None,
+        "model": completion["model"],
+        "output": items,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "store": False,
+        "usage": {
+            "input_tokens": usage["prompt_tokens"],
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": usage["completion_tokens"],
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage["total_tokens"],
+        },
+    }
+
+
+def _render_items(answer_id: str, message: JsonObject, status: str) -> Iterator[JsonObject]:
+    reasoning = message.get("reasoning") or message.get("reasoning_content")
+    calls = message.get("tool_calls") or ()
+    calls = [*([calls] if isinstance(calls, dict) else calls)]
+    if legacy := message.get("function_call"):
+        calls.append({"id": "call_simulated", "function": legacy})
+    content = message.get("content")
+    text = "".join(part["text"] for part in content) if isinstance(content, list) else content or ""
+    if reasoning:
+        summary = [{"type": "summary_text", "text": reasoning}]
+        item_id = f"rs_{answer_id}"
+        yield {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": ENCRYPTED_REASONING}
+    if text or not calls:
+        parts: list[JsonObject] = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
+        yield {"type": "message", "id": f"msg_{answer_id}", "role": "assistant", "status": status, "content": parts}
+    for place, call in enumerate(calls):
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        named = {"call_id": call["id"], "name": name, "arguments": arguments, "status": status}
+        yield {"type": "function_call", "id": f"fc_{answer_id}_{place}", **named}
+
+
+def build_response_events(completion: JsonObject, draw: random.Random, *, with_usage: bool = True) -> Events:
+    """Build the events of OpenAI's stream.
+
+    They are the start, every item in parts, and the whole response; each has its number in the sequence.
+    """
+    response = render_response(completion)
+    head = {**response, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+    events: Events = [{"type": f"response.{step}", "response": head} for step in ("created", "in_progress")]
+    for index, item in enumerate(response["output"]):
+        for event in _build_item_events(item, draw):
+            place = {"output_index": index} if "item" in event else {"item_id": item["id"], "output_index": index}
+            events.append(event | place)
+    events.append({"type": f"response.{response['status']}", "response": response})
+    return [{**event, "sequence_number": number} for number, event in enumerate(events)]
+
+
+def _build_item_events(item: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
+    emptied: dict[str, JsonObject] = {
+        "message": {"content": []},
+        "function_call": {"arguments": ""},
+        "reasoning": {"summary": []},
+    }
+    start = {**item, **emptied[item["type"]], **({"status": "in_progress"} if "status" in item else {})}
+    yield {"type": "response.output_item.added", "item": start}
+    if item["type"] == "function_call":
+        name = "response.function_call_arguments"
+        arguments = item["arguments"]
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        yield from ({"type": f"{name}.delta", "delta": piece} for piece in split_text(written, draw))
+        yield {"type": f"{name}.done", "name": item["name"], "arguments": arguments}
+    else:
+        yield from _build_part_events(item, draw)
+    yield {"type": "response.output_item.done", "item": item}
+
+
+def _build_part_events(item: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
+    is_message = item["type"] == "message"
+    part = item["content" if is_message else "summary"][0]
+    part_name, text_name = (
+        ("response.content_part", "response.output_text")
+        if is_message
+        else ("response.reasoning_summary_part", "response.reasoning_summary_text")
+    )
+    place = {"content_index": 0} if is_message else {"summary_index": 0}
+    probabilities: JsonObject = {"logprobs": []} if is_message else {}
+    yield {"type": f"{part_name}.added", **place, "part": {**part, "text": ""}}
+    for piece in split_text(part["text"], draw):
+        yield {"type": f"{text_name}.delta", **place, "delta": piece, **probabilities}
+    yield {"type": f"{text_name}.done", **place, "text": part["text"], **probabilities}
+    yield {"type": f"{part_name}.done", **place, "part": part}
+
+
+def encode_response_events(events: Events) -> tuple[bytes, ...]:
+    """Encode the events, one chunk of bytes per event."""
+    return tuple(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+def render_openai_error(reply: Reply) -> Reply:
+    """Convert an error to OpenAI's format; a reply without a JSON error is returned unchanged."""
+    try:
+        error = json.loads(reply.body)["error"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return reply
+    if reply.status == 200:
+        failed = {"code": "server_error", "message": error.get("message")}
+        body: Any = {"id": "resp_failed", "object": "response", "status": "failed", "error": failed, "output": []}
+    else:
+        body = {"error": {"param": None, **error}}
+    return Reply(json.dumps(body).encode(), reply.status, reply.content_type, reply.headers)
+
+
+def _index_missing(events: Events) -> None:
+    for event in events:
+        event.pop("output_index", None)
+        event.pop("item_id", None)
+
+
+def _index_always_zero(events: Events) -> None:
+    for event in events:
+        event.update({"output_index": 0} if "output_index" in event else {})
+
+
+def _cut_inside_arguments(events: Events) -> None:
+    """End the stream normally in the middle of the last call's arguments."""
+    starts = [at for at, event in enumerate(events) if event["type"] == "response.output_item.added"]
+    calls = [at for at in starts if events[at]["item"]["type"] == "function_call"]
+    if calls:
+        deltas = sum(event["type"] == "response.function_call_arguments.delta" for event in events[calls[-1] :])
+        del events[calls[-1] + 1 + deltas // 2 :]
+
+
+def _done_missing(events: Events) -> None:
+    del events[-1]
+
+
+def _error_in_the_middle(events: Events) -> None:
+    del events[max(3, len(events) // 2) :]
+    failure = {"code": "server_error", "message": "Overloaded (simulated)", "param": None}
+    events.append({"type": "error", **failure, "sequence_number": len(events)})
+
+
+def _usage_missing(events: Events) -> None:
+    for event in events:
+        if "response" in event:
+            event["response"] = {**event["response"], "usage": None}
+
+
+RESPONSE_STREAM_FAULTS: dict[str, Callable[[Events], None]] = {
+    "index_missing": _index_missing,
+    "index_always_zero": _index_always_zero,
+    "cut_inside_arguments": _cut_inside_arguments,
+    "done_missing": _done_missing,
+    "error_in_the_middle": _error_in_the_middle,
+    "usage_missing": _usage_missing,
+}
