@@ -27,7 +27,11 @@ ANSWER = {
     "created": 0,
     "model": "m",
     "choices": [
-        {"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": None, "tool_calls": [CALL]}}
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        }
     ],
     "usage": {"prompt_tokens": 60, "completion_tokens": 12, "total_tokens": 72},
 }
@@ -107,7 +111,8 @@ async def _serve_upstream() -> None:
 
 
 async def _measure_all(url: str, gateway_url: str, token: str, pid: int, requests: int) -> None:
-    print("| way | C | p50, ms | p95, ms | requests/s | gateway CPU, ms | PostgreSQL CPU, ms |\n|---|---|---|---|---|---|---|")
+    print("| way | C | p50, ms | p95, ms | requests/s | gateway CPU, ms | PostgreSQL CPU, ms |")
+    print("|---|---|---|---|---|---|---|")
     for concurrency in (1, 10, 50):
         for way, base, model in (
             ("direct", url, "m"),

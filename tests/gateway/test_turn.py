@@ -27,6 +27,8 @@ METHODS = [
     ("chat", "template"),
     ("anthropic", "native"),
     ("anthropic", "text_json"),
+    ("responses", "native"),
+    ("responses", "text_json"),
 ]
 NEVER_ANSWERS = {"hangs", "slow"}
 BODY = {"seed": 7, "messages": [{"role": "system", "content": "Be short."}, *QUESTION], "tools": TOOLS}

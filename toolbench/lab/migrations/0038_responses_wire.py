@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("lab", "0035_tokens"),
+        ("lab", "0037_gateway"),
     ]
 
     operations = [
