@@ -33,6 +33,7 @@ TOOLS: list[Any] = [
     }
 ]
 MESSAGES_TOOLS = [{"name": tool["function"]["name"], "input_schema": tool["function"]["parameters"]} for tool in TOOLS]
+RESPONSES_TOOLS: list[Any] = [{"type": "function", **tool["function"]} for tool in TOOLS]
 _Value = TypeVar("_Value")
 QUESTION = [{"role": "user", "content": "How is the weather in Berlin?"}]
 

@@ -11,6 +11,7 @@ import pytest
 from tests.gateway.running import (
     MESSAGES_TOOLS,
     QUESTION,
+    RESPONSES_TOOLS,
     TOOLS,
     in_database,
     make_alias,
@@ -72,6 +73,23 @@ async def ask_anthropic(client: anthropic.AsyncAnthropic, model: str, *, stream:
     return "calls" if calls else "text"
 
 
+async def ask_responses(client: openai.AsyncOpenAI, model: str, *, stream: bool) -> str:
+    arguments: Any = {"model": model, "input": "How is the weather in Berlin?", "tools": RESPONSES_TOOLS}
+    try:
+        if stream:
+            async with client.responses.stream(**arguments) as events:
+                answer: Any = await events.get_final_response()
+        else:
+            answer = await client.responses.create(**arguments)
+    except (openai.APIError, RuntimeError) as error:  # the client's stream ends without an answer after an error
+        return f"error {error}"
+    calls = [item for item in answer.output if item.type == "function_call"]
+    for call in calls:
+        check_arguments(json.loads(call.arguments))
+    assert answer.status == "completed"
+    return "calls" if calls else "text"
+
+
 async def ask_all() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     async with run_simulated() as simulated:
@@ -89,6 +107,8 @@ async def ask_all() -> dict[str, list[str]]:
                     await ask_openai(chat, name, stream=True),
                     await ask_anthropic(messages, name, stream=False),
                     await ask_anthropic(messages, name, stream=True),
+                    await ask_responses(chat, name, stream=False),
+                    await ask_responses(chat, name, stream=True),
                 ]
     return found
 

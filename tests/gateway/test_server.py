@@ -210,6 +210,22 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
 ]
 
 
+BAD_RESPONSES: list[tuple[Any, str]] = [
+    (b"{", "no JSON"),
+    ({"model": "weather"}, "input is a text or a list"),
+    ({"model": "weather", "input": "Hi", "previous_response_id": "resp_1"}, "stores no answers"),
+    ({"model": "weather", "input": "Hi", "background": True}, "no field background"),
+    ({"model": "weather", "input": [{"type": "item_reference", "id": "x"}]}, "Item 0 is no message"),
+    ({"model": "weather", "input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "no images"),
+    (
+        {"model": "weather", "input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]},
+        "result of a call",
+    ),
+    ({"model": "weather", "input": "Hi", "tools": [{"type": "web_search"}]}, "Hosted tools are not taken"),
+    ({"model": "weather", "input": "Hi", "text": 3}, "text is an object"),
+]
+
+
 def test_bad_input_gets_the_error_of_the_dialect_and_is_not_sent_on() -> None:
     async def body() -> None:
         async with scripted_gateway() as (gateway, upstream):
@@ -223,6 +239,10 @@ def test_bad_input_gets_the_error_of_the_dialect_and_is_not_sent_on() -> None:
                 assert status == 400, sent
                 assert sentence in answer["error"]["message"], answer
                 assert answer["type"] == "error"
+            for sent, sentence in BAD_RESPONSES:
+                status, answer, _ = await post(gateway, sent, "/v1/responses")
+                assert status == 400, sent
+                assert sentence in answer["error"]["message"], answer
             status, answer, _ = await post(gateway, chat_body(model="other"))
             assert (status, answer["error"]["code"]) == (404, "unknown_model")
             async with gateway.session.post(CHAT, data=io.BytesIO(b"a" * (17 << 20))) as response:

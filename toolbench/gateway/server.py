@@ -7,7 +7,7 @@ import random
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -17,6 +17,7 @@ from aiohttp import web
 from toolbench.engine.strict_json import is_too_deep
 from toolbench.gateway.dialects.chat import ChatDialect
 from toolbench.gateway.dialects.messages import MessagesDialect
+from toolbench.gateway.dialects.responses import ResponsesDialect
 from toolbench.gateway.directory import Directory
 from toolbench.gateway.exchange import ClientExchange
 from toolbench.gateway.request import MAX_BODY_BYTES, Dialect, GatewayAnswer, GatewayError, GatewayRequest, refuse
@@ -28,7 +29,11 @@ from toolbench.providers.http.client import HttpClient
 
 logger = logging.getLogger(__name__)
 
-DIALECTS: Mapping[str, Dialect] = {"/v1/chat/completions": ChatDialect(), "/v1/messages": MessagesDialect()}
+DIALECTS: Mapping[str, Callable[[], Dialect]] = {
+    "/v1/chat/completions": ChatDialect,
+    "/v1/messages": MessagesDialect,
+    "/v1/responses": ResponsesDialect,
+}
 EXPLAIN_HEADER = "x-toolbench-explain"
 MAX_HEADER_NAMES = 20
 
@@ -65,7 +70,7 @@ class Gateway:
         return web.json_response(figures)
 
     async def _list_models(self, request: web.Request) -> web.Response:
-        dialect = DIALECTS["/v1/chat/completions"]
+        dialect = ChatDialect()
         try:
             await self.directory.check_token(_read_token(request))
         except GatewayError as error:
@@ -75,7 +80,7 @@ class Gateway:
         return web.json_response({"object": "list", "data": models})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        exchange = ClientExchange(DIALECTS[request.path], secrets.token_hex(12), time.perf_counter())
+        exchange = ClientExchange(DIALECTS[request.path](), secrets.token_hex(12), time.perf_counter())
         try:
             return await self._answer_or_raise(request, exchange)
         except GatewayError as error:

@@ -146,6 +146,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("gateway/<int:alias_id>/delete/", gateway.delete, name="alias-delete"),
     path("gateway/traces/", gateway.list_traces, name="gateway-traces"),
     path("gateway/traces/<int:trace_id>/", gateway.show_trace, name="gateway-trace"),
+    path("gateway/traces/<int:trace_id>/draft/", gateway.make_draft, name="gateway-draft"),
     path("cases/mcp/", mcp_tools.choose, name="case-mcp"),
     path("cases/drafts/", traffic.list_drafts, name="case-drafts"),
     path("cases/drafts/import/", traffic.upload, name="case-drafts-import"),

@@ -79,8 +79,7 @@ class ChatDialect:
 
     def render_error(self, error: GatewayError) -> JsonObject:
         """Return the body of an error; see Dialect."""
-        kind = _ERROR_TYPES.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
-        return {"error": {"message": error.message, "type": kind, "param": None, "code": error.code}}
+        return build_openai_error(error)
 
     def start_stream(self, answer_id: str, alias: str) -> Iterator[bytes]:
         """Yield the first event; see Dialect."""
@@ -106,6 +105,12 @@ class ChatDialect:
     def stream_error(self, error: GatewayError) -> Iterator[bytes]:
         """Yield an error; see Dialect."""
         yield render_event(self.render_error(error))
+
+
+def build_openai_error(error: GatewayError) -> JsonObject:
+    """Return the body of an error in OpenAI's form."""
+    kind = _ERROR_TYPES.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
+    return {"error": {"message": error.message, "type": kind, "param": None, "code": error.code}}
 
 
 def _parse_messages(value: Any) -> tuple[Message, ...]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from toolbench.lab.models import GatewayTrace
 
 TRACES_PER_PAGE = 100
+SUCCESS = 200  # HTTP status of an answer
+TRAFFIC_DIALECTS = ("chat", "responses")
 _BODIES = ("client_request", "client_response", "upstream_request", "upstream_response")
 
 
@@ -43,6 +45,23 @@ def get_trace_page(alias: str, before: int | None) -> TracePage:
     rows = tuple(found[: TRACES_PER_PAGE + 1])
     shown = rows[:TRACES_PER_PAGE]
     return TracePage(shown, shown[-1].pk if len(rows) > len(shown) else None)
+
+
+class NoDraftError(Exception):
+    """Trace from which no draft of a case can be made; the text says why."""
+
+
+def build_traffic_line(trace: GatewayTrace) -> bytes:
+    """Return request and answer as a line of recorded traffic.
+
+    Raises:
+        NoDraftError: there are no bodies, or they have a form that traffic is not read in.
+    """
+    if trace.client_request is None or trace.client_response is None:
+        raise NoDraftError("The bodies of this request were not kept.")
+    if trace.stream or trace.status != SUCCESS or trace.dialect not in TRAFFIC_DIALECTS:
+        raise NoDraftError("A draft is made of an answer that was not streamed, in chat completions or Responses.")
+    return b'{"request": %b, "response": %b}' % (bytes(trace.client_request), bytes(trace.client_response))
 
 
 def list_bodies(trace: GatewayTrace) -> tuple[TraceBody, ...]:

@@ -1,11 +1,14 @@
 """Pages of the gateway: an alias made from choices and from a measured configuration, changed, deleted; its traces."""
 
+import json
+
 import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_gateway_trace, make_model, make_run
+from tests.lab.interchange.traffic.records import build_logged
 from tests.page_html import read_html
-from toolbench.lab.models import ModelAlias, SamplingProfile
+from toolbench.lab.models import ModelAlias, SamplingProfile, TrafficDraft
 
 pytestmark = pytest.mark.django_db
 
@@ -85,3 +88,29 @@ def test_pages_of_traces_continue_where_the_last_one_ended(owner_client: Client)
     first = owner_client.get("/gateway/traces/").context["page"]
     second = owner_client.get(f"/gateway/traces/?before={first.next_before}").context["page"]
     assert (len(first.traces), len(second.traces), second.next_before) == (100, 1, None)
+
+
+def test_trace_becomes_a_draft_of_a_case(owner_client: Client) -> None:
+    logged = build_logged()
+    trace = make_gateway_trace(
+        client_request=json.dumps(logged["request"]).encode(), client_response=json.dumps(logged["response"]).encode()
+    )
+    assert "A draft was made." in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
+    assert TrafficDraft.objects.get().title.startswith("get_weather")
+    assert "is a draft already" in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "bodies of this request were not kept"),
+        ({"client_request": b"{}", "client_response": b"x", "stream": True}, "not streamed"),
+        ({"client_request": b"{}", "client_response": b"{}", "dialect": "messages"}, "chat completions or Responses"),
+        ({"client_request": b"{}", "client_response": b"cut"}, "the line is no JSON object"),
+        ({"client_request": b"{}", "client_response": b"{}"}, "the record has no answer"),
+    ],
+)
+def test_trace_without_a_draft_says_why(owner_client: Client, fields: dict[str, object], sentence: str) -> None:
+    trace = make_gateway_trace(**fields)
+    assert sentence in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
+    assert not TrafficDraft.objects.exists()

@@ -6,11 +6,12 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from toolbench.lab.interchange.traffic.drafts import import_traffic
 from toolbench.lab.models import GatewayTrace, ModelAlias
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.serving.aliases import find_gateway_url
 from toolbench.lab.serving.aliases import list_aliases as load_aliases
-from toolbench.lab.serving.traces import get_trace_page, list_bodies
+from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, get_trace_page, list_bodies
 from toolbench.web.forms.aliases import AliasForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_owner, record
@@ -75,3 +76,18 @@ def show_trace(request: HttpRequest, trace_id: int) -> HttpResponse:
     """Show one trace with the bodies that were kept (GET /gateway/traces/ID/)."""
     trace = get_object_or_404(GatewayTrace, pk=trace_id)
     return render_page(request, "gateway/trace.html", {"trace": trace, "bodies": list_bodies(trace)})
+
+
+@require_POST
+def make_draft(request: HttpRequest, trace_id: int) -> HttpResponse:
+    """Make a draft of a case from a trace."""
+    trace = get_object_or_404(GatewayTrace, pk=trace_id)
+    try:
+        result = import_traffic(build_traffic_line(trace), f"trace {trace.pk} of the gateway")
+    except NoDraftError as error:
+        messages.error(request, str(error))
+        return redirect("gateway-trace", trace.pk)
+    reasons = " ".join(f"No draft was made: {group.reason}." for group in result.skipped)
+    messages.success(request, reasons or ("A draft was made." if result.added else "This request is a draft already."))
+    record(request, Action.ADDED, f"draft of a case from trace {trace.pk}", reverse("case-drafts"))
+    return redirect("case-drafts")
