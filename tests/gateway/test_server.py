@@ -23,6 +23,7 @@ from tests.gateway.running import (
     run_gateway,
     run_simulated,
 )
+from tests.lab.metrics.test_provider_budget import spend
 from toolbench.gateway.trace_writer import BATCH_SECONDS
 from toolbench.lab.models import ApiToken, GatewayTrace, ModelAlias, Provider, Trial
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply, tool_call_reply
@@ -155,6 +156,34 @@ def test_token_needs_the_scope_serve() -> None:
             other = await in_database(make_token, "read")
             status, answer, _ = await post(gateway, chat_body(), authorization=f"Bearer {other}")
             assert (status, answer["error"]["code"]) == (403, "missing_scope")
+
+    run(body)
+
+
+def test_spent_budget_of_the_provider_refuses_with_its_sentence() -> None:
+    async def body() -> None:
+        async with scripted_gateway(text_reply("Hi")) as (gateway, upstream):
+            await in_database(lambda: spend(Provider.objects.get(), 2.0))
+            await in_database(lambda: Provider.objects.update(budget_per_month=1.0))
+            await asyncio.sleep(1)
+            status, answer, _ = await post(gateway, chat_body())
+            assert (status, answer["error"]["code"]) == (429, "budget_spent")
+            assert "has spent" in answer["error"]["message"]
+            assert upstream.seen == []
+
+    run(body)
+
+
+def test_client_that_leaves_a_stream_is_no_failure_of_the_gateway() -> None:
+    async def body() -> None:
+        texts = [f"word {number} " * 500 for number in range(200)]
+        async with scripted_gateway(stream_reply(*texts, pause=0.01)) as (gateway, _):
+            async with gateway.session.post(CHAT, json=chat_body(stream=True, tools=None)) as response:
+                await response.content.readany()
+                response.close()
+            await asyncio.sleep(1)
+            (trace,) = await read_traces()
+            assert (trace.code, trace.status) == ("client_left", 499)
 
     run(body)
 

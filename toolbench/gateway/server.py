@@ -85,6 +85,8 @@ class Gateway:
             return await self._answer_or_raise(request, exchange)
         except GatewayError as error:
             exchange.error = error
+        except ConnectionError:  # the client left while it was written to
+            raise
         except Exception:
             logger.exception("Request %s failed within the gateway", exchange.id)
             exchange.error = GatewayError(500, "gateway_failed", "The gateway itself failed; its log has more.")
@@ -137,8 +139,8 @@ class Gateway:
 
     async def _ask(self, parsed: GatewayRequest, target: ServedAlias, text: "_TextSender | None") -> TurnOutcome:
         if target.endpoint is None or self._client is None:
-            status = 429 if "budget" in target.refusal else 503
-            raise GatewayError(status, "unavailable", f"{target.name}: {target.refusal}", retry_after=30)
+            status, code = (429, "budget_spent") if target.is_budget_spent else (503, "unavailable")
+            raise GatewayError(status, code, f"{target.name}: {target.refusal}", retry_after=30)
         with self._count_running(target):
             policy = target.resolve_policy(parsed.tool_choice)
             turn_target = TurnTarget(target.endpoint, policy, self._client)

@@ -27,6 +27,7 @@ class ServedAlias:
 
     Attributes:
         endpoint: None if nothing can be sent; `refusal` says why.
+        is_budget_spent: whether the provider's budget for the month is the reason.
         concurrency: requests at once to the provider.
     """
 
@@ -36,6 +37,7 @@ class ServedAlias:
     simulated: bool
     endpoint: Endpoint | None
     refusal: str
+    is_budget_spent: bool
     concurrency: int
     layers: tuple[tuple[str, JsonObject], ...]
     repairs: bool
@@ -65,11 +67,11 @@ def load_served_aliases() -> Mapping[str, ServedAlias]:
     """Return all aliases by name, as they can be served now. A few queries for each provider."""
     rows = list(ModelAlias.objects.select_related("model__provider"))
     providers = {row.model.provider_id: row.model.provider for row in rows}
-    refusals = {pk: _find_refusal(provider) for pk, provider in providers.items()}
-    return {row.name: _build_served(row, refusals[row.model.provider_id]) for row in rows}
+    budget_refusals = {pk: _find_budget_refusal(provider) for pk, provider in providers.items()}
+    return {row.name: _build_served(row, budget_refusals[row.model.provider_id]) for row in rows}
 
 
-def _find_refusal(provider: Provider) -> str:
+def _find_budget_refusal(provider: Provider) -> str:
     try:
         check_provider_budgets([provider.pk])
     except BudgetReachedError as error:
@@ -77,10 +79,10 @@ def _find_refusal(provider: Provider) -> str:
     return ""
 
 
-def _build_served(row: ModelAlias, refusal: str) -> ServedAlias:
-    provider = row.model.provider
+def _build_served(row: ModelAlias, budget_refusal: str) -> ServedAlias:
+    provider, refusal = row.model.provider, budget_refusal
     endpoint = None
-    if not refusal:
+    if not budget_refusal:
         try:
             service = "" if provider.base_url else provider.service
             endpoint = build_model_endpoint(load_provider_access(provider), service, row.model.name)
@@ -93,6 +95,7 @@ def _build_served(row: ModelAlias, refusal: str) -> ServedAlias:
         simulated=provider.kind == Provider.Kind.SIMULATED,
         endpoint=endpoint,
         refusal=refusal,
+        is_budget_spent=bool(budget_refusal),
         concurrency=provider.concurrency,
         layers=tuple((name, patch) for name, patch in row.layers),
         repairs=row.repairs,
