@@ -21,4 +21,4 @@ def test_anything_else_is_none(text: str) -> None:
 
 
 def test_a_number_out_of_bounds_is_none() -> None:
-    assert [parse_whole_number(text, least=1, most=50) for text in ("0", "1", "50", "51")] == [None, 1, 50, None]
+    assert [parse_whole_number(text, minimum=1, maximum=50) for text in ("0", "1", "50", "51")] == [None, 1, 50, None]

@@ -1,4 +1,4 @@
-"""Statements that lie in files."""
+"""Tests of the loader of SQL files."""
 
 import ast
 import re
@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from toolbench.lab import sql
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 LAB = Path(sql.__file__).parent
 STATEMENT = re.compile(r"\b(SELECT|INSERT INTO|DELETE FROM)\s|\bUPDATE \w+ .*\bSET\b", re.DOTALL)
 
 
 @pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    sql._read.cache_clear()
-    monkeypatch.setattr(sql, "_ROOMS", tmp_path)
+def sql_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    sql._read_file.cache_clear()
+    monkeypatch.setattr(sql, "_LAB_FOLDER", tmp_path)
     (tmp_path / "worker/sql").mkdir(parents=True)
     file = tmp_path / "worker/sql/claim.sql"
     file.write_text(
@@ -26,15 +26,15 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_statement_fills_parts_and_drops_comments(written: Path) -> None:
-    assert statement("worker/claim", columns="id, state") == (
+def test_statement_fills_parts_and_drops_comments(sql_folder: Path) -> None:
+    assert load_statement("worker/claim", columns="id, state") == (
         "SELECT id, state, '{}'::jsonb\nFROM lab_trial WHERE id = %s"
     )
 
 
-def test_statement_without_a_part_raises_key_error(written: Path) -> None:
+def test_statement_without_a_part_raises_key_error(sql_folder: Path) -> None:
     with pytest.raises(KeyError, match="columns"):
-        statement("worker/claim")
+        load_statement("worker/claim")
 
 
 def test_every_sql_file_begins_with_a_comment() -> None:

@@ -15,7 +15,7 @@ from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.planning.auto_method import decide_all_waiting_methods
 from toolbench.lab.replays.queue import list_waiting_replays
 from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import update_search_texts
 from toolbench.lab.worker.completion import cancel_queued_trials, end_orphaned_trials, finish_runs, reopen_runs
 from toolbench.lab.worker.job_failures import delete_old_failures, record_failures
@@ -25,7 +25,7 @@ from toolbench.lab.worker.request_budget import correct_request_counts, pause_ru
 _CELLS_PER_SWEEP = 2000
 _CELLS_PER_CHECK = 200
 
-_REQUEUE_EXPIRED = statement("worker/requeue_expired")
+_REQUEUE_EXPIRED = load_statement("worker/requeue_expired")
 
 _SELECT_WAITING_PROVIDERS = """
 SELECT provider.id FROM lab_provider AS provider WHERE EXISTS (

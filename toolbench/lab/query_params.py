@@ -1,12 +1,12 @@
-"""Query strings of pages, and the texts and whole numbers that users and files give."""
+"""Reading and writing of query strings, and cleaning of texts and whole numbers from users and files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
-MAX_VALUE_CHARACTERS = 200  # characters of a value
-MAX_RUNS = 50
-MAX_ID = 2**63 - 1  # largest value of a column of ids
+MAX_VALUE_CHARACTERS = 200
+MAX_RUNS = 50  # in one query string
+MAX_ID = 2**63 - 1  # of a bigint column
 _MAX_DIGITS = len(str(MAX_ID))
 
 
@@ -22,36 +22,40 @@ class QueryParams(Protocol):
         ...
 
 
-def parse_run_ids(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
-    """Return the first MAX_RUNS ids, and whether a value was not an id."""
-    parts = [part for value in given for part in value.split(",") if part][:MAX_RUNS]
-    found = [parse_whole_number(part) for part in parts]
-    return tuple(dict.fromkeys(run_id for run_id in found if run_id is not None)), None in found
+def parse_run_ids(values: Sequence[str]) -> tuple[tuple[int, ...], bool]:
+    """Parse the ids of runs; each value is one id or a comma list.
+
+    Returns:
+        The ids among the first MAX_RUNS parts, without repeats, and whether one of these parts is no id.
+    """
+    parts = [part for value in values for part in value.split(",") if part][:MAX_RUNS]
+    run_ids = [parse_whole_number(part) for part in parts]
+    return tuple(dict.fromkeys(run_id for run_id in run_ids if run_id is not None)), None in run_ids
 
 
 def render_query(
-    values: Mapping[str, object], usual: Mapping[str, object], further: Sequence[tuple[str, str]] = ()
+    values: Mapping[str, object], defaults: Mapping[str, object], extra_pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Render the values that differ from the defaults; `runs` only where the scope is `runs`.
+    """Render the values that differ from the defaults as a query string.
 
     Args:
-        values: every value by name.
-        usual: the defaults.
-        further: pairs that are added as they are.
+        values: every value by name. `runs` (ids) is rendered as `run` parameters, only if `scope` is "runs".
+        defaults: the default of each value that is rendered under its own name.
+        extra_pairs: names and values to add unchanged.
     """
-    pairs = [(name, values[name]) for name in usual if values[name] != usual[name]]
+    pairs = [(name, values[name]) for name in defaults if values[name] != defaults[name]]
     runs = values["runs"] if values["scope"] == "runs" else ()
-    return urlencode([*pairs, *further, *(("run", run) for run in (runs if isinstance(runs, tuple) else ()))])
+    return urlencode([*pairs, *extra_pairs, *(("run", run) for run in (runs if isinstance(runs, tuple) else ()))])
 
 
-def clean_text(text: str, longest: int | None = None) -> str:
-    """Return the text without NUL, which no column accepts, without outer blanks, and cut to `longest` characters."""
-    return text.replace("\0", "").strip()[:longest]
+def clean_text(text: str, max_characters: int | None = None) -> str:
+    """Remove NUL, which no column accepts, and outer white space; then truncate to `max_characters`, if given."""
+    return text.replace("\0", "").strip()[:max_characters]
 
 
-def parse_whole_number(text: str, *, least: int = 0, most: int = MAX_ID) -> int | None:
-    """Parse a text of plain digits; return None for any other text and for a number out of bounds."""
+def parse_whole_number(text: str, *, minimum: int = 0, maximum: int = MAX_ID) -> int | None:
+    """Parse a text of ASCII digits; return None for any other text and for a number out of bounds."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         return None
     number = int(text)
-    return number if least <= number <= most else None
+    return number if minimum <= number <= maximum else None

@@ -22,12 +22,12 @@ from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Judgement, Model, Provider, Run
 from toolbench.lab.scenarios.case_sets import render_launch_query
 from toolbench.lab.scenarios.catalogue import build_scenario
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.providers.simulated.personas import load_personas
 
 MAX_RUNS_SHOWN = 12
 MAX_FAILED_CHECKS_SHOWN = 5
-_FAILED_CHECKS = statement("cases/failed_checks")
+_FAILED_CHECKS = load_statement("cases/failed_checks")
 
 
 @dataclass(frozen=True, slots=True)

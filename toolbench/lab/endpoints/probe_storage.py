@@ -19,14 +19,14 @@ from toolbench.engine.bounds import parse_cost, parse_count
 from toolbench.engine.events import ExchangeError
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.models import Probe, ProbeExchange
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.worker.claims import lock_slots
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.masking.url_keys import mask_address
 from toolbench.providers.probing.check_result import ProbeCheck, learned
 
-_CLAIM = statement("endpoints/claim_probe")
+_CLAIM = load_statement("endpoints/claim_probe")
 _RENEW = """
 UPDATE lab_probe SET lease_until = clock_timestamp() + make_interval(secs => %s)
 WHERE id = %s AND lease = %s AND state = 'running'

@@ -19,7 +19,7 @@ from toolbench.lab.library.values import is_same, render_indented
 from toolbench.lab.library.versions import EntryVersion, compare_versions, list_versions
 from toolbench.lab.models import Model, Preset, RunConfig
 from toolbench.lab.planning.policy_page import PolicyKeyRow, PolicyQuery, get_policy_page
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _count_runs(preset: Preset, versions: tuple[EntryVersion, ...]) -> tuple[Ent
     """Add to each version the number of runs that froze its patch."""
     layers = list(_list_layers(preset.name))
     with connection.cursor() as cursor:
-        cursor.execute(statement("library/count_frozen_patches"), [layers, layers])
+        cursor.execute(load_statement("library/count_frozen_patches"), [layers, layers])
         found = [(json.loads(patch), runs) for patch, runs in cursor.fetchall()]
     return tuple(
         replace(version, runs=sum(runs for patch, runs in found if is_same(patch, version.content.get("patch", {}))))

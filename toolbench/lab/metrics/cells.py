@@ -22,7 +22,7 @@ from toolbench.lab.metrics.spending import (
 )
 from toolbench.lab.models import Cell, CellTimes, RunConfig
 from toolbench.lab.models.counters import build_count_expressions
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 logger = logging.getLogger(__name__)
 
@@ -76,10 +76,10 @@ def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
     return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK_VALUES.get(name, blank)})' for name in columns)
 
 
-_TRIED = statement("metrics/tried_trials")
+_TRIED = load_statement("metrics/tried_trials")
 
 
-_RECOMPUTE = statement(
+_RECOMPUTE = load_statement(
     "metrics/recompute_cells",
     tried=_TRIED,
     lost_spending=LOST_SPENDING_SQL,
@@ -95,7 +95,7 @@ _RECOMPUTE = statement(
     set_statistics=_render_assignments(_STATISTICS, "NULL"),
 )
 
-_COUNT_TRIALS = statement(
+_COUNT_TRIALS = load_statement(
     "metrics/count_trials",
     tried=_TRIED,
     counts=_render_select(_TRIAL_COUNTS),

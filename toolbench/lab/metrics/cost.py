@@ -21,7 +21,7 @@ from toolbench.lab.metrics.spending import (
     to_price_columns,
 )
 from toolbench.lab.models import RunConfig, Trial
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(
-            statement(
+            load_statement(
                 "metrics/cost_by_configuration",
                 trials=sql,
                 lost_spending=LOST_SPENDING_SQL,

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from toolbench.lab.metrics.spending import COST_SQL, LOST_SPENDING_SQL, find_prices, to_price_columns
 from toolbench.lab.models import Provider, RunConfig
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 MIN_BUDGET = 0.01  # dollars
 MAX_BUDGET = 1_000_000.0
@@ -97,7 +97,9 @@ def get_provider_budget(provider: Provider) -> ProviderBudget | None:
         "outputs": outputs,
     }
     with connection.cursor() as cursor:
-        cursor.execute(statement("metrics/month_spending", lost_spending=LOST_SPENDING_SQL, cost=COST_SQL), parameters)
+        cursor.execute(
+            load_statement("metrics/month_spending", lost_spending=LOST_SPENDING_SQL, cost=COST_SQL), parameters
+        )
         known, unknown, spent, running = cursor.fetchone()
     return ProviderBudget(
         provider=provider.name,

@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.models.trials import RETRY_RELEVANT_STEP
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 _RATE_LIMITED = ("rate_limited",)  # of providers/data/outcomes.json
 _SERVER_FAILED = ("server_error", "bad_gateway", "unavailable", "gateway_timeout", "overloaded", "server_failed")
@@ -35,7 +35,9 @@ RETRY_CONDITIONS: Mapping[str, Q] = {
 _UNREADABLE = Q(status=None) & (Q(ok=True) | Q(ok=None) | Q(error_code="logged_error"))
 _ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # as `answered` of a tally
 
-RETRY_COUNTS_SQL = statement("metrics/retry_counts", is_429=_IS_429, is_5xx=_IS_5XX, without_status=_WITHOUT_STATUS)
+RETRY_COUNTS_SQL = load_statement(
+    "metrics/retry_counts", is_429=_IS_429, is_5xx=_IS_5XX, without_status=_WITHOUT_STATUS
+)
 
 TRIAL_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_all")  # of a trial, over all executions
 

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from toolbench.engine.bounds import MAX_COST
 from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.models import RunConfig
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 
 def _render_bounded_cost(column: str) -> str:
@@ -18,13 +18,13 @@ def _render_bounded_cost(column: str) -> str:
     return f"CASE WHEN {column} BETWEEN 0 AND {MAX_COST} THEN {column} END"
 
 
-LOST_SPENDING_SQL = statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"))
+LOST_SPENDING_SQL = load_statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"))
 
 # Of `tried` with `spent` and `price` beside it. Who was answered nothing has paid nothing; an answer whose tokens
 # nobody counted has no known price.
 _REPORTED_COST = _render_bounded_cost("tried.cost")
 HAS_REPORTED_COST_SQL = f"coalesce({_REPORTED_COST}, spent.cost) IS NOT NULL"
-COST_SQL = statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQL, reported_cost=_REPORTED_COST)
+COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQL, reported_cost=_REPORTED_COST)
 
 
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:

@@ -18,7 +18,7 @@ from toolbench.evals.types import Scenario
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Judgement, Trial
 from toolbench.lab.scenarios.catalogue import load_scenario
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.cause_columns import CAUSE_COLUMNS, build_cause_columns
 from toolbench.lab.traces.taxonomy_steps import load_wire_steps
 
@@ -38,7 +38,7 @@ _READ_COLUMNS = (
     *_GRADED_COLUMNS,
 )
 
-_WRITE = statement(
+_WRITE = load_statement(
     "replays/store_causes",
     assignments=", ".join(f'"{name}" = row."{name}"' for name in CAUSE_COLUMNS),
     typed=", ".join(f'"{name}" {kind}' for name, kind in CAUSE_COLUMNS.items()),

@@ -25,10 +25,10 @@ from toolbench.lab.replays.execute import (
 )
 from toolbench.lab.replays.reclassify import reclassify_trials
 from toolbench.lab.scenarios.catalogue import load_judging_scenario
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 TRIALS_PER_BATCH = 40
-_COUNT_JUDGING_VERSIONS = statement("replays/count_judging_versions")
+_COUNT_JUDGING_VERSIONS = load_statement("replays/count_judging_versions")
 MAX_CHANGES_LISTED = 200  # listed; every one is counted
 
 

@@ -16,7 +16,7 @@ from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs.launch import build_trial, derive_seed
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.job_failures import record_failures
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
@@ -32,7 +32,7 @@ DECISION_TEXTS: Mapping[str, str] = {
     PROVIDER_DELETED: "ended: its provider was deleted",
 }
 
-_FINISHED_ROUNDS = statement("runs/finished_rounds")
+_FINISHED_ROUNDS = load_statement("runs/finished_rounds")
 
 
 def analyse_undecided_runs() -> int:

@@ -123,7 +123,7 @@ def choose_instance(slug: str, seed: str, version: str) -> tuple[Scenario, Insta
         KeyError: the slug is unknown.
     """
     known = [scenario.version for scenario in scenarios.list_versions(slug)]
-    named, drawn = parse_whole_number(version), parse_whole_number(seed, most=MAX_SEED)
+    named, drawn = parse_whole_number(version), parse_whole_number(seed, maximum=MAX_SEED)
     scenario = load_scenario(slug, named if named in known else None)
     number, kind = (0, PUBLISHED_WORDING) if drawn is None else (drawn, DRAWN)
     return scenario, scenario.draw_instance(number, kind=kind)

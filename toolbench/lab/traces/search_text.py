@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from toolbench.engine.strict_json import get_object
 from toolbench.lab.models import Trial
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.step_facts import to_column_text
 
 TRIALS_PER_BATCH = 200
@@ -26,8 +26,8 @@ MAX_ANSWER_CHARS = 1_000
 MAX_REASON_CHARS = 800
 MAX_ARGUMENT_BYTES = 400  # of one call
 
-_SELECT_STEPS = statement("traces/searched_steps")
-_STORE_TEXTS = statement("traces/store_texts")
+_SELECT_STEPS = load_statement("traces/searched_steps")
+_STORE_TEXTS = load_statement("traces/store_texts")
 _STALE = Trial.objects.filter(text_stale=True, state=Trial.State.DONE)
 
 

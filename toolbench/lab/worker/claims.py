@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from toolbench.engine.events import OmittedParameter
 from toolbench.engine.light_dataclass import light
 from toolbench.lab.metrics.cells import mark_stale
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.worker import database_thread
 from toolbench.lab.worker.database_thread import open_pipeline
 from toolbench.lab.worker.request_budget import ENABLE_SYNCHRONOUS_COMMIT, REQUESTS_RESERVED_AT_CLAIM, reserve_at_claim
@@ -28,7 +28,7 @@ _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 
-_CLAIM = statement("worker/claim_trials")
+_CLAIM = load_statement("worker/claim_trials")
 
 _HAS_QUEUED_TRIALS = """
 SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON provider.id = %s
@@ -36,13 +36,13 @@ SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON pro
         SELECT 1 FROM lab_trial WHERE run_id = run.id AND provider_id = provider.id AND state = 'queued'))
 """
 
-_RENEW_LEASES = statement("worker/renew_leases")
+_RENEW_LEASES = load_statement("worker/renew_leases")
 
-_REQUEUE = statement("worker/requeue")
+_REQUEUE = load_statement("worker/requeue")
 
 _RELEASE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
 _ACQUIRE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
-_HAS_FREE_SLOT = statement("worker/has_free_slot")
+_HAS_FREE_SLOT = load_statement("worker/has_free_slot")
 
 
 @light(frozen=True, slots=True)

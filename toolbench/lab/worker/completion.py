@@ -4,17 +4,17 @@ from django.db import connection, transaction
 
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.metrics.cells import recompute_immediately
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
-_IS_RUN_FINISHED = statement("worker/is_run_finished")
-_LOCK_FINISHED = statement("worker/lock_finished_runs", is_finished=_IS_RUN_FINISHED)
-_FINISH_RUNS = statement("worker/finish_runs", is_finished=_IS_RUN_FINISHED)
+_IS_RUN_FINISHED = load_statement("worker/is_run_finished")
+_LOCK_FINISHED = load_statement("worker/lock_finished_runs", is_finished=_IS_RUN_FINISHED)
+_FINISH_RUNS = load_statement("worker/finish_runs", is_finished=_IS_RUN_FINISHED)
 
-_REOPEN_RUNS = statement("worker/reopen_runs")
+_REOPEN_RUNS = load_statement("worker/reopen_runs")
 
-_CANCEL_QUEUED_TRIALS = statement("worker/cancel_queued_trials")
+_CANCEL_QUEUED_TRIALS = load_statement("worker/cancel_queued_trials")
 
-_END_ORPHANED_TRIALS = statement("worker/end_orphaned_trials")
+_END_ORPHANED_TRIALS = load_statement("worker/end_orphaned_trials")
 
 
 def finish_runs() -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from toolbench.lab.models import JobFailure
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
 logger = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 SESSION_JOB = "a worker session"
 FAILURE_RETENTION = timedelta(days=1)  # since its last failure a job stays on /health/
 
-_COUNT_FAILURE = statement("worker/count_failure")
+_COUNT_FAILURE = load_statement("worker/count_failure")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from kombu.exceptions import OperationalError
 
 from toolbench.celery import app
 from toolbench.lab.models import Trial
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 logger = logging.getLogger(__name__)
 SESSION_TASK = "toolbench.lab.tasks.work_shift"
@@ -40,7 +40,7 @@ def queue_trials(trials: Sequence[Trial]) -> None:
         for field in columns
     )
     arrays = ", ".join(f"%s::{_get_column_type(field)}[]" for field in differing)
-    insert = statement(
+    insert = load_statement(
         "worker/queue_trials",
         columns=", ".join(map(_quote_column, columns)),
         values=values_sql,

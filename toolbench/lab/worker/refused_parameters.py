@@ -13,7 +13,7 @@ from dataclasses import replace
 from toolbench.engine.events import OmittedParameter
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import RefusedParameter
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker import database_thread
@@ -21,7 +21,7 @@ from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.trial_plan import FrozenConfig
 from toolbench.providers.driver.step_records import ExchangeStep
 
-_STORE_REFUSED = statement("worker/store_refused")
+_STORE_REFUSED = load_statement("worker/store_refused")
 
 
 class SessionRefusals:

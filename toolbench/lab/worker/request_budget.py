@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from toolbench.lab.models import Run
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.worker import database_thread
 
 # The number of requests that most trials send, counted with the claim. If the run has a request limit, they are counted
@@ -19,17 +19,17 @@ _UNFINISHED_STATES = [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING]
 # For the reasons that worker/sql/reserve_requests.sql gives, counts at a claim are on disk before anything is sent.
 ENABLE_SYNCHRONOUS_COMMIT = "SELECT set_config('synchronous_commit', 'on', true)"
 
-_RESERVE = statement("worker/reserve_requests")
+_RESERVE = load_statement("worker/reserve_requests")
 
-_RESERVE_AT_CLAIM = statement("worker/reserve_at_claim")
+_RESERVE_AT_CLAIM = load_statement("worker/reserve_at_claim")
 
 _RECONCILE = """
 UPDATE lab_run SET tokens_used = tokens_used + %s, requests_reserved = requests_reserved - %s WHERE id = %s
 """
 
-_CORRECT_REQUEST_COUNTS = statement("worker/correct_request_counts")
+_CORRECT_REQUEST_COUNTS = load_statement("worker/correct_request_counts")
 
-_PAUSE_RUNS_AT_LIMIT = statement("worker/pause_runs_at_limit")
+_PAUSE_RUNS_AT_LIMIT = load_statement("worker/pause_runs_at_limit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from psycopg import Cursor
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models.counters import TRIAL_COUNTERS
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces import cause_columns
 from toolbench.lab.traces.step_rows import STEP_COLUMNS, build_bare_row, build_bodies, build_step_row
 from toolbench.lab.traces.trial_columns import AnyStep
@@ -96,11 +96,11 @@ def _render_assignment(name: str) -> str:
     return f'"{name}" = coalesce({new_value}, trial."{name}")'
 
 
-_WRITE_STEPS = statement(
+_WRITE_STEPS = load_statement(
     "worker/store_steps", typed=_render_typed_columns(STEP_COLUMNS), names=_render_names(STEP_COLUMNS)
 )
 
-_WRITE_OUTCOMES = statement(
+_WRITE_OUTCOMES = load_statement(
     "worker/store_outcomes",
     typed=_render_typed_columns(_OUTCOME_COLUMNS),
     assignments=", ".join(_render_assignment(name) for name in _OUTCOME_COLUMNS),

@@ -30,9 +30,9 @@ class MissingTrialsForm:
     def parse(cls, values: QueryDict) -> "MissingTrialsForm":
         """Return the form that was sent; values that are no ids are ignored."""
         text = values.get("target", "").strip()
-        target = parse_whole_number(text, least=1, most=MAX_TARGET_TRIALS)
+        target = parse_whole_number(text, minimum=1, maximum=MAX_TARGET_TRIALS)
         error = f"Enter 1 to {MAX_TARGET_TRIALS:,} trials. The number shown is that of the run."
-        ids = (parse_whole_number(value, least=1) for value in values.getlist("cell"))
+        ids = (parse_whole_number(value, minimum=1) for value in values.getlist("cell"))
         cells = frozenset(pk for pk in ids if pk is not None)
         return cls(
             target=target,

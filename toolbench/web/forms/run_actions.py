@@ -114,7 +114,7 @@ def _parse_count(values: Mapping[str, str], name: str) -> int | None:
     text = values.get(name, "").strip()
     if not text:
         return None
-    number = parse_whole_number(text, least=1)
+    number = parse_whole_number(text, minimum=1)
     if number is None:
         raise control.RunActionError(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
     return number

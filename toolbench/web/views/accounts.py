@@ -57,7 +57,7 @@ def act(request: HttpRequest, user_id: int) -> HttpResponse:
 @require_safe
 def show_audit(request: HttpRequest) -> HttpResponse:
     """Show who launched, changed, deleted or imported what (GET /settings/audit/?person=&page=)."""
-    page = parse_whole_number(request.GET.get("page", ""), least=1, most=MAX_PAGE) or 1
+    page = parse_whole_number(request.GET.get("page", ""), minimum=1, maximum=MAX_PAGE) or 1
     return render_page(request, "accounts/audit.html", {"page": get_audit_page(request.GET.get("person", ""), page)})
 
 

@@ -34,7 +34,7 @@ MAX_PAGE = 1_000_000
 @require_safe
 def list_runs(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
     """Show the runs of one kind (GET /runs/); ?label= and ?page= choose which."""
-    page = parse_whole_number(request.GET.get("page", ""), least=1, most=MAX_PAGE) or 1
+    page = parse_whole_number(request.GET.get("page", ""), minimum=1, maximum=MAX_PAGE) or 1
     runs = get_run_list(kind, label=request.GET.get("label", ""), page=page)
     return render_page(request, "runs/list.html", {"runs": runs, "simulated": kind == "simulated"})
 

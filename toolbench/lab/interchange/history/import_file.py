@@ -18,7 +18,7 @@ from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.history.lines import HistoryImportError, HistoryLine, parse_lines
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate, build_rate
 from toolbench.lab.models import History, HistoryTurn
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.masking.secrets import Masker
 
@@ -164,7 +164,7 @@ def _count_turns(history: History, *group_columns: str) -> Iterator[Mapping[str,
     """Yield the counts of each combination of the given columns, with sums over conversations. One query."""
     names = ", ".join(group_columns)
     with connection.cursor() as cursor:
-        cursor.execute(statement("interchange/history/count_turns", key=names), [history.pk])
+        cursor.execute(load_statement("interchange/history/count_turns", key=names), [history.pk])
         result_columns = [column.name for column in cursor.description or ()]
         yield from (dict(zip(result_columns, row, strict=True)) for row in cursor.fetchall())
 

@@ -62,7 +62,7 @@ class CompareQuery:
             "metric": _read_text(query, "metric") not in ("", *SUCCESS_METRICS),
             "kind": _read_text(query, "kind") not in INSTANCE_KIND_CHOICES,
             "how": _read_text(query, "how") not in PAIRING_CHOICES,
-            "points": bool(points) and parse_whole_number(points, least=1, most=50) is None,
+            "points": bool(points) and parse_whole_number(points, minimum=1, maximum=50) is None,
         }
         ignored += [name for name, is_wrong in wrong.items() if is_wrong]
         return cls(
@@ -118,9 +118,9 @@ def _parse_axes(query: QueryParams, prefix: str, ignored: list[str]) -> dict[str
 
 def _is_readable(axis: str, value: str) -> bool:
     if axis in RUN_AXES:
-        return None not in (parse_whole_number(part, least=1) for part in value.split(","))
+        return None not in (parse_whole_number(part, minimum=1) for part in value.split(","))
     if axis == "published":
-        return parse_whole_number(value.removeprefix("p"), most=10_000) is not None
+        return parse_whole_number(value.removeprefix("p"), maximum=10_000) is not None
     if axis == "stream":
         return value in (STREAMED, WHOLE)
     return axis != "day" or _is_day(value)

@@ -30,14 +30,14 @@ from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.run_choices import list_run_choices
 from toolbench.lab.results.trial.diff_page import find_nearest_passes
 from toolbench.lab.results.trial_list.filter import TrialFilter
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 MAX_MODELS = 30
 MAX_FAILURE_GROUPS = 40
 MAX_SEEN_CAUSES = 40
 FAILED_OUTCOMES = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 
-_SEEN_CAUSES_SQL = statement("results/failures/seen_causes")
+_SEEN_CAUSES_SQL = load_statement("results/failures/seen_causes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Run
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 PACE_WINDOW = timedelta(minutes=3)
 
-_ACTIVE_SECONDS_SQL = statement("results/run/active_seconds")
+_ACTIVE_SECONDS_SQL = load_statement("results/run/active_seconds")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from toolbench.lab.results.trial.bodies.partial_bodies import read_step_bodies, 
 from toolbench.lab.results.trial.line_diff import build_hunks
 from toolbench.lab.results.trial.turn_text import TurnText, build_parsed_turns, build_raw_turns
 from toolbench.lab.results.trial_list.index import choose_mark
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.code_view import CodeLine
 
 PARSED, RAW = "parsed", "raw"
 MAX_TURNS = 24
-_NEAREST_PASS_SQL = statement("results/trial/nearest_pass", columns="failed.id AS failed_id, near.id AS near_id")
-_NEAREST_PASS_ID_SQL = statement("results/trial/nearest_pass", columns="near.id")
+_NEAREST_PASS_SQL = load_statement("results/trial/nearest_pass", columns="failed.id AS failed_id, near.id AS near_id")
+_NEAREST_PASS_ID_SQL = load_statement("results/trial/nearest_pass", columns="near.id")
 
 
 @dataclass(frozen=True, slots=True)

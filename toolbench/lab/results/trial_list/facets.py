@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from toolbench.lab.results.trial_list.filter import TrialFilter
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 
 MAX_VALUES = 12  # of one facet
 FACET_LABELS = {
@@ -17,7 +17,7 @@ FACET_LABELS = {
     "profile": "Profile",
     "strategy": "Strategy",
 }
-_COUNT_FACETS = statement("results/trial_list/count_facets")
+_COUNT_FACETS = load_statement("results/trial_list/count_facets")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from django.db import connection
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step
 from toolbench.lab.results.trial.timeline import StepFacts
-from toolbench.lab.sql import statement
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.step_facts import load_details
 
 MAX_BODY_BYTES = 200_000  # bytes of a body or a text that a page shows
 MAX_FACTS_BYTES = 400_000  # bytes of one step's facts
 MAX_TOTAL_FACTS_BYTES = 4_000_000  # bytes of one trial's facts read for a page
-_READ_STEP_BODIES = statement("results/trial/read_step_bodies")
+_READ_STEP_BODIES = load_statement("results/trial/read_step_bodies")
 
 
 @dataclass(frozen=True, slots=True)
