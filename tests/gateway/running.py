@@ -1,4 +1,4 @@
-"""A gateway with a token in front of simulated models, and one in front of a scripted server."""
+"""Running gateways, simulated models, tokens and aliases for tests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -56,7 +56,7 @@ def make_alias(provider: Provider, model: str, name: str = "", **fields: Any) ->
 
 
 async def in_database(work: Callable[..., _Value], *arguments: object, **fields: object) -> _Value:
-    """The result of a function that uses the database, called in a thread whose connection is closed afterwards."""
+    """Call a function that uses the database in a thread, close its connections and return its result."""
 
     def call() -> _Value:
         try:
@@ -69,7 +69,7 @@ async def in_database(work: Callable[..., _Value], *arguments: object, **fields:
 
 @dataclass(frozen=True)
 class RunningGateway:
-    """Its address and a session that sends the token."""
+    """Address of a gateway and a session that sends the token."""
 
     url: str
     token: str

@@ -24,13 +24,14 @@ from tests.gateway.running import (
     run_simulated,
 )
 from tests.lab.metrics.test_provider_budget import spend
-from toolbench.gateway.trace_writer import BATCH_SECONDS
 from toolbench.lab.models import ApiToken, GatewayTrace, ModelAlias, Provider, Trial
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+POLL_SECONDS = 0.05
+POLL_TIMEOUT_SECONDS = 30
 
 
 def chat_body(**more: Any) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def messages_body(**more: Any) -> dict[str, Any]:
 async def scripted_gateway(
     *replies: ScriptedReply, **fields: Any
 ) -> AsyncIterator[tuple[RunningGateway, ScriptedServer]]:
-    """A gateway whose alias `weather` leads to a scripted server."""
+    """Run a gateway whose alias `weather` leads to a scripted server."""
     with ScriptedServer(replies) as upstream:
         provider = await in_database(make_provider_at, upstream.base_url, "sk-upstream-4711")
         await in_database(make_alias, provider, "m", "weather", **fields)
@@ -63,9 +64,25 @@ def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(body())
 
 
-async def read_traces() -> list[GatewayTrace]:
-    await asyncio.sleep(3 * BATCH_SECONDS)
-    return await in_database(lambda: list(GatewayTrace.objects.order_by("pk")))
+async def read_traces(count: int = 1) -> list[GatewayTrace]:
+    """Return the stored traces as soon as there are `count` of them, oldest first."""
+    async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+        while len(traces := await in_database(lambda: list(GatewayTrace.objects.order_by("pk")))) < count:
+            await asyncio.sleep(POLL_SECONDS)
+    return traces
+
+
+async def wait_for_models_status(gateway: RunningGateway, status: int) -> None:
+    async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+        while (await gateway.session.get("/v1/models")).status != status:
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def wait_for_alias(gateway: RunningGateway, name: str) -> None:
+    """Wait until the gateway lists an alias, so that it has read all aliases since that one was created."""
+    async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+        while name not in await (await gateway.session.get("/v1/models")).text():
+            await asyncio.sleep(POLL_SECONDS)
 
 
 def test_call_is_repaired_validated_and_named_in_header_and_body() -> None:
@@ -83,7 +100,7 @@ def test_call_is_repaired_validated_and_named_in_header_and_body() -> None:
     run(body)
 
 
-def test_call_that_breaks_the_schema_is_asked_for_once_more() -> None:
+def test_call_that_breaks_the_schema_gets_one_re_prompt() -> None:
     async def body() -> None:
         replies = (
             tool_call_reply(("get_weather", {"town": "Berlin"})),
@@ -98,7 +115,7 @@ def test_call_that_breaks_the_schema_is_asked_for_once_more() -> None:
     run(body)
 
 
-def test_without_repair_the_error_names_tool_and_argument() -> None:
+def test_invalid_call_without_repair_names_tool_and_argument() -> None:
     async def body() -> None:
         async with scripted_gateway(tool_call_reply(("get_weather", {"city": 7})), repairs=False) as (gateway, _):
             status, answer, _ = await post(gateway, chat_body())
@@ -124,12 +141,12 @@ def test_fallback_answers_when_the_provider_fails() -> None:
     run(body)
 
 
-def test_revoked_token_stops_within_a_second() -> None:
+def test_revoked_token_is_refused_soon() -> None:
     async def body() -> None:
         async with scripted_gateway(*[text_reply("Hi")] * 3) as (gateway, _):
             assert (await post(gateway, chat_body()))[0] == 200
             await in_database(lambda: ApiToken.objects.update(revoked_at="2026-01-01T00:00:00Z"))
-            await asyncio.sleep(1)
+            await wait_for_models_status(gateway, 401)
             assert (await post(gateway, chat_body()))[0] == 401
 
     run(body)
@@ -160,12 +177,11 @@ def test_token_needs_the_scope_serve() -> None:
     run(body)
 
 
-def test_spent_budget_of_the_provider_refuses_with_its_sentence() -> None:
+def test_spent_budget_refuses_with_429_and_sends_nothing() -> None:
     async def body() -> None:
         async with scripted_gateway(text_reply("Hi")) as (gateway, upstream):
             await in_database(lambda: spend(Provider.objects.get(), 2.0))
             await in_database(lambda: Provider.objects.update(budget_per_month=1.0))
-            await asyncio.sleep(1)
             status, answer, _ = await post(gateway, chat_body())
             assert (status, answer["error"]["code"]) == (429, "budget_spent")
             assert "has spent" in answer["error"]["message"]
@@ -174,14 +190,13 @@ def test_spent_budget_of_the_provider_refuses_with_its_sentence() -> None:
     run(body)
 
 
-def test_client_that_leaves_a_stream_is_no_failure_of_the_gateway() -> None:
+def test_client_that_leaves_a_stream_gets_a_trace_with_499() -> None:
     async def body() -> None:
         texts = [f"word {number} " * 500 for number in range(200)]
         async with scripted_gateway(stream_reply(*texts, pause=0.01)) as (gateway, _):
             async with gateway.session.post(CHAT, json=chat_body(stream=True, tools=None)) as response:
                 await response.content.readany()
                 response.close()
-            await asyncio.sleep(1)
             (trace,) = await read_traces()
             assert (trace.code, trace.status) == ("client_left", 499)
 
@@ -205,14 +220,14 @@ CALL_WITHOUT_RESULT = {
     "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
 }
 BAD_CHAT: list[tuple[Any, str]] = [
-    (b"{", "no JSON"),
-    (b"\xff", "no JSON"),
-    (b"[]", "no JSON object"),
+    (b"{", "not JSON"),
+    (b"\xff", "not JSON"),
+    (b"[]", "not a JSON object"),
     (b"[" * 100_000, "JSON"),
-    ({}, "messages is a list"),
+    ({}, "messages is missing"),
     (chat_body(model=7), "name of an alias"),
     (chat_body(surprise=1), "no field surprise"),
-    (chat_body(n=2), "n is 1"),
+    (chat_body(n=2), "n is not 1"),
     (chat_body(stream="yes"), "true or false"),
     (chat_body(messages=[]), "at least one message"),
     (chat_body(messages=[{"role": "robot", "content": "x"}]), "no known role"),
@@ -221,37 +236,40 @@ BAD_CHAT: list[tuple[Any, str]] = [
     (chat_body(messages=[*QUESTION, {"role": "tool", "tool_call_id": "c", "content": "{}"}]), "result of a call"),
     (chat_body(messages=[*QUESTION, CALL_WITHOUT_RESULT, *QUESTION]), "have no result"),
     (chat_body(tools=[{"type": "function", "function": {"name": "f", "parameters": {"type": "oops"}}}]), "Tool f"),
-    (chat_body(tools=[{"type": "function", "function": {"name": "f", "parameters": []}}]), "no JSON Schema"),
-    (chat_body(tools=[{"type": "web_search"}]), "tools is a list"),
+    (chat_body(tools=[{"type": "function", "function": {"name": "f", "parameters": []}}]), "not a JSON Schema"),
+    (chat_body(tools=[{"type": "web_search"}]), "tools cannot be read"),
     (chat_body(tools=TOOLS * 2), "same name"),
     (chat_body(tools=[{"type": "function", "function": {"name": f"f{at}"}} for at in range(129)]), "at most 128"),
     (chat_body(tool_choice={"type": "function", "function": {"name": "other"}}), "tool_choice"),
+    (chat_body(tool_choice={"type": "function", "function": {"name": ["get_weather"]}}), "tool_choice"),
 ]
 BAD_MESSAGES: list[tuple[Any, str]] = [
-    (b"{", "no JSON"),
+    (b"{", "not JSON"),
     (messages_body(max_tokens=None), "max_tokens is required"),
     (messages_body(previous="x"), "no field previous"),
     (messages_body(messages=[{"role": "system", "content": "x"}]), "no known role"),
     (messages_body(messages=[{"role": "user", "content": [{"type": "image"}]}]), "no images"),
     (messages_body(messages=[{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]), "result of"),
-    (messages_body(tools=[{"type": "bash_20250124", "name": "bash"}]), "tools is a list"),
+    (messages_body(tools=[{"type": "bash_20250124", "name": "bash"}]), "tools cannot be read"),
     (messages_body(tool_choice={"type": "tool", "name": "other"}), "tool_choice"),
+    (messages_body(tool_choice={"type": ["any"]}), "tool_choice"),
+    (messages_body(tool_choice={"type": "any"}, tools=None), "there are no tools"),
 ]
 
 
 BAD_RESPONSES: list[tuple[Any, str]] = [
-    (b"{", "no JSON"),
-    ({"model": "weather"}, "input is a text or a list"),
+    (b"{", "not JSON"),
+    ({"model": "weather"}, "input is missing"),
     ({"model": "weather", "input": "Hi", "previous_response_id": "resp_1"}, "stores no answers"),
     ({"model": "weather", "input": "Hi", "background": True}, "no field background"),
-    ({"model": "weather", "input": [{"type": "item_reference", "id": "x"}]}, "Item 0 is no message"),
+    ({"model": "weather", "input": [{"type": "item_reference", "id": "x"}]}, "Item 0 has an unknown type"),
     ({"model": "weather", "input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "no images"),
     (
         {"model": "weather", "input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]},
         "result of a call",
     ),
-    ({"model": "weather", "input": "Hi", "tools": [{"type": "web_search"}]}, "Hosted tools are not taken"),
-    ({"model": "weather", "input": "Hi", "text": 3}, "text is an object"),
+    ({"model": "weather", "input": "Hi", "tools": [{"type": "web_search"}]}, "without OpenAI's own tools"),
+    ({"model": "weather", "input": "Hi", "text": 3}, "text is not an object"),
 ]
 
 
@@ -300,7 +318,7 @@ def join_text(events: list[Any]) -> str:
     return "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
 
 
-def test_streamed_text_is_in_order_and_calls_hide_until_they_are_clean() -> None:
+def test_stream_sends_text_in_order_and_hides_calls_in_text() -> None:
     call = '<tool_call>{"name": "get_weather", "arguments": {"city": "Berlin"}}</tool_call>'
 
     async def body() -> None:
@@ -345,16 +363,17 @@ def test_trace_has_masked_bodies_and_is_no_trial() -> None:
     run(body)
 
 
-def test_figures_only_and_a_share_of_nothing_are_kept_as_chosen() -> None:
+def test_trace_is_kept_without_bodies_and_not_at_zero_percent() -> None:
     async def body() -> None:
         async with scripted_gateway(*[text_reply("Hi")] * 2, keep_bodies=False) as (gateway, _):
             await post(gateway, chat_body())
             (trace,) = await read_traces()
             assert (trace.client_request, trace.upstream_response, trace.requests) == (None, None, 1)
             await in_database(lambda: ModelAlias.objects.update(keep_percent=0))
-            await asyncio.sleep(1)
+            await in_database(make_alias, await in_database(Provider.objects.get), "m", "newer")
+            await wait_for_alias(gateway, "newer")
             await post(gateway, chat_body())
-            assert len(await read_traces()) == 1
+        assert len(await read_traces()) == 1  # the gateway stores queued traces when it ends
 
     run(body)
 

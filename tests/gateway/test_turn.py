@@ -50,7 +50,7 @@ class Recorder:
 
 
 def describe(step: ExchangeStep) -> tuple[Any, ...]:
-    """What was sent and what was read of it; ids that the engine makes are left out."""
+    """Return what was sent and what was read of the answer, without the ids that the engine makes."""
     read = step.turn_read
     turn = (
         (read.text, read.path, [(call.name, call.arguments) for call in read.calls], read.finish_reason) if read else ()
@@ -59,7 +59,7 @@ def describe(step: ExchangeStep) -> tuple[Any, ...]:
 
 
 async def run_as_evaluation(alias: ServedAlias, client: HttpClient) -> list[tuple[Any, ...]]:
-    """The exchanges of the first turn of a trial with these layers."""
+    """Return the exchanges of the first turn of a trial with the alias's layers."""
     assert alias.endpoint is not None
     recorder = Recorder()
     policy = resolve_policy((*alias.layers, ("scenario", {"max_turns": 1}))).policy

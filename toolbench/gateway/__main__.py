@@ -18,16 +18,16 @@ from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_re
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 django.setup()
 
-from toolbench.gateway.server import serve  # noqa: E402  # models need Django's set-up
+from toolbench.gateway.server import serve  # noqa: E402  # Django's models cannot be imported before its set-up
 
 SERVER_NAME = "gateway"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until a stop signal and return the exit code."""
-    chosen = _parse(arguments)
+    options = _parse_arguments(arguments)
     try:
-        asyncio.run(_serve(chosen.host, chosen.port))
+        asyncio.run(_serve(options.host, options.port))
     except ServerStartError as error:
         return report_start_error(error)
     return 0
@@ -35,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _serve(host: str, port: int) -> None:
     stopped = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+    for stop_signal in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(stop_signal, stopped.set)
     try:
         async with serve(host, port) as url:
             print_ready_line(ReadyLine(SERVER_NAME, url, "", ""))
@@ -45,8 +45,8 @@ async def _serve(host: str, port: int) -> None:
         raise ServerStartError(f"The gateway cannot listen on port {port}: {error.strerror}.") from error
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m toolbench.gateway", description="Serves the aliases.")
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m toolbench.gateway", description="Serve the aliases of models.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8001, help="0 takes a free port")
     return parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Aliases and tokens as the gateway knows them, read from the database at most once a second."""
+"""Cache of aliases and tokens, which the gateway reads from the database at most about once a second."""
 
 import asyncio
 import time
@@ -12,13 +12,13 @@ from toolbench.gateway.request import GatewayError
 from toolbench.lab.accounts.tokens import Scope, TokenAccess, find_access
 from toolbench.lab.serving.served_aliases import ServedAlias, load_served_aliases
 
-MAX_AGE_SECONDS = 0.9  # a revoked token and a changed alias count within a second
-MAX_TOKENS = 10_000  # remembered at once
+MAX_AGE_SECONDS = 0.9  # so that a revoked token or a changed alias takes effect within a second
+MAX_TOKENS = 10_000  # in the cache
 _Value = TypeVar("_Value")
 
 
 class Directory:
-    """Aliases and tokens, read by a thread of its own so that no request waits for another one's query."""
+    """Cache of aliases and tokens. One thread makes all queries, so that they do not block the event loop."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "directory")
@@ -28,7 +28,7 @@ class Directory:
         self._tokens: dict[str, tuple[float, TokenAccess | None]] = {}
 
     async def get_aliases(self) -> Mapping[str, ServedAlias]:
-        """Return all aliases by name."""
+        """Return all aliases by name, at most `MAX_AGE_SECONDS` old."""
         if time.monotonic() - self._aliases_at > MAX_AGE_SECONDS:
             if self._refreshing is None or self._refreshing.done():
                 self._refreshing = asyncio.ensure_future(self._refresh())
@@ -38,14 +38,15 @@ class Directory:
     async def _refresh(self) -> None:
         started = time.monotonic()
         loaded = await self.run(load_served_aliases)
-        same = {name: old for name, old in self._aliases.items() if loaded.get(name) == old}
-        self._aliases, self._aliases_at = {**loaded, **same}, started
+        # An unchanged alias stays the same object, since it keeps its resolved policies.
+        unchanged = {name: alias for name, alias in self._aliases.items() if loaded.get(name) == alias}
+        self._aliases, self._aliases_at = {**loaded, **unchanged}, started
 
     async def check_token(self, secret: str) -> TokenAccess:
-        """Return the access of a token that may serve.
+        """Return the access of a token with the scope `serve`.
 
         Raises:
-            GatewayError: the token is missing, unknown, revoked, expired or has another scope.
+            GatewayError: the token is missing, unknown, revoked or expired, or lacks the scope.
         """
         if not secret:
             raise GatewayError(401, "missing_token", "Send a token with the scope serve as Authorization: Bearer …")
@@ -56,13 +57,15 @@ class Directory:
                 self._tokens.clear()
             self._tokens[secret] = known_at, access
         if access is None:
-            raise GatewayError(401, "invalid_token", "The token is unknown, revoked or expired. Make one under Tokens.")
+            sentence = "The token is unknown, revoked or expired. Create a token on the page Tokens."
+            raise GatewayError(401, "invalid_token", sentence)
         if Scope.SERVE not in access.scopes:
-            raise GatewayError(403, "missing_scope", "The token lacks the scope serve. Make one that has it.")
+            sentence = "The token lacks the scope serve. Create a token with it on the page Tokens."
+            raise GatewayError(403, "missing_scope", sentence)
         return access
 
     async def run(self, work: Callable[[], _Value]) -> _Value:
-        """Return the result of a function that uses the database, called in the thread."""
+        """Call a function that uses the database in the thread, and return its result."""
 
         def call() -> _Value:
             close_old_connections()
@@ -71,6 +74,6 @@ class Directory:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     def close(self) -> None:
-        """Close the thread's connection and end it."""
+        """Close the thread's database connections and end the thread."""
         self._thread.submit(connections.close_all)
         self._thread.shutdown(wait=True)

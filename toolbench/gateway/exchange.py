@@ -1,4 +1,4 @@
-"""One request of a client, what became of it, and its stored trace."""
+"""Exchange with one client, and the trace that is stored of it."""
 
 import time
 from dataclasses import dataclass, field
@@ -14,23 +14,31 @@ from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.request_template import build_endpoint_masker
 
-MAX_KEPT_BYTES = 1 << 20  # of one body; a longer one is cut
-CLIENT_LEFT = 499  # status of a request whose client left
+MAX_KEPT_BYTES = 1 << 20  # of one body; a longer one is truncated
+CLIENT_LEFT = 499  # status in the trace of a request whose client disconnected
 
 
 @dataclass(slots=True)
 class ClientExchange:
-    """One request of a client and what became of it.
+    """Request of one client and the response to it.
 
     Attributes:
-        served_by: alias of the last target.
-        outcomes: one for each target that was tried.
-        response: bytes sent to the client.
+        dialect: its wire format.
+        id: random id, in hexadecimal digits.
+        started_at: value of `time.perf_counter` at the start.
+        body: the client's request body.
+        token_name: name of the API token; empty until the token is checked.
+        request: the parsed body; None until the body is parsed.
+        served_by: the last target; None until a target is tried.
+        outcomes: results at the targets that were sent the request, in order.
+        answer: the answer; None without one.
+        error: the error; None without one, also if the client disconnected.
+        response: bytes of the answer; empty for an error before the first byte.
     """
 
     dialect: Dialect
     id: str
-    started: float
+    started_at: float
     body: bytes = b""
     token_name: str = ""
     request: GatewayRequest | None = None
@@ -41,8 +49,11 @@ class ClientExchange:
     response: bytearray = field(default_factory=bytearray)
 
     def build_trace(self, target: ServedAlias) -> GatewayTrace:
-        """Return the row that is stored for this request, served by `target`. Known secrets are masked."""
-        duration = time.perf_counter() - self.started
+        """Return the unsaved row of this exchange, whose last target is `target`.
+
+        The secrets of the target's provider are masked in bodies.
+        """
+        seconds = time.perf_counter() - self.started_at
         steps = [step for outcome in self.outcomes for step in outcome.steps]
         usage = self.answer.usage if self.answer else None
         trace = GatewayTrace(
@@ -53,7 +64,7 @@ class ClientExchange:
             simulated=target.simulated,
             dialect=self.dialect.name,
             stream=self.request.stream if self.request else False,
-            at=timezone.now() - timedelta(seconds=duration),
+            at=timezone.now() - timedelta(seconds=seconds),
             status=200 if self.answer else self.error.status if self.error else CLIENT_LEFT,
             code=self.error.code[:60] if self.error else "" if self.answer else "client_left",
             sentence=to_column_text(self.error.message if self.error else "", 2_000),
@@ -64,7 +75,7 @@ class ClientExchange:
             input_tokens=usage.input_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
             cost=usage.cost if usage else None,
-            duration_ms=1000 * duration,
+            duration_ms=1000 * seconds,
             upstream_ms=sum(step.duration_ms for step in steps),
         )
         if target.keep_bodies:
@@ -72,7 +83,7 @@ class ClientExchange:
         return trace
 
     def _add_bodies(self, trace: GatewayTrace, target: ServedAlias, steps: list[ExchangeStep]) -> None:
-        """Add the bodies; those of the upstream are masked already."""
+        """Add the bodies to the trace. The steps have their bodies masked already."""
         masker = build_endpoint_masker(target.endpoint) if target.endpoint else None
         sent, received = self.body, bytes(self.response)
         if masker:

@@ -1,10 +1,10 @@
-"""A request to the gateway in one form for all dialects, and its answer or error."""
+"""Request, answer and error of the gateway in one form for all dialects."""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from toolbench.engine.errors import PlanError
 from toolbench.engine.tools.choice import RequestChoice
@@ -21,9 +21,9 @@ class GatewayError(Exception):
 
     Attributes:
         status: HTTP status of the answer.
-        code: stable name, such as `invalid_request`, `rate_limited` or `upstream_failed`.
-        message: what happened and what to change.
-        retry_after: seconds after which the client may try again; None for no advice.
+        code: stable name, such as `invalid_request`, `gateway_full` or `upstream_failed`.
+        message: sentences that say what is wrong and what to do.
+        retry_after: seconds after which the client may try again; None to send no such header.
     """
 
     def __init__(self, status: int, code: str, message: str, *, retry_after: int | None = None) -> None:
@@ -32,8 +32,16 @@ class GatewayError(Exception):
 
 
 def refuse(message: str) -> GatewayError:
-    """Return the error of a request that the client has to change."""
+    """Return the error (status 400) for a request that the client has to change."""
     return GatewayError(400, "invalid_request", message)
+
+
+class GatewayTool(NamedTuple):
+    """Tool of a request. `schema` is the JSON of its JSON Schema, so that the tool can be the key of a cache."""
+
+    name: str
+    description: str
+    schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +49,10 @@ class GatewayRequest:
     """One request to an alias.
 
     Attributes:
-        alias: the name that stands in `model`.
-        messages: the conversation in OpenAI's chat form, system messages included.
+        alias: value of the field `model`.
+        messages: the conversation in the form of chat completions, system messages included.
         options: parameters of the request, such as `temperature`, in the names of chat completions.
-        with_usage: whether a stream ends with the usage.
+        with_usage: whether a stream of chat completions ends with the usage.
     """
 
     alias: str
@@ -58,7 +66,7 @@ class GatewayRequest:
 
 @dataclass(frozen=True, slots=True)
 class CleanCall:
-    """A call whose arguments match the schema of its tool. `arguments` is JSON of an object."""
+    """Call whose arguments match the schema of its tool. `arguments` is the JSON of `value`."""
 
     id: str
     name: str
@@ -68,13 +76,14 @@ class CleanCall:
 
 @dataclass(frozen=True, slots=True)
 class GatewayAnswer:
-    """The answer of one turn.
+    """Answer of one turn.
 
     Attributes:
         finish: `stop`, `length` or `tool_calls`.
-        path: the method by which the calls came, as in `Turn.path`.
-        changes: what was changed between client and upstream.
-        requests: exchanges with the upstream, retries included.
+        path: the method used, as in `Step.path`.
+        changes: changes that transforms made to the request and the answer.
+        requests: number of exchanges with the upstream, retries included.
+        id: random id; empty until the server sets it.
     """
 
     alias: str
@@ -88,31 +97,31 @@ class GatewayAnswer:
     id: str = field(default="")
 
     def list_change_names(self) -> tuple[str, ...]:
-        """Return the names of the changes without repeats, in their order."""
+        """Return the names of the changes, each once, in the order of their first occurrence."""
         return tuple(dict.fromkeys(change.name for change in self.changes))
 
-    def explain(self) -> JsonObject:
-        """Return what was changed, as the body shows it on request."""
+    def render_changes(self) -> JsonObject:
+        """Render the changes for the field `toolbench` of the body, which a request header asks for."""
         fields = ("kind", "name", "path", "before", "after")
         changes = [{name: getattr(change, name) for name in fields} for change in self.changes]
         return {"path": self.path, "requests": self.requests, "changes": changes}
 
 
 class Dialect(Protocol):
-    """Form in which a client asks and is answered. Modules of `gateway/dialects` implement it."""
+    """Wire format in which a client sends requests and gets answers; `gateway/dialects` has the implementations."""
 
     name: str
 
     def parse(self, body: Any) -> GatewayRequest:
-        """Return the request of a decoded body.
+        """Parse a decoded JSON body.
 
         Raises:
-            GatewayError: the body is not a request that can be sent on.
+            GatewayError: a field is missing, unknown or not valid.
         """
         ...
 
-    def render(self, answer: GatewayAnswer, *, explain: bool) -> JsonObject:
-        """Return the body of an answer; `explain` adds what was changed."""
+    def render(self, answer: GatewayAnswer, *, with_changes: bool) -> JsonObject:
+        """Return the body of an answer; `with_changes` adds the changes of transforms."""
         ...
 
     def render_error(self, error: GatewayError) -> JsonObject:
@@ -120,28 +129,28 @@ class Dialect(Protocol):
         ...
 
     def start_stream(self, answer_id: str, alias: str) -> Iterator[bytes]:
-        """Yield the first events of a stream."""
+        """Yield the first events of a stream, before any text."""
         ...
 
     def stream_text(self, answer_id: str, alias: str, text: str, *, is_first: bool) -> Iterator[bytes]:
-        """Yield the events of a part of the text; `is_first` for the first part."""
+        """Yield the events for a part of the text; `is_first` is True for the first part only."""
         ...
 
     def end_stream(
-        self, request: GatewayRequest, answer: GatewayAnswer, *, has_text: bool, explain: bool
+        self, request: GatewayRequest, answer: GatewayAnswer, *, has_text: bool, with_changes: bool
     ) -> Iterator[bytes]:
-        """Yield the calls and the end of a stream; `has_text` tells whether text was sent before."""
+        """Yield the calls and the end of a stream; `has_text` says whether parts of the text were sent."""
         ...
 
     def stream_error(self, error: GatewayError) -> Iterator[bytes]:
-        """Yield the events of an error after the stream began."""
+        """Yield the events of an error that occurred after the first event was sent."""
         ...
 
 
-def build_registry(tools: Sequence[tuple[str, str, str]]) -> ToolRegistry:
-    """Return the registry of tools given as (name, description, JSON of the schema).
+def build_registry(tools: Sequence[GatewayTool]) -> ToolRegistry:
+    """Return the registry of tools.
 
-    The registry of the same tools is the same object, so that the engine prepares them once.
+    Equal tools get the same registry object, since the engine caches by identity what it prepares for a registry.
 
     Raises:
         GatewayError: there are too many tools, a name occurs twice, or a schema is not valid.
@@ -152,16 +161,16 @@ def build_registry(tools: Sequence[tuple[str, str, str]]) -> ToolRegistry:
 
 
 @lru_cache(maxsize=256)
-def _build_registry(tools: tuple[tuple[str, str, str], ...]) -> ToolRegistry:
+def _build_registry(tools: tuple[GatewayTool, ...]) -> ToolRegistry:
     definitions = []
-    for name, description, schema in tools:
-        definition = StoredToolDefinition(name, description, json.loads(schema))
+    for tool in tools:
+        definition = StoredToolDefinition(tool.name, tool.description, json.loads(tool.schema))
         try:
             check_schema(definition)
         except PlanError as error:
-            raise refuse(f"Tool {name[:64]}: {error}. Correct its parameters.") from None
+            raise refuse(f"Tool {tool.name[:64]}: {error}. Correct its parameters.") from None
         definitions.append(definition)
     names = [definition.name for definition in definitions]
     if len(set(names)) < len(names):
-        raise refuse("Two tools have the same name. Give each tool a name of its own.")
+        raise refuse("Two tools have the same name. Rename one of them.")
     return ToolRegistry(tuple(definitions))

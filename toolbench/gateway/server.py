@@ -1,4 +1,4 @@
-"""The gateway's HTTP server: addresses, tokens, limits, fallbacks, streams and traces."""
+"""HTTP server of the gateway: addresses, tokens, limits, fallbacks, streams and traces."""
 
 import asyncio
 import json
@@ -35,29 +35,30 @@ DIALECTS: Mapping[str, Callable[[], Dialect]] = {
     "/v1/responses": ResponsesDialect,
 }
 EXPLAIN_HEADER = "x-toolbench-explain"
-MAX_HEADER_NAMES = 20
+MAX_NAMED_CHANGES = 20  # in a header
+_INTERNAL_ERROR = GatewayError(500, "gateway_failed", "The gateway itself failed. Send the request again later.")
 
 
 class Gateway:
-    """State of one gateway process."""
+    """Application of one gateway process: its cache, HTTP client, trace writer and running requests."""
 
     def __init__(self) -> None:
         self.directory = Directory()
         self._writer = TraceWriter(self.directory)
         self._client: HttpClient | None = None
-        self._running: Counter[int] = Counter()
+        self._running: Counter[int] = Counter()  # requests by provider id
 
     def build_app(self) -> web.Application:
-        """Return the application with its addresses."""
+        """Return the aiohttp application with its addresses."""
         app = web.Application(client_max_size=MAX_BODY_BYTES)
-        app.cleanup_ctx.append(self._hold_resources)
+        app.cleanup_ctx.append(self._manage_resources)
         for path in DIALECTS:
             app.router.add_post(path, self._answer)
         app.router.add_get("/v1/models", self._list_models)
         app.router.add_get("/health", self._show_health)
         return app
 
-    async def _hold_resources(self, app: web.Application) -> AsyncIterator[None]:
+    async def _manage_resources(self, app: web.Application) -> AsyncIterator[None]:
         async with HttpClient() as client:
             self._client = client
             self._writer.start()
@@ -66,8 +67,8 @@ class Gateway:
         self.directory.close()
 
     async def _show_health(self, request: web.Request) -> web.Response:
-        figures = {"status": "ok", "requests_running": self._running.total(), "traces_dropped": self._writer.dropped}
-        return web.json_response(figures)
+        health = {"status": "ok", "requests_running": self._running.total(), "traces_dropped": self._writer.dropped}
+        return web.json_response(health)
 
     async def _list_models(self, request: web.Request) -> web.Response:
         dialect = ChatDialect()
@@ -85,13 +86,13 @@ class Gateway:
             return await self._answer_or_raise(request, exchange)
         except GatewayError as error:
             exchange.error = error
-        except ConnectionError:  # the client left while it was written to
+        except ConnectionError:  # the client disconnected
             raise
         except Exception:
             logger.exception("Request %s failed within the gateway", exchange.id)
-            exchange.error = GatewayError(500, "gateway_failed", "The gateway itself failed; its log has more.")
+            exchange.error = _INTERNAL_ERROR
         finally:
-            self._keep_trace(exchange)
+            self._put_trace(exchange)
         return _build_error_response(exchange.dialect, exchange.error, exchange.id)
 
     async def _answer_or_raise(self, request: web.Request, exchange: ClientExchange) -> web.StreamResponse:
@@ -101,11 +102,11 @@ class Gateway:
         exchange.request = parsed = exchange.dialect.parse(_parse_json(exchange.body))
         aliases = await self.directory.get_aliases()
         targets = list(_list_targets(parsed.alias, aliases))
-        explain = request.headers.get(EXPLAIN_HEADER) == "1"
+        with_changes = request.headers.get(EXPLAIN_HEADER) == "1"
         if parsed.stream:
-            return await self._stream(request, exchange, targets, explain=explain)
+            return await self._stream(request, exchange, targets, with_changes=with_changes)
         exchange.answer = answer = replace(await self._ask_in_order(exchange, parsed, targets), id=exchange.id)
-        exchange.response += json.dumps(exchange.dialect.render(answer, explain=explain)).encode()
+        exchange.response += json.dumps(exchange.dialect.render(answer, with_changes=with_changes)).encode()
         headers = _build_headers(exchange, answer)
         return web.Response(body=bytes(exchange.response), content_type="application/json", headers=headers)
 
@@ -114,9 +115,17 @@ class Gateway:
         exchange: ClientExchange,
         parsed: GatewayRequest,
         targets: list[ServedAlias],
-        text: "_TextSender | None" = None,
+        sender: "_TextSender | None" = None,
     ) -> GatewayAnswer:
-        """Return the answer of the first target that has one; text that was sent forbids another target.
+        """Send a request to one target after another until one answers.
+
+        No other target is tried after an error of the client, or once text of an answer was sent.
+
+        Args:
+            exchange: gets each target and its outcome.
+            parsed: the request.
+            targets: the alias and its fallbacks, in order.
+            sender: gets the text of a stream; None without a stream.
 
         Raises:
             GatewayError: the error of the last target that was tried.
@@ -125,37 +134,42 @@ class Gateway:
         for target in targets:
             exchange.served_by = target
             try:
-                outcome = await self._ask(parsed, target, text)
-            except GatewayError as refused:
-                error = refused
+                outcome = await self._ask(parsed, target, sender)
+            except GatewayError as refusal:
+                error = refusal
                 continue
             exchange.outcomes.append(outcome)
             if outcome.answer is not None:
                 return outcome.answer
             error = outcome.error or error
-            if not outcome.is_upstream_fault or (text is not None and text.has_begun):
+            if not outcome.is_upstream_fault or (sender is not None and sender.has_begun):
                 break
         raise error
 
-    async def _ask(self, parsed: GatewayRequest, target: ServedAlias, text: "_TextSender | None") -> TurnOutcome:
+    async def _ask(self, parsed: GatewayRequest, target: ServedAlias, sender: "_TextSender | None") -> TurnOutcome:
+        """Send a request to one target.
+
+        Raises:
+            GatewayError: the target cannot be served now, or its provider has no free slot.
+        """
         if target.endpoint is None or self._client is None:
             status, code = (429, "budget_spent") if target.is_budget_spent else (503, "unavailable")
             raise GatewayError(status, code, f"{target.name}: {target.refusal}", retry_after=30)
-        with self._count_running(target):
+        with self._occupy_slot(target):
             policy = target.resolve_policy(parsed.tool_choice)
             turn_target = TurnTarget(target.endpoint, policy, self._client)
-            listener = CertainText(policy, parsed.tools, text.send) if text is not None else None
-            outcome = await run_turn(parsed, turn_target, asyncio.sleep, listener.take if listener else None)
-        if text is not None and listener is not None and outcome.answer is not None:
-            text.send(listener.find_rest(outcome.answer.text))
+            listener = CertainText(policy, parsed.tools, sender.send) if sender is not None else None
+            outcome = await run_turn(parsed, turn_target, asyncio.sleep, listener.receive if listener else None)
+        if sender is not None and listener is not None and outcome.answer is not None:
+            sender.send(listener.find_rest(outcome.answer.text))
         return outcome
 
     @contextmanager
-    def _count_running(self, target: ServedAlias) -> Iterator[None]:
-        """Hold one of the provider's places.
+    def _occupy_slot(self, target: ServedAlias) -> Iterator[None]:
+        """Occupy a slot of the provider within the context.
 
         Raises:
-            GatewayError: all places are taken.
+            GatewayError: no slot is free.
         """
         if self._running[target.provider_id] >= target.concurrency:
             raise GatewayError(
@@ -171,9 +185,13 @@ class Gateway:
             self._running[target.provider_id] -= 1
 
     async def _stream(
-        self, request: web.Request, exchange: ClientExchange, targets: list[ServedAlias], *, explain: bool
+        self, request: web.Request, exchange: ClientExchange, targets: list[ServedAlias], *, with_changes: bool
     ) -> web.StreamResponse:
-        """Send text as it becomes certain, then the calls; before the first byte an error is a plain response."""
+        """Send text as it becomes certain, then the calls.
+
+        Raises:
+            GatewayError: the request failed before the first byte was sent.
+        """
         parsed = exchange.request
         assert parsed is not None
         sender = _TextSender()
@@ -192,7 +210,7 @@ class Gateway:
                 events = exchange.dialect.stream_text(exchange.id, parsed.alias, part, is_first=is_first)
                 await _send(response, exchange, events)
                 part, is_first = await sender.wait_for_part(task), False
-            await _send(response, exchange, self._end_stream(exchange, parsed, task, sender, explain=explain))
+            await _send(response, exchange, self._end_stream(exchange, parsed, task, sender, with_changes=with_changes))
             await response.write_eof()
             return response
         finally:
@@ -205,8 +223,17 @@ class Gateway:
         task: "asyncio.Task[GatewayAnswer]",
         sender: "_TextSender",
         *,
-        explain: bool,
+        with_changes: bool,
     ) -> Iterator[bytes]:
+        """Return the last events of a stream, and set the answer or error of the exchange.
+
+        Args:
+            exchange: the exchange.
+            parsed: its request.
+            task: the task that sent the request; it has ended.
+            sender: says whether text was sent.
+            with_changes: whether the client wants the changes of transforms.
+        """
         failure = task.exception()
         if failure is not None:
             exchange.error = failure if isinstance(failure, GatewayError) else _INTERNAL_ERROR
@@ -214,19 +241,20 @@ class Gateway:
                 logger.error("Request %s failed within the gateway", exchange.id, exc_info=failure)
             return exchange.dialect.stream_error(exchange.error)
         exchange.answer = answer = replace(task.result(), id=exchange.id)
-        return exchange.dialect.end_stream(parsed, answer, has_text=sender.has_begun, explain=explain)
+        return exchange.dialect.end_stream(parsed, answer, has_text=sender.has_begun, with_changes=with_changes)
 
-    def _keep_trace(self, exchange: ClientExchange) -> None:
+    def _put_trace(self, exchange: ClientExchange) -> None:
         target = exchange.served_by
         if target is not None and random.random() * 100 < target.keep_percent:
             self._writer.put(exchange.build_trace(target))
 
 
-_INTERNAL_ERROR = GatewayError(500, "gateway_failed", "The gateway itself failed; its log has more.")
-
-
 class _TextSender:
-    """Parts of a text on their way from the turn to the client."""
+    """Queue of the parts of a text between the turn and the client's stream.
+
+    Attributes:
+        has_begun: whether a part was put in.
+    """
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -234,14 +262,14 @@ class _TextSender:
         self.has_begun = False
 
     def send(self, text: str) -> None:
-        """Hand over a part."""
+        """Queue a part; an empty one is ignored."""
         if text:
             self._parts.append(text)
             self._arrived.set()
             self.has_begun = True
 
     async def wait_for_part(self, task: "asyncio.Task[Any]") -> str | None:
-        """Return the text that arrived; None once the task has ended and nothing is left."""
+        """Return the queued text as soon as there is text; None if the task has ended and the queue is empty."""
         while not self._parts:
             if task.done():
                 return None
@@ -278,17 +306,17 @@ def _parse_json(body: bytes) -> Any:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise refuse(f"The body is no JSON: {str(error)[:200]}. Send a whole JSON object in UTF-8.") from None
+        raise refuse(f"The body is not JSON: {str(error)[:200]}. Send a whole JSON object in UTF-8.") from None
     if is_too_deep(value):
-        raise refuse("The body is nested too deep. Send flatter JSON.")
+        raise refuse("The body is nested too deeply. Send flatter JSON.")
     return value
 
 
 def _list_targets(name: str, aliases: Mapping[str, ServedAlias]) -> Iterator[ServedAlias]:
-    """Yield the alias and its fallbacks.
+    """Yield the alias, then its fallbacks that exist.
 
     Raises:
-        GatewayError: there is no such alias.
+        GatewayError: no alias has the name.
     """
     alias = aliases.get(name)
     if alias is None:
@@ -304,7 +332,7 @@ def _build_headers(exchange: ClientExchange, answer: GatewayAnswer | None) -> di
         headers |= {"x-toolbench-simulated": "1"} if exchange.served_by.simulated else {}
     if answer is not None:
         headers["x-toolbench-path"] = answer.path
-        headers["x-toolbench-changed"] = ",".join(answer.list_change_names()[:MAX_HEADER_NAMES])
+        headers["x-toolbench-changed"] = ",".join(answer.list_change_names()[:MAX_NAMED_CHANGES])
     return headers
 
 
@@ -317,7 +345,7 @@ def _build_error_response(dialect: Dialect, error: GatewayError, request_id: str
 
 @asynccontextmanager
 async def serve(host: str, port: int) -> AsyncIterator[str]:
-    """Serve until the context ends; the value is the address.
+    """Serve until the context ends, and yield the URL.
 
     A request whose client leaves is cancelled, and so is its request to the upstream.
 

@@ -1,4 +1,4 @@
-"""The part of a streamed answer that is certainly text, for clients that must not see how calls are written."""
+"""Filter of a streaming answer: the text that cannot be part of a call, which clients may see at once."""
 
 from collections.abc import Callable
 
@@ -7,65 +7,61 @@ from toolbench.engine.events import Event
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolRegistry
 
-TEXT_TRANSFORMS = frozenset({"tool_calls_from_text", "assistant_content_tool_call_tags_to_tool_calls"})
-JSON_METHODS = ("text_json", "constrained")  # their calls are bare JSON, which may begin anywhere
+_TEXT_TRANSFORMS = frozenset({"tool_calls_from_text", "assistant_content_tool_call_tags_to_tool_calls"})
+_JSON_METHODS = ("text_json", "constrained")  # their calls are JSON, which may begin anywhere in the text
 _JSON_STARTS = ("{", "[", "`")
 
 
 class CertainText:
-    """Listener of the loop's events that passes on text as soon as it cannot be part of a call.
+    """Listener of the loop's events that sends text as soon as it cannot be part of a call.
 
-    Text of a second attempt or of a repaired turn is not passed on, since the first one may have been shown.
+    It sends text of the first attempt of the first turn only: a client may have that text already, so that text of a
+    retry or a re-prompt would be added to it.
 
     Args:
-        policy: says how calls may be written in the text.
-        tools: the tools of the request.
-        send: receives each part.
+        policy: settings that say how calls may be written in the text.
+        tools: tools of the request.
+        send: receives each part of the text.
     """
 
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
         self._send = send
         self._sent: list[str] = []
         self._attempt: tuple[int, int] | None = None
-        self._is_json = bool(tools.definitions) and policy.method in JSON_METHODS
-        self._has_ended = False
-        reads_text = policy.method == "template" or TEXT_TRANSFORMS.intersection(policy.response_transforms)
+        self._has_json_calls = bool(tools.definitions) and policy.method in _JSON_METHODS
+        self._has_json_begun = False
+        has_text_calls = policy.method == "template" or _TEXT_TRANSFORMS.intersection(policy.response_transforms)
         self._decoder = (
             formats.stream(policy.text_format, [tool.to_openai() for tool in tools.definitions])
-            if tools.definitions and reads_text and not self._is_json
+            if tools.definitions and has_text_calls and not self._has_json_calls
             else None
         )
 
-    @property
-    def sent(self) -> str:
-        """Return the text that was passed on."""
-        return "".join(self._sent)
-
-    def take(self, event: Event) -> None:
-        """Read an event of the loop."""
+    def receive(self, event: Event) -> None:
+        """Send the certain text of an event of the loop."""
         text = event.data.get("text") if event.type == "llm_delta" else None
         if not text:
             return
         attempt = (event.turn, event.data.get("attempt", 1))
         self._attempt = self._attempt or attempt
         if attempt == self._attempt:
-            self._pass_on(self._find_certain(text))
+            certain_text = self._find_certain_text(text)
+            if certain_text:
+                self._sent.append(certain_text)
+                self._send(certain_text)
 
-    def _find_certain(self, text: str) -> str:
+    def _find_certain_text(self, text: str) -> str:
         if self._decoder is not None:
             return "".join(part.text for part in self._decoder.feed(text) if part.kind == "text")
-        if not self._is_json or self._has_ended:
-            return "" if self._has_ended else text
-        starts = [at for mark in _JSON_STARTS if (at := text.find(mark)) >= 0]
-        self._has_ended = bool(starts)
+        if not self._has_json_calls:
+            return text
+        if self._has_json_begun:
+            return ""
+        starts = [start for character in _JSON_STARTS if (start := text.find(character)) >= 0]
+        self._has_json_begun = bool(starts)
         return text[: min(starts, default=len(text))]
 
-    def _pass_on(self, text: str) -> None:
-        if text:
-            self._sent.append(text)
-            self._send(text)
-
     def find_rest(self, text: str) -> str:
-        """Return what is left of the final text; empty if another text was shown."""
-        sent = self.sent
-        return text[len(sent) :] if text.startswith(sent) else ""
+        """Return the end of the final text that was not sent; empty if the text that was sent differs from it."""
+        sent_text = "".join(self._sent)
+        return text[len(sent_text) :] if text.startswith(sent_text) else ""

@@ -1,4 +1,4 @@
-"""Storing of traces in batches, away from the requests."""
+"""Writer that stores traces in batches, so that no request waits for the database."""
 
 import asyncio
 import logging
@@ -16,7 +16,11 @@ BATCH_SECONDS = 0.1
 
 
 class TraceWriter:
-    """Queue of traces and the task that stores them."""
+    """Queue of traces and the task that stores them.
+
+    Attributes:
+        dropped: number of traces that were not stored.
+    """
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -25,7 +29,7 @@ class TraceWriter:
         self.dropped = 0
 
     def put(self, trace: GatewayTrace) -> None:
-        """Queue a trace; it is dropped if too many wait."""
+        """Queue a trace; drop it if the queue is full."""
         try:
             self._waiting.put_nowait(trace)
         except asyncio.QueueFull:
@@ -34,11 +38,11 @@ class TraceWriter:
                 logger.warning("%s traces were dropped: storing is slower than the requests", self.dropped)
 
     def start(self) -> None:
-        """Start the task."""
+        """Start the task in the running event loop."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Store what waits and end the task."""
+        """End the task and store the queued traces."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -56,6 +60,6 @@ class TraceWriter:
         batch = [self._waiting.get_nowait() for _ in range(min(MAX_BATCH, self._waiting.qsize()))]
         try:
             await self._directory.run(lambda: write_traces(batch))
-        except Exception:  # one bad batch does not stop the others
+        except Exception:  # a batch that fails must not end the task
             self.dropped += len(batch)
             logger.exception("%s traces could not be stored", len(batch))

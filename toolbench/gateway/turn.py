@@ -1,4 +1,4 @@
-"""One turn of the engine for a request: sent as an evaluation sends it, its calls checked against the tools."""
+"""Running of one turn of the engine for a request: it sends what a trial would send, and checks calls against tools."""
 
 import json
 import time
@@ -17,13 +17,13 @@ from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
 
-_PASSED_ON = (400, 413, 422, 429)  # statuses of the upstream that the client can act on
+_FORWARDED_STATUSES = (400, 413, 422, 429)  # statuses of the upstream that the client can act on
 _TIMEOUT_CODES = ("read_timeout", "connect_timeout", "deadline")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnTarget:
-    """Where and how a request is sent."""
+    """Endpoint, settings and HTTP client of one turn."""
 
     endpoint: Endpoint
     policy: Policy
@@ -32,13 +32,13 @@ class TurnTarget:
 
 @dataclass(slots=True)
 class TurnOutcome:
-    """What became of a request at one target.
+    """Result of a request at one target.
 
     Attributes:
-        answer: None if the turn failed.
-        error: None if it did not.
+        answer: the answer; None if the turn failed.
+        error: the error; None if the turn succeeded.
         steps: exchanges with the upstream, in order.
-        is_upstream_fault: whether another target may do better.
+        is_upstream_fault: whether the upstream or the model failed, so that a fallback may succeed.
     """
 
     answer: GatewayAnswer | None = None
@@ -48,7 +48,7 @@ class TurnOutcome:
 
 
 class _TurnGate:
-    """Gate and recorder of one turn: it ends the loop after the first valid call."""
+    """Gate, recorder and tools of one turn. It ends the loop at the request after a valid call."""
 
     def __init__(self, steps: list[ExchangeStep], back_off: Callable[[float], Awaitable[None]]) -> None:
         self.has_called = False
@@ -56,7 +56,11 @@ class _TurnGate:
         self._back_off = back_off
 
     async def reserve(self) -> None:
-        """Permit a request, unless the turn already has its calls."""
+        """Permit a request to the upstream.
+
+        Raises:
+            TrialStoppedError: the turn has a valid call, so its answer is complete.
+        """
         if self.has_called:
             raise TrialStoppedError(StopReason.BUDGET)
 
@@ -65,12 +69,12 @@ class _TurnGate:
         await self._back_off(seconds)
 
     def record(self, step: ExchangeStep | ToolStep) -> None:
-        """Keep an exchange."""
+        """Add an exchange to the steps; the outcome of a tool is not kept."""
         if isinstance(step, ExchangeStep):
             self._steps.append(step)
 
     def call_tool(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Note that there is a valid call; the client runs it."""
+        """Note that the turn has a valid call. The client runs it, so the result here is empty."""
         self.has_called = True
         return {}
 
@@ -83,13 +87,11 @@ async def run_turn(
 ) -> TurnOutcome:
     """Send a request to a target and return its answer or error.
 
-    The policy's `max_turns` is 1, or 2 where one repair is allowed.
-
     Args:
-        request: what the client sent.
-        target: where it goes.
-        back_off: coroutine function that waits for seconds.
-        emit: receives the loop's events while the answer arrives.
+        request: the client's request.
+        target: its target. The policy's `max_turns` is 1, or 2 if one re-prompt is allowed.
+        back_off: waits before a retry, for the given seconds.
+        emit: receives the loop's events while the answer arrives; None if no part of it is needed early.
     """
     outcome = TurnOutcome()
     gate = _TurnGate(outcome.steps, back_off)
@@ -113,7 +115,7 @@ async def run_turn(
 
 
 def build_plan(request: GatewayRequest, target: TurnTarget) -> LoopPlan:
-    """Return the plan of a request, as that of a trial with the same messages, tools and settings."""
+    """Return the loop's plan, equal to the plan of a trial with the same messages, tools and settings."""
     messages = list(request.messages)
     system = messages.pop(0)["content"] if messages[0]["role"] == "system" else ""
     user_text = messages.pop()["content"] if messages and messages[-1]["role"] == "user" else ""
@@ -131,6 +133,7 @@ def build_plan(request: GatewayRequest, target: TurnTarget) -> LoopPlan:
 
 
 def _read_result(outcome: TurnOutcome, result: LoopResult, request: GatewayRequest) -> None:
+    """Set the outcome's answer or error from the end of the loop and its last answer."""
     record = next((record for record in reversed(result.turns) if record.answer), None)
     if result.end is EndReason.PROVIDER_ERROR and result.error is not None:
         outcome.error, outcome.is_upstream_fault = _build_upstream_error(result.error), result.error.infrastructure
@@ -150,28 +153,26 @@ def _read_result(outcome: TurnOutcome, result: LoopResult, request: GatewayReque
 def _build_upstream_error(error: ExchangeError) -> GatewayError:
     if error.code in _TIMEOUT_CODES:
         return GatewayError(504, "upstream_timeout", f"The model's provider did not answer in time: {error.message}")
-    status = error.status if error.status in _PASSED_ON else 502
+    status = error.status if error.status in _FORWARDED_STATUSES else 502
     sentence = f"The model's provider refused or failed ({error.code}): {error.message[:500]}"
     return GatewayError(status, error.code, sentence, retry_after=1 if status == 429 else None)
 
 
 def _find_call_problem(record: TurnRecord) -> str:
-    """Return why the calls of an answer are not clean, or an empty text."""
+    """Return why a call of the answer is not valid or cannot be read; empty if there is no such call."""
+    invalid = next((result for result in record.results if not result.executed), None)
+    if invalid is not None:
+        return f"The model's call of {invalid.call.name[:64]} is not valid: {_describe_refusal(invalid)}"
     answer = record.answer
-    if answer is None:
-        return ""
-    refused = [result for result in record.results if not result.executed]
-    if refused:
-        return f"The model's call of {refused[0].call.name[:64]} is not valid: {_describe_refusal(refused[0])}"
-    if answer.not_executed and not answer.calls:
+    if answer is not None and answer.not_executed and not answer.calls:
         return f"The model attempted a call that cannot be read: {answer.not_run_because[:300]}"
     return ""
 
 
 def _describe_refusal(result: ToolResult) -> str:
     if result.schema_errors:
-        first = result.schema_errors[0]
-        return f"{first.path}: {first.message}"[:300]
+        schema_error = result.schema_errors[0]
+        return f"{schema_error.path}: {schema_error.message}"[:300]
     return str(result.envelope.errors[0].get("message", ""))[:300] if result.envelope.errors else ""
 
 
@@ -179,14 +180,14 @@ def _build_answer(record: TurnRecord, result: LoopResult, request: GatewayReques
     answer = record.answer
     assert answer is not None
     calls = tuple(
-        CleanCall(called.call.id, called.call.name, json.dumps(called.arguments or {}), called.arguments or {})
-        for called in record.results
+        CleanCall(tool.call.id, tool.call.name, json.dumps(tool.arguments or {}), tool.arguments or {})
+        for tool in record.results
     )
     finish = "tool_calls" if calls else "length" if answer.finish_reason == "length" else "stop"
     changes = [
         change for turn in result.turns if turn.answer for change in (*turn.request.changes, *turn.answer.changes)
     ]
-    changes += [change for called in record.results for change in called.changes]
+    changes += [change for tool in record.results for change in tool.changes]
     return GatewayAnswer(
         request.alias, answer.text, calls, finish, result.usage, answer.path, tuple(changes), max(1, requests)
     )

@@ -1,11 +1,12 @@
-"""Checks of request bodies that several dialects share."""
+"""Reading of request fields and rendering of events that the dialects share."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject, Message
-from toolbench.gateway.request import refuse
+from toolbench.gateway.request import GatewayTool, refuse
 
 MAX_MODEL_CHARS = 100
 
@@ -14,68 +15,114 @@ def check_object(body: Any) -> JsonObject:
     """Return the body if it is an object.
 
     Raises:
-        GatewayError: it is none.
+        GatewayError: the body is not an object.
     """
     if not isinstance(body, dict):
-        raise refuse("The body is no JSON object. Send an object with model and messages.")
+        raise refuse("The body is not a JSON object. Send an object with the fields of this address.")
     return body
 
 
-def check_known_fields(body: Mapping[str, Any], known: Collection[str]) -> None:
-    """Refuse fields that nothing reads, so that no parameter is lost without a word.
+def check_known_fields(body: Mapping[str, Any], known_names: Collection[str]) -> None:
+    """Check that the body has known fields only, since the gateway would ignore others silently.
 
     Raises:
-        GatewayError: there is such a field.
+        GatewayError: the body has an unknown field.
     """
-    unknown = sorted(str(name)[:40] for name in body if name not in known)
-    if unknown:
-        raise refuse(f"The gateway has no field {', '.join(unknown[:5])}. Leave it out.")
+    unknown_names = sorted(str(name)[:40] for name in body if name not in known_names)
+    if unknown_names:
+        raise refuse(f"The gateway has no field {', '.join(unknown_names[:5])}. Leave it out.")
 
 
 def read_model(body: Mapping[str, Any]) -> str:
-    """Return the name of the alias.
+    """Return the name of the alias, which is the field `model`.
 
     Raises:
-        GatewayError: it is missing or no text.
+        GatewayError: the name is missing, empty, too long or not a text.
     """
     model = body.get("model")
     if not isinstance(model, str) or not model or len(model) > MAX_MODEL_CHARS:
-        raise refuse("model is the name of an alias, as GET /v1/models lists them.")
+        raise refuse("model is missing or not a name. Send the name of an alias; GET /v1/models lists them.")
     return model
 
 
 def read_flag(body: Mapping[str, Any], name: str) -> bool:
-    """Return a true or false field; False where it is missing or null.
+    """Return the value of a true-or-false field; False if it is missing or null.
 
     Raises:
-        GatewayError: it is something else.
+        GatewayError: the field has another value.
     """
     value = body.get(name)
     if value is None:
         return False
     if not isinstance(value, bool):
-        raise refuse(f"{name} is true or false.")
+        raise refuse(f"{name} has another value than true or false. Send one of them.")
     return value
 
 
-def render_schema(name: str, schema: Any) -> str:
-    """Return the JSON of a tool's schema; a missing one stands for no parameters.
+def read_text(place: str, content: Any, part_types: Collection[str] = ("text",)) -> str:
+    """Return the text of a message: a string, or a list of parts whose texts are joined.
+
+    Args:
+        place: the part of the request that an error names, such as "Message 0".
+        content: value of the field; None stands for an empty text.
+        part_types: types of parts that hold text.
 
     Raises:
-        GatewayError: it is no object.
+        GatewayError: a part is not text.
     """
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = content if isinstance(content, list) else [None]
+    texts = [
+        part.get("text") if isinstance(part, Mapping) and part.get("type") in part_types else None for part in parts
+    ]
+    if not all(isinstance(text, str) for text in texts):
+        raise refuse(f"{place} has a part that is not text. Send text only: the gateway takes no images or files.")
+    return "".join(str(text) for text in texts)
+
+
+def read_tool(name: str, description: Any, schema: Any) -> GatewayTool:
+    """Return a tool; a missing schema stands for no parameters.
+
+    Raises:
+        GatewayError: the description is not a text, or the schema is not an object.
+    """
+    if description is not None and not isinstance(description, str):
+        raise refuse(f"Tool {name[:64]}: its description is not a text. Send a text or leave it out.")
     if schema is None:
         schema = {"type": "object", "properties": {}}
     if not isinstance(schema, dict):
-        raise refuse(f"Tool {name[:64]}: its parameters are no JSON Schema, which is an object.")
-    return json.dumps(schema)
+        raise refuse(f"Tool {name[:64]}: its parameters are not a JSON Schema. Send an object.")
+    return GatewayTool(name, description or "", json.dumps(schema))
+
+
+def read_tool_choice(value: Any, name: Any, tools: Iterable[GatewayTool], expected: str) -> RequestChoice:
+    """Return the tool choice in the form of chat completions.
+
+    Args:
+        value: the choice in the words of chat completions; None stands for `auto`.
+        name: name of the tool that the choice requires; None if it names no tool.
+        tools: tools of the request.
+        expected: the values that the dialect allows, for the error.
+
+    Raises:
+        GatewayError: the choice is unknown, names an unknown tool, or requires a call without tools.
+    """
+    tool_names = [tool.name for tool in tools]
+    if value == "required" and not tool_names:
+        raise refuse("tool_choice requires a call, but there are no tools. Send tools or leave tool_choice out.")
+    if value is None or value in ("auto", "none", "required"):
+        return value or "auto"
+    if name not in tool_names:
+        raise refuse(f"tool_choice is unknown. Send {expected}.")
+    return {"type": "function", "function": {"name": name}}
 
 
 def check_conversation(messages: Iterable[Message]) -> None:
-    """Check that each result of a tool follows its call, and that the conversation ends with a user or a tool.
+    """Check that each tool result follows its call, and that the last message is a user's or a tool's.
 
     Raises:
-        GatewayError: it does not.
+        GatewayError: a result has no call, a call has no result, or the assistant's message is the last one.
     """
     open_calls: set[str] = set()
     last = ""
@@ -99,6 +146,6 @@ def check_conversation(messages: Iterable[Message]) -> None:
 
 
 def render_event(data: JsonObject, *, name: str = "") -> bytes:
-    """Return a server-sent event; `name` is its type, or empty for none."""
-    head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data)}\n\n".encode()
+    """Return a server-sent event; without a `name`, it has no event type."""
+    event_line = f"event: {name}\n" if name else ""
+    return f"{event_line}data: {json.dumps(data)}\n\n".encode()

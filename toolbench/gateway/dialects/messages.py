@@ -1,4 +1,4 @@
-"""Anthropic's Messages: requests, answers, errors and streams."""
+"""Dialect of Anthropic's Messages: requests, answers, errors and streams."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,15 +12,17 @@ from toolbench.gateway.dialects.fields import (
     check_object,
     read_flag,
     read_model,
+    read_text,
+    read_tool,
+    read_tool_choice,
     render_event,
-    render_schema,
 )
-from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, build_registry, refuse
+from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, GatewayTool, build_registry, refuse
 
-_OPTION_NAMES = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k"}
+_OPTION_NAMES = ("max_tokens", "temperature", "top_p", "top_k")
 _FIELDS = {*_OPTION_NAMES, "model", "messages", "system", "tools", "tool_choice", "stream", "stop_sequences"}
 _FIELDS |= {"metadata", "service_tier"}
-_FINISH = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -30,24 +32,25 @@ _ERROR_TYPES = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-_CHOICES: dict[str, RequestChoice] = {"auto": "auto", "any": "required", "none": "none"}
+_TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_EXPECTED_CHOICE = "{type: auto}, {type: any}, {type: none}, or {type: tool, name} with the name of a tool"
 
 
 class MessagesDialect:
-    """Anthropic's Messages."""
+    """Dialect of Anthropic's Messages."""
 
     name = "messages"
 
     def parse(self, body: Any) -> GatewayRequest:
-        """Return the request of a body; see Dialect."""
+        """Parse a body; see Dialect."""
         fields = check_object(body)
         check_known_fields(fields, _FIELDS)
         max_tokens = fields.get("max_tokens")
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-            raise refuse("max_tokens is required: a whole number of at least 1.")
+            raise refuse("max_tokens is required. Send a whole number of at least 1.")
         tools = _parse_tools(fields.get("tools"))
-        choice, options = _parse_tool_choice(fields.get("tool_choice"), {name for name, _, _ in tools})
-        options |= {new: fields[old] for old, new in _OPTION_NAMES.items() if fields.get(old) is not None}
+        choice, options = _parse_tool_choice(fields.get("tool_choice"), tools)
+        options |= {name: fields[name] for name in _OPTION_NAMES if fields.get(name) is not None}
         if fields.get("stop_sequences"):
             options["stop"] = fields["stop_sequences"]
         return GatewayRequest(
@@ -59,19 +62,19 @@ class MessagesDialect:
             stream=read_flag(fields, "stream"),
         )
 
-    def render(self, answer: GatewayAnswer, *, explain: bool) -> JsonObject:
-        """Return the body of an answer; see Dialect."""
+    def render(self, answer: GatewayAnswer, *, with_changes: bool) -> JsonObject:
+        """Render an answer; see Dialect."""
         blocks: list[JsonObject] = [{"type": "text", "text": answer.text}] if answer.text else []
         blocks += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.value} for call in answer.calls]
-        body = _build_message(answer.id, answer.alias) | {
+        body = _build_empty_message(answer.id, answer.alias) | {
             "content": blocks,
-            "stop_reason": _FINISH[answer.finish],
+            "stop_reason": _STOP_REASONS[answer.finish],
             "usage": _render_usage(answer.usage),
         }
-        return body | ({"toolbench": answer.explain()} if explain else {})
+        return body | ({"toolbench": answer.render_changes()} if with_changes else {})
 
     def render_error(self, error: GatewayError) -> JsonObject:
-        """Return the body of an error; see Dialect."""
+        """Render an error; see Dialect."""
         return {
             "type": "error",
             "error": {"type": _ERROR_TYPES.get(error.status, "api_error"), "message": error.message},
@@ -79,7 +82,8 @@ class MessagesDialect:
 
     def start_stream(self, answer_id: str, alias: str) -> Iterator[bytes]:
         """Yield the start of the message; see Dialect."""
-        yield render_event({"type": "message_start", "message": _build_message(answer_id, alias)}, name="message_start")
+        message = _build_empty_message(answer_id, alias)
+        yield render_event({"type": "message_start", "message": message}, name="message_start")
 
     def stream_text(self, answer_id: str, alias: str, text: str, *, is_first: bool) -> Iterator[bytes]:
         """Yield a part of the text; see Dialect."""
@@ -88,18 +92,20 @@ class MessagesDialect:
         yield _render_block_delta(0, {"type": "text_delta", "text": text})
 
     def end_stream(
-        self, request: GatewayRequest, answer: GatewayAnswer, *, has_text: bool, explain: bool
+        self, request: GatewayRequest, answer: GatewayAnswer, *, has_text: bool, with_changes: bool
     ) -> Iterator[bytes]:
-        """Yield the calls and the end; see Dialect."""
+        """Yield the calls and the end of the message; see Dialect."""
         if has_text:
             yield _render_block_stop(0)
         for index, call in enumerate(answer.calls, start=int(has_text)):
             yield _render_block_start(index, {"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
             yield _render_block_delta(index, {"type": "input_json_delta", "partial_json": call.arguments})
             yield _render_block_stop(index)
-        delta = {"stop_reason": _FINISH[answer.finish], "stop_sequence": None}
-        ended = {"type": "message_delta", "delta": delta, "usage": _render_usage(answer.usage)}
-        yield render_event(ended | ({"toolbench": answer.explain()} if explain else {}), name="message_delta")
+        delta = {"stop_reason": _STOP_REASONS[answer.finish], "stop_sequence": None}
+        event = {"type": "message_delta", "delta": delta, "usage": _render_usage(answer.usage)}
+        yield render_event(
+            event | ({"toolbench": answer.render_changes()} if with_changes else {}), name="message_delta"
+        )
         yield render_event({"type": "message_stop"}, name="message_stop")
 
     def stream_error(self, error: GatewayError) -> Iterator[bytes]:
@@ -109,98 +115,81 @@ class MessagesDialect:
 
 def _parse_messages(system: Any, value: Any) -> tuple[Message, ...]:
     if not isinstance(value, list) or not value:
-        raise refuse("messages is a list with at least one message.")
-    instructions = _read_text("system", system) if system else ""
+        raise refuse("messages is missing or empty. Send a list with at least one message.")
+    instructions = read_text("system", system) if system else ""
     messages: list[Message] = [{"role": "system", "content": instructions}] if instructions else []
     for number, message in enumerate(value):
         role = message.get("role") if isinstance(message, Mapping) else None
         if role not in ("user", "assistant"):
-            raise refuse(f"Message {number} has no known role: user or assistant.")
+            raise refuse(f"Message {number} has no known role. Send user or assistant.")
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(blocks, list):
-            raise refuse(f"Message {number}: content is a text or a list of blocks.")
-        messages += _parse_user(number, blocks) if role == "user" else [_parse_assistant(number, blocks)]
+            raise refuse(f"Message {number}: content is missing. Send a text or a list of blocks.")
+        messages += _parse_user_blocks(number, blocks) if role == "user" else [_parse_assistant_blocks(number, blocks)]
     check_conversation(messages)
     return tuple(messages)
 
 
-def _parse_user(number: int, blocks: list[Any]) -> list[Message]:
-    """Return the results of tools first, then the text."""
+def _parse_user_blocks(number: int, blocks: list[Any]) -> list[Message]:
+    """Return a message for each tool result, then one with the user's text."""
     results: list[Message] = []
-    texts = []
+    text_blocks = []
     for block in blocks:
         if isinstance(block, Mapping) and block.get("type") == "tool_result":
             call_id = block.get("tool_use_id")
             if not isinstance(call_id, str) or not call_id:
-                raise refuse(f"Message {number}: a tool_result has a tool_use_id.")
-            results.append(
-                {
-                    "role": "tool",
-                    "tool_call_id": call_id,
-                    "content": _read_text(f"Message {number}", block.get("content")),
-                }
-            )
+                raise refuse(f"Message {number}: a tool_result lacks its tool_use_id. Add it.")
+            content = read_text(f"Message {number}", block.get("content"))
+            results.append({"role": "tool", "tool_call_id": call_id, "content": content})
         else:
-            texts.append(block)
-    text = _read_text(f"Message {number}", texts)
+            text_blocks.append(block)
+    text = read_text(f"Message {number}", text_blocks)
     return [*results, *([{"role": "user", "content": text}] if text or not results else [])]
 
 
-def _parse_assistant(number: int, blocks: list[Any]) -> Message:
-    calls, texts = [], []
+def _parse_assistant_blocks(number: int, blocks: list[Any]) -> Message:
+    """Return the message with its text and calls; blocks of reasoning are left out."""
+    calls, text_blocks = [], []
     for block in blocks:
         kind = block.get("type") if isinstance(block, Mapping) else None
         if kind == "tool_use":
             if not isinstance(block.get("id"), str) or not isinstance(block.get("name"), str):
-                raise refuse(f"Message {number}: a tool_use has id, name and input.")
+                raise refuse(f"Message {number}: a tool_use lacks its id or name. Send id, name and input.")
             function = {"name": block["name"], "arguments": json.dumps(block.get("input") or {})}
             calls.append({"id": block["id"], "type": "function", "function": function})
         elif kind not in ("thinking", "redacted_thinking"):
-            texts.append(block)
-    message: Message = {"role": "assistant", "content": _read_text(f"Message {number}", texts)}
+            text_blocks.append(block)
+    message: Message = {"role": "assistant", "content": read_text(f"Message {number}", text_blocks)}
     return message | ({"tool_calls": calls} if calls else {})
 
 
-def _read_text(where: str, content: Any) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    parts = content if isinstance(content, list) else [None]
-    texts = [part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None for part in parts]
-    if not all(isinstance(text, str) for text in texts):
-        raise refuse(f"{where} has a block that is no text. The gateway takes text only, no images or files.")
-    return "".join(str(text) for text in texts)
-
-
-def _parse_tools(value: Any) -> list[tuple[str, str, str]]:
+def _parse_tools(value: Any) -> list[GatewayTool]:
     if value is None:
         return []
     tools = []
     for tool in value if isinstance(value, list) else [None]:
         name = tool.get("name") if isinstance(tool, Mapping) else None
         if not isinstance(tool, Mapping) or not isinstance(name, str) or not name.strip() or "input_schema" not in tool:
-            raise refuse("tools is a list of {name, description, input_schema}. Tools of the server are not taken.")
-        description = tool.get("description") or ""
-        if not isinstance(description, str):
-            raise refuse(f"Tool {name[:64]}: its description is no text.")
-        tools.append((name, description, render_schema(name, tool["input_schema"])))
+            raise refuse(
+                "tools cannot be read. Send a list of {name, description, input_schema}, without Anthropic's own tools."
+            )
+        tools.append(read_tool(name, tool.get("description"), tool["input_schema"]))
     return tools
 
 
-def _parse_tool_choice(value: Any, names: set[str]) -> tuple[RequestChoice, JsonObject]:
-    """Return the choice, and the option that forbids several calls at once."""
+def _parse_tool_choice(value: Any, tools: list[GatewayTool]) -> tuple[RequestChoice, JsonObject]:
+    """Return the choice, and the option that allows only one call in an answer if the choice asks for it."""
     if value is None:
         return "auto", {}
-    kind = value.get("type") if isinstance(value, Mapping) else None
-    options: JsonObject = {"parallel_tool_calls": False} if kind and value.get("disable_parallel_tool_use") else {}
-    if kind == "tool" and value.get("name") in names:
-        return {"type": "function", "function": {"name": value["name"]}}, options
-    if kind not in _CHOICES or (kind == "any" and not names):
-        raise refuse("tool_choice is {type: auto}, {type: any}, {type: none}, or {type: tool, name} of a tool.")
-    return _CHOICES[kind], options
+    fields = value if isinstance(value, Mapping) else {}
+    kind = str(fields.get("type"))
+    options: JsonObject = {"parallel_tool_calls": False} if fields.get("disable_parallel_tool_use") else {}
+    name = fields.get("name") if kind == "tool" else None
+    return read_tool_choice(_TOOL_CHOICES.get(kind, ""), name, tools, _EXPECTED_CHOICE), options
 
 
-def _build_message(answer_id: str, alias: str) -> JsonObject:
+def _build_empty_message(answer_id: str, alias: str) -> JsonObject:
     return {
         "id": f"msg_{answer_id}",
         "type": "message",
@@ -214,9 +203,9 @@ def _build_message(answer_id: str, alias: str) -> JsonObject:
 
 
 def _render_usage(usage: Usage | None) -> JsonObject:
-    known = usage or Usage()
-    rendered = {"input_tokens": known.input_tokens or 0, "output_tokens": known.output_tokens or 0}
-    return rendered | ({"cache_read_input_tokens": known.cached_tokens} if known.cached_tokens is not None else {})
+    usage = usage or Usage()
+    rendered = {"input_tokens": usage.input_tokens or 0, "output_tokens": usage.output_tokens or 0}
+    return rendered | ({"cache_read_input_tokens": usage.cached_tokens} if usage.cached_tokens is not None else {})
 
 
 def _render_block_start(index: int, block: JsonObject) -> bytes:
