@@ -34,7 +34,7 @@ class LayerFigures:
 
 async def measure_bare_client(endpoint: Endpoint, run: RunTrials) -> None:
     """aiohttp alone, sending the bytes of one trial."""
-    url, bodies = endpoint.url(CHAT_PATH), list_request_bodies(build_trial())
+    url, bodies = endpoint.build_url(CHAT_PATH), list_request_bodies(build_trial())
     headers = {"authorization": f"Bearer {endpoint.key}", "content-type": "application/json"}
     timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=120)
     connector = aiohttp.TCPConnector(limit=0)
@@ -55,9 +55,9 @@ async def measure_http_client(endpoint: Endpoint, run: RunTrials) -> None:
 
         async def trial() -> None:
             for body in bodies:
-                exchange = opened.open(endpoint, CHAT_PATH, body)
+                exchange = opened.build_exchange(endpoint, CHAT_PATH, body)
                 await opened.send(exchange)
-                assert exchange.error() is None
+                assert exchange.find_error() is None
 
         await run(trial)
 

@@ -81,14 +81,14 @@ class TrialNotes:
 
 
 class NotingHttpClient(HttpClient):
-    """Tells of every exchange when it is opened."""
+    """HTTP client that adds every exchange to the notes when it is built."""
 
     def __init__(self, notes: TrialNotes) -> None:
         super().__init__()
         self._notes = notes
 
-    def open(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
-        exchange = super().open(endpoint, path, body)
+    def build_exchange(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
+        exchange = super().build_exchange(endpoint, path, body)
         self._notes.opened.append(exchange)
         return exchange
 

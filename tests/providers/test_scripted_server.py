@@ -9,7 +9,9 @@ from toolbench.providers.scripted_server import ReceivedRequest, ScriptedServer,
 def asked(provider: ScriptedServer, times: int) -> list[Exchange]:
     async def ask_together() -> list[Exchange]:
         async with HttpClient() as client:
-            exchanges = [client.open(provider.endpoint(), "chat/completions", b'{"n": 1}') for _ in range(times)]
+            exchanges = [
+                client.build_exchange(provider.endpoint(), "chat/completions", b'{"n": 1}') for _ in range(times)
+            ]
             await asyncio.gather(*(client.send(exchange) for exchange in exchanges))
             return exchanges
 

@@ -15,7 +15,7 @@ def request_url(slug: str) -> str:
     template = lookup_template(slug)
     base_url = template.base_url or "https://name.openai.azure.com"
     endpoint = Endpoint(base_url, "any", template.api_prefix, query=template.query)
-    return endpoint.url(get_wire_format(template.wire).path)
+    return endpoint.build_url(get_wire_format(template.wire).path)
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,14 @@ MODEL_PLACEHOLDER = "{model}"
 
 @light(frozen=True, slots=True)
 class NetworkAccess:
-    """Proxy and certificates with which a provider is reached, as company networks require them.
+    """Proxy and certificates for connections to a provider; company networks may require them.
 
     Attributes:
         proxy: address of a proxy without user and password; "" for none.
         proxy_login: `user:password` for the proxy; "" for none.
         ca: certificates in PEM that are trusted besides those of this machine; "" for none.
         certificate: client certificate in PEM, with its chain; "" for none.
-        certificate_key: private key of the client certificate in PEM, without a password.
+        certificate_key: private key of the client certificate in PEM, without a password; "" for none.
     """
 
     proxy: str = ""
@@ -46,14 +46,18 @@ class Endpoint:
     """Address, key and settings of one model at one provider.
 
     Attributes:
+        base_url: address of the provider, with or without the API prefix.
+        model: the provider's id of the model.
+        api_prefix: part of the path before that of the wire format; MODEL_PLACEHOLDER in it stands for the model.
         key: API key, "" for none; it never appears in a repr.
+        headers: extra headers, which replace Toolbench's own of the same name.
+        timeouts: time limits.
         max_attempts: attempts per request, the first included.
         wire: name in engine/wire_formats/registry.py; it also decides which header carries the key.
-        key_header: header that carries the bare key in place of the wire format's own; "" for that.
-        api_prefix: part of the path before that of the wire format; MODEL_PLACEHOLDER in it stands for the model.
+        seeded: whether to send the trial's seed (simulated and local models).
+        key_header: header that carries the bare key in place of the wire format's header; "" for the latter.
         query: query parameters of every address, such as `api-version=…`; "" for none.
         network: proxy and certificates.
-        seeded: whether to send the trial's seed (simulated and local models).
     """
 
     base_url: str
@@ -69,10 +73,10 @@ class Endpoint:
     query: str = ""
     network: NetworkAccess = DIRECT
 
-    def url(self, path: str) -> str:
-        """Return the full address for `path`: base URL, prefix, path and query, without repeating the prefix.
+    def build_url(self, path: str) -> str:
+        """Build the full address for `path`: base URL, API prefix, path and query.
 
-        A path that begins with a slash is appended to the base URL without the prefix.
+        The prefix is not repeated if the base URL ends with it, and is left out if `path` begins with a slash.
         """
         address = self._join(path)
         return f"{address}{'&' if '?' in address else '?'}{self.query}" if self.query else address
@@ -82,5 +86,5 @@ class Endpoint:
         prefix = self.api_prefix.strip("/").replace(MODEL_PLACEHOLDER, quote(self.model, safe=""))
         if prefix and base.endswith("/" + prefix):
             base = base[: -len(prefix) - 1]
-        within = "" if path.startswith("/") else prefix
-        return "/".join(part for part in (base, within, path.lstrip("/")) if part)
+        used_prefix = "" if path.startswith("/") else prefix
+        return "/".join(part for part in (base, used_prefix, path.lstrip("/")) if part)

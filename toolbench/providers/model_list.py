@@ -1,4 +1,4 @@
-"""Requests for the list of models that a provider has."""
+"""Requests for a provider's list of models, and for other JSON."""
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.types import JsonObject
@@ -10,7 +10,11 @@ from toolbench.providers.http.exchange import Exchange
 
 
 class ProviderRequestError(Exception):
-    """Request to a provider that failed; `error` is classified by the table of error codes."""
+    """Failure of a request to a provider.
+
+    Attributes:
+        error: the failure, classified by the table of error codes.
+    """
 
     def __init__(self, error: ExchangeError) -> None:
         self.error = error
@@ -18,12 +22,12 @@ class ProviderRequestError(Exception):
 
 
 async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
-    """Return the model ids of the provider's `/models`, in its order.
+    """Request the provider's list of models and return their ids, in the provider's order and without repeats.
 
-    Anthropic sends pages of at most 1,000 models; only the first page is read.
+    Anthropic sends pages of at most 1,000 models; only the first page is requested.
 
     Raises:
-        ProviderRequestError: the provider sent no list of models.
+        ProviderRequestError: the request failed or its response is not a list of models.
     """
     payload = await request_json(endpoint, "models?limit=1000" if endpoint.wire == "anthropic" else "models")
     entries = payload.get("data", payload.get("models")) if isinstance(payload, dict) else payload
@@ -33,23 +37,27 @@ async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None) -> object:
-    """Send one request over a new connection and return its JSON.
-
-    It is a POST of `body`, or a GET without it.
+    """Send a POST of `body`, or a GET if `body` is None, over a new connection and return the JSON of its response.
 
     Raises:
         ProviderRequestError: the request failed or the response is not JSON.
     """
     async with HttpClient() as client:
-        exchange = client.open(endpoint, path, body)
+        exchange = client.build_exchange(endpoint, path, body)
         await client.send(exchange)
     return _check_payload(exchange)
 
 
 def _check_payload(exchange: Exchange) -> object:
+    """Return the JSON of a response.
+
+    Raises:
+        ProviderRequestError: the request failed or the response is not JSON.
+    """
     payload = parse_json(exchange.body)
-    listed = exchange.exception is None and exchange.status == 200 and isinstance(payload, list)
-    error = None if listed else exchange.error()
+    # The table of error codes accepts no list as an answer.
+    is_list = exchange.exception is None and exchange.status == 200 and isinstance(payload, list)
+    error = None if is_list else exchange.find_error()
     if error is None and payload is None:
         error = classify_unreadable(exchange.status, exchange.body)
     if error is not None:
@@ -58,10 +66,7 @@ def _check_payload(exchange: Exchange) -> object:
 
 
 def _find_model_id(entry: object) -> str:
-    """Return the id of an entry: the entry itself, or its `id` or `name`.
-
-    Together sends a bare list of objects, others a list of strings; some use `name` in place of `id`.
-    """
+    """Return the model id of an entry, which is text or an object with an `id` or a `name`; "" if it has none."""
     if isinstance(entry, dict):
         fields: JsonObject = entry
         entry = fields.get("id") or fields.get("name")

@@ -1,23 +1,25 @@
-"""Line that a local server prints when it is ready, and the message when it cannot start."""
+"""Ready line of a local server, and the report of a server that cannot start."""
 
 import json
 import sys
 from dataclasses import asdict, dataclass
 
-START_FAILED_EXIT_CODE = 3  # standard error then holds one sentence
+START_FAILED_EXIT_CODE = 3
 
 
 class ServerStartError(Exception):
-    """Failure to start a local server; its text is one sentence that says what to do."""
+    """Failure to start a local server. Its text is one sentence that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyLine:
-    """Address of a local server that is ready.
+    """JSON line that a local server prints when it serves.
 
     Attributes:
-        url: address without prefix and without trailing slash.
-        key: value for the Authorization header.
+        name: name of the server.
+        url: address without API prefix and without trailing slash.
+        key: API key of the server.
+        model: id of the server's model.
     """
 
     name: str
@@ -30,13 +32,13 @@ class ReadyLine:
         return json.dumps(asdict(self))
 
 
-def print_ready_line(announcement: ReadyLine) -> None:
+def print_ready_line(ready_line: ReadyLine) -> None:
     """Write the ready line to standard output and flush it."""
-    sys.stdout.write(announcement.to_json() + "\n")
+    sys.stdout.write(ready_line.to_json() + "\n")
     sys.stdout.flush()
 
 
 def report_start_error(error: ServerStartError) -> int:
-    """Write the error's sentence to standard error and return the exit code for it."""
+    """Write the error's sentence to standard error and return the exit code of a failed start."""
     sys.stderr.write(f"{error}\n")
     return START_FAILED_EXIT_CODE

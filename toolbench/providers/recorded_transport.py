@@ -1,10 +1,10 @@
 """Transport that replays a stored trial: no request is sent and no real time passes.
 
-The same loop and driver run on a virtual clock, with responses, failures and stops from a recording.
+The loop and the driver run on a virtual clock, with responses, failures and stops from a recording.
 
-A stored response is used while the model would see the same request. Two requests are the same for the model when they
-go to the same path and their bodies are equal as JSON except for `UNSEEN_FIELDS`, which configure the server and never
-reach the model. From the first request that differs otherwise, the model's answer is unknown.
+A stored response is used if the model would see the same request as in the recording: a request to the same path,
+whose body is equal as JSON except for `UNSEEN_FIELDS`. These fields configure the server and never reach the model.
+At the first request that differs otherwise the replay ends, because the model's answer to it is unknown.
 """
 
 import asyncio
@@ -50,19 +50,25 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class NotRecordedError(Exception):
-    """Replay that needs something the recording does not hold; the text says why."""
+    """Failure of a replay that needs a response which the recording does not hold; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredExchange:
-    """One attempt as it was stored.
+    """One stored attempt of an exchange.
 
     Attributes:
+        url: address of the request.
+        request: body of the request.
+        status: the HTTP status, None if no response head arrived.
+        headers: headers of the response.
+        body: body of the response, or the part of it that was kept.
+        error: the error of the exchange, or None.
         chunks: sizes of the body's chunks in bytes, in the order received.
-        calls: number of calls found in the answer.
-        masked: whether secrets are masked.
-        cut: whether the body is truncated.
-        left_out: parameters that the endpoint was known to refuse.
+        call_count: number of calls in the answer.
+        is_masked: whether secrets are masked.
+        is_truncated: whether the body is truncated.
+        omitted_parameters: parameters that the request lacks because the endpoint was known to refuse them.
     """
 
     url: str
@@ -72,10 +78,10 @@ class StoredExchange:
     body: bytes
     error: ExchangeError | None
     chunks: tuple[int, ...] = ()
-    calls: int = 0
-    masked: bool = False
-    cut: bool = False
-    left_out: frozenset[str] = frozenset()
+    call_count: int = 0
+    is_masked: bool = False
+    is_truncated: bool = False
+    omitted_parameters: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +89,32 @@ class Recording:
     """One execution of one trial.
 
     Attributes:
-        stopped: reason with which Toolbench ended the trial, None when it did not.
-        in_tools: whether it ended the trial while tools ran.
-        own_plan: whether the trial is replayed with its original plan. A truncated body is then the failure that it
-            was.
+        exchanges: the attempts in the order sent.
+        stop_reason: reason with which Toolbench ended the trial, None if it did not.
+        stopped_in_tools: whether Toolbench ended the trial while tools ran.
+        has_original_plan: whether the trial is replayed with its original plan. A truncated body is then replayed as
+            the failure that it was; with another plan it ends the replay.
     """
 
     exchanges: tuple[StoredExchange, ...]
-    stopped: StopReason | None = None
-    in_tools: bool = False
-    own_plan: bool = True
+    stop_reason: StopReason | None = None
+    stopped_in_tools: bool = False
+    has_original_plan: bool = True
 
 
 @dataclass(eq=False, slots=True)
 class RecordedTransport(httpx.AsyncBaseTransport):
-    """Transport that returns a recording's responses in order, and gate that stops the trial as recorded.
+    """Transport that returns a recording's responses in order; it is also the gate, which stops the trial as recorded.
 
     Attributes:
+        recording: the execution to replay.
         cancelled: cancellation event of the trial.
-        assumed: unseen fields in which requests differed from the recording.
+        differing_fields: those of `UNSEEN_FIELDS` in which requests differed from the recording so far.
     """
 
     recording: Recording
     cancelled: asyncio.Event
-    assumed: set[str] = field(default_factory=set)
+    differing_fields: set[str] = field(default_factory=set)
     _position: int = 0
 
     @property
@@ -120,8 +128,8 @@ class RecordedTransport(httpx.AsyncBaseTransport):
         Raises:
             TrialStoppedError: the recorded trial was stopped before it sent another request.
         """
-        if self.is_exhausted and self.recording.stopped:
-            raise TrialStoppedError(self.recording.stopped)
+        if self.is_exhausted and self.recording.stop_reason:
+            raise TrialStoppedError(self.recording.stop_reason)
 
     async def back_off(self, seconds: float) -> None:
         """Return at once: a replay does not wait between attempts."""
@@ -131,13 +139,13 @@ class RecordedTransport(httpx.AsyncBaseTransport):
 
         Raises:
             NotRecordedError: the recording has no response for this request.
-            httpx.HTTPError: the stored exchange failed in this way.
+            httpx.HTTPError: the stored exchange failed with this error.
         """
-        made = await request.aread()
+        body = await request.aread()
         if self.is_exhausted:
             raise NotRecordedError("no further answer is stored")
         stored = self.recording.exchanges[self._position]
-        self._check_request(stored, request.url.path, made)
+        self._check_request(stored, request.url.path, body)
         self._position += 1
         if stored.error and stored.error.code in LOCAL_STOP_CODES:
             await self._wait_for_stop(StopReason(stored.error.code))
@@ -146,87 +154,92 @@ class RecordedTransport(httpx.AsyncBaseTransport):
     def wrap_tools(self, call_tool: CallTool) -> CallTool:
         """Return a function that runs tools as recorded.
 
-        Where the recorded trial was stopped while tools ran, its calls never return.
+        If the recorded trial was stopped while tools ran, the calls after its last exchange never return.
         """
 
         def call(name: str, arguments: JsonObject, call_id: str) -> object:
-            stopped = self.recording.stopped
-            if stopped and self.recording.in_tools and self.is_exhausted:
-                return self._wait_for_stop(stopped)
+            reason = self.recording.stop_reason
+            if reason and self.recording.stopped_in_tools and self.is_exhausted:
+                return self._wait_for_stop(reason)
             return call_tool(name, arguments, call_id)
 
         return call
 
-    def _check_request(self, stored: StoredExchange, path: str, made: bytes) -> None:
-        if stored.request != made and not (stored.masked and _is_same_but_masked(stored.request, made)):
-            differing = _find_differing_fields(stored.request, made)
+    def _check_request(self, stored: StoredExchange, path: str, body: bytes) -> None:
+        """Check that the stored response is also the response to this request.
+
+        Raises:
+            NotRecordedError: it may not be.
+        """
+        if stored.request != body and not (stored.is_masked and _is_same_but_masked(stored.request, body)):
+            differing = _find_differing_fields(stored.request, body)
             if seen := sorted(differing - UNSEEN_FIELDS):
                 raise NotRecordedError(f"the model would be shown another request ({', '.join(seen)})")
-            if PARALLEL_FIELD in differing and stored.calls > 1:
-                raise NotRecordedError("several calls were made at once, and the request would say otherwise of that")
+            if PARALLEL_FIELD in differing and stored.call_count > 1:
+                raise NotRecordedError(f"the answer has several calls, and {PARALLEL_FIELD} would differ")
             if differing and stored.error and stored.error.code in REFUSAL_CODES:
                 raise NotRecordedError("the endpoint refused a request that differs from this one")
-            if refused := sorted(differing & stored.left_out):
-                raise NotRecordedError(f"the endpoint refuses what this request would carry ({', '.join(refused)})")
-            self.assumed |= differing
+            if refused := sorted(differing & stored.omitted_parameters):
+                raise NotRecordedError(f"the endpoint refuses parameters of this request ({', '.join(refused)})")
+            self.differing_fields |= differing
         if not stored.url.endswith(path):
             raise NotRecordedError("the request would go to another path")
-        if stored.cut and not (self.recording.own_plan and stored.error):
-            raise NotRecordedError("the stored answer is cut")
+        if stored.is_truncated and not (self.recording.has_original_plan and stored.error):
+            raise NotRecordedError("the stored answer is truncated")
 
     async def _wait_for_stop(self, reason: StopReason) -> None:
-        """Wait until the trial is stopped for this reason; a cancellation is triggered here."""
+        """Wait until the driver stops the trial for this reason; for a cancellation, cancel the trial first."""
         if reason is StopReason.CANCELLED:
             self.cancelled.set()
         await asyncio.Event().wait()
 
     def _build_response(self, stored: StoredExchange) -> httpx.Response:
-        failure = _find_exception(stored)
+        exception = _find_exception(stored)
         if stored.status is None:
-            raise failure or httpx.RemoteProtocolError("")
-        kept = {name: str(value) for name, value in stored.headers.items() if name not in _BODY_HEADERS}
-        return httpx.Response(stored.status, headers=kept, stream=_RecordedBody(stored, failure))
+            raise exception or httpx.RemoteProtocolError("")
+        headers = {name: str(value) for name, value in stored.headers.items() if name not in _BODY_HEADERS}
+        return httpx.Response(stored.status, headers=headers, stream=_RecordedBody(stored, exception))
 
 
 @dataclass(eq=False, slots=True)
 class _RecordedBody(httpx.AsyncByteStream):
-    """Stored body in the chunks in which it came, followed by the failure that ended it."""
+    """Stored body as a stream of the chunks in which it arrived; the stored exception, if any, is raised at its end."""
 
     stored: StoredExchange
-    failure: httpx.HTTPError | None
+    exception: httpx.HTTPError | None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         start = 0
-        for size in self.stored.chunks:
-            yield self.stored.body[start : start + size]
-            start += size
+        for chunk_bytes in self.stored.chunks:
+            yield self.stored.body[start : start + chunk_bytes]
+            start += chunk_bytes
         if rest := self.stored.body[start:]:
             yield rest
-        if self.failure:
-            raise self.failure
+        if self.exception:
+            raise self.exception
 
 
 def _find_exception(stored: StoredExchange) -> httpx.HTTPError | None:
-    """Return the exception that ended the exchange; None where the stored status and body show the error."""
+    """Return the exception that ended the exchange; None if there was none or if status and body show the error."""
     error = stored.error
     if error is None or error.code not in _EXCEPTION_BY_CODE or (stored.status or 0) >= 300:
         return None
     if stored.status is not None:
-        found = classify_response(status=stored.status, headers={}, body=stored.body)
-        if found is not None and found.code == error.code:
+        shown_error = classify_response(status=stored.status, headers={}, body=stored.body)
+        if shown_error is not None and shown_error.code == error.code:
             return None
     return _EXCEPTION_BY_CODE[error.code](error.message)
 
 
-def _is_same_but_masked(stored: bytes, made: bytes) -> bool:
-    """Return whether the bodies differ only where a secret was masked, its length kept."""
-    alike = (kept in (sent, ord("*")) for kept, sent in zip(stored, made, strict=False))
-    return len(stored) == len(made) and all(alike)
+def _is_same_but_masked(stored: bytes, body: bytes) -> bool:
+    """Return whether two bodies of the same length differ only where the stored one is masked."""
+    are_bytes_same = (old in (new, ord("*")) for old, new in zip(stored, body, strict=False))
+    return len(stored) == len(body) and all(are_bytes_same)
 
 
-def _find_differing_fields(stored: bytes, made: bytes) -> set[str]:
-    """Return the top-level fields in which two bodies differ; {"body"} when one is not a JSON object."""
-    before, after = _parse_fields(stored), _parse_fields(made)
+def _find_differing_fields(stored: bytes, body: bytes) -> set[str]:
+    """Return the top-level fields in which two bodies differ; {"body"} if one is not a JSON object."""
+    before, after = _parse_fields(stored), _parse_fields(body)
     if before is None or after is None:
         return {"body"}
     return {name for name in {*before, *after} if before.get(name) != after.get(name)}
@@ -241,22 +254,22 @@ def _parse_fields(body: bytes) -> JsonObject | None:
 
 
 class _VirtualTimeSelector(DefaultSelector):
-    """Selector that never waits but moves the event loop's clock forward."""
+    """Selector that moves the event loop's clock forward in place of waiting."""
 
-    def __init__(self, jump: Callable[[float], None]) -> None:
+    def __init__(self, advance_clock: Callable[[float], None]) -> None:
         super().__init__()
-        self._jump = jump
+        self._advance_clock = advance_clock
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
         """Move the clock by `timeout` seconds and return the events that are ready.
 
         Raises:
-            RuntimeError: the loop waits without a timeout, so nothing could ever happen.
+            RuntimeError: no timeout is scheduled, so the loop would wait for ever.
         """
         if timeout is None:
-            raise RuntimeError("a replay waits for something that cannot happen")
+            raise RuntimeError("the replay would wait for ever")
         if timeout > 0:
-            self._jump(timeout)
+            self._advance_clock(timeout)
         return super().select(0)
 
 
@@ -265,7 +278,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._now = 0.0
-        super().__init__(_VirtualTimeSelector(self._jump))
+        super().__init__(_VirtualTimeSelector(self._advance_clock))
 
     def time(self) -> float:
         """Return the virtual time in seconds."""
@@ -274,7 +287,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Arguments], Value], *args: *Arguments
     ) -> asyncio.Future[Value]:
-        """Run the function at once in this thread, because this loop cannot wait for another thread."""
+        """Run the function at once in this thread, because this loop cannot wait for other threads."""
         future: asyncio.Future[Value] = self.create_future()
         try:
             future.set_result(func(*args))
@@ -282,11 +295,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             future.set_exception(error)
         return future
 
-    def _jump(self, seconds: float) -> None:
+    def _advance_clock(self, seconds: float) -> None:
         self._now += seconds
 
 
-def run_in_virtual_time(replays: Coroutine[Any, Any, Value]) -> Value:
-    """Run the coroutine to its end without waiting. Call it in a thread without a running event loop."""
+def run_in_virtual_time(coroutine: Coroutine[Any, Any, Value]) -> Value:
+    """Run the coroutine to its end in virtual time. Call it in a thread without a running event loop."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(replays)
+        return runner.run(coroutine)

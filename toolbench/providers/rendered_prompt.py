@@ -12,7 +12,11 @@ from toolbench.providers.model_list import ProviderRequestError, request_json
 async def fetch_rendered_prompt(
     endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]
 ) -> str | None:
-    """Return the exact text that the model gets; None where the server cannot show it."""
+    """Request the prompt that the server's chat template makes of messages and tools.
+
+    Returns:
+        The exact text that the model gets; None if the server does not send it.
+    """
     body = {"messages": list(messages)} | ({"tools": list(tools)} if tools else {})
     try:
         payload = await request_json(_strip_api_prefix(endpoint), "apply-template", encode_json(body))
@@ -23,6 +27,6 @@ async def fetch_rendered_prompt(
 
 
 def _strip_api_prefix(endpoint: Endpoint) -> Endpoint:
-    """Return the same server without the API prefix: llama.cpp serves its own routes outside the prefix."""
-    address = endpoint.url("").removesuffix("/" + endpoint.api_prefix.strip("/"))
+    """Return the endpoint without its API prefix, because llama.cpp's own routes have none."""
+    address = endpoint.build_url("").removesuffix("/" + endpoint.api_prefix.strip("/"))
     return replace(endpoint, base_url=address, api_prefix="")

@@ -1,4 +1,4 @@
-"""Templates of known providers: addresses, key variables and presets, kept as data."""
+"""Templates of known providers: addresses, key variables and presets, from data/templates.json."""
 
 import json
 from collections.abc import Mapping
@@ -11,13 +11,17 @@ TEMPLATES_PATH = Path(__file__).parent / "data" / "templates.json"
 
 @dataclass(frozen=True, slots=True)
 class ProviderTemplate:
-    """Settings with which a known provider is connected.
+    """Settings for connecting a known provider.
 
     Attributes:
-        base_url: address as in an `Endpoint`, "" where each customer has an own one.
+        slug: unique name in URLs.
+        title: name on pages.
+        base_url: address as in an `Endpoint`, "" if each customer has a different one.
         api_prefix: prefix as in an `Endpoint`.
-        key_env: environment variable that the provider's documentation names, "" where no key is needed.
+        key_env: environment variable that the provider's documentation names, "" if no key is needed.
         preset: name in engine/data/presets.json.
+        docs: address of the provider's documentation.
+        note: sentence for the page on which the provider is connected.
         probe_port: default port of a program on this machine, None for remote providers.
         wire: name in engine/wire_formats/registry.py.
         query: query parameters as in an `Endpoint`.
@@ -40,7 +44,7 @@ class ProviderTemplate:
 
 @cache
 def load_templates() -> dict[str, ProviderTemplate]:
-    """Return every template by slug, in the order of the file."""
+    """Return the templates by slug, in the order of data/templates.json. The result is cached."""
     rows = json.loads(TEMPLATES_PATH.read_text(encoding="utf-8"))
     return {row["slug"]: ProviderTemplate(**row) for row in rows}
 
@@ -55,5 +59,9 @@ def lookup_template(slug: str) -> ProviderTemplate:
 
 
 def list_templates_with_key(environment: Mapping[str, str]) -> tuple[ProviderTemplate, ...]:
-    """Return the templates whose key variable is set and not blank, in the order of the file."""
-    return tuple(t for t in load_templates().values() if t.key_env and environment.get(t.key_env, "").strip())
+    """Return the templates whose key variable is set and not blank, in the order of `load_templates`."""
+    return tuple(
+        template
+        for template in load_templates().values()
+        if template.key_env and environment.get(template.key_env, "").strip()
+    )

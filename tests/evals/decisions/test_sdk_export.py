@@ -27,7 +27,7 @@ from toolbench.evals.decisions.sdk_export import (
     render_openai,
     render_toolbench,
 )
-from toolbench.providers.driver.converse import converse, run_context
+from toolbench.providers.driver.converse import build_run_context, converse
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.scripted_server import ScriptedServer, json_reply, text_reply, tool_call_reply
 
@@ -116,7 +116,7 @@ def test_our_own_snippet_holds_a_conversation_with_a_tool() -> None:
         tools = PythonTools.of(python_tool(look))
         async with HttpClient() as client:
             ended = await converse(
-                made["conversation"](tools.registry), "Look.", run_context(made["ENDPOINT"], client, tools)
+                made["conversation"](tools.registry), "Look.", build_run_context(made["ENDPOINT"], client, tools)
             )
         return ended.final_text
 

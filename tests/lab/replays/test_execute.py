@@ -123,7 +123,7 @@ def test_a_cut_body_is_unknown_from_its_step_under_other_settings(scripted: Scri
 
     one = next(iter(replay_trials([trial.pk], lambda config: config)))
 
-    assert (one.unknown_from, one.why) == (3, "the stored answer is cut")
+    assert (one.unknown_from, one.why) == (3, "the stored answer is truncated")
 
 
 def test_changed_request_makes_replay_unknown_from_there(scripted: ScriptedServer) -> None:

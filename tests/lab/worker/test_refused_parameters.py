@@ -160,4 +160,4 @@ def test_what_if_sends_no_refused_parameter_to_a_known_end() -> None:
 
     assert (first.unknown_from, first.why) == (1, "the endpoint refused a request that differs from this one")
     assert second.columns["outcome"] == "pass", "raw never sends it"
-    assert "the endpoint refuses what this request would carry (parallel_tool_calls)" in sending.why
+    assert "the endpoint refuses parameters of this request (parallel_tool_calls)" in sending.why

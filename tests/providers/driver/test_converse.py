@@ -12,7 +12,7 @@ from toolbench.engine.conversation import Conversation
 from toolbench.engine.events import EndReason, Event, LoopResult
 from toolbench.engine.tools.python_functions import PythonTool, PythonTools, python_tool
 from toolbench.engine.types import JsonObject
-from toolbench.providers.driver.converse import converse, run_context
+from toolbench.providers.driver.converse import build_run_context, converse
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.scripted_server import ScriptedServer, text_reply, tool_call_reply
@@ -36,7 +36,7 @@ def talked(
 
     async def talk() -> list[LoopResult]:
         async with HttpClient() as client:
-            context = run_context(provider.endpoint(), client, tools, heard)
+            context = build_run_context(provider.endpoint(), client, tools, heard)
             return [await converse(conversation, text, context) for text in texts]
 
     return conversation, asyncio.run(talk())
@@ -113,7 +113,7 @@ def test_a_conversation_outlives_an_endpoint_that_fails(provider: ScriptedServer
         conversation = Conversation("scripted")
         async with HttpClient() as client:
             endpoint = replace(provider.endpoint(), max_attempts=1, timeouts=Timeouts(deadline=20))
-            ended = await converse(conversation, "Hello?", run_context(endpoint, client, PythonTools()))
+            ended = await converse(conversation, "Hello?", build_run_context(endpoint, client, PythonTools()))
         assert conversation.history == ()
         return ended
 
@@ -151,7 +151,7 @@ def test_the_policy_decides_whether_calls_run_side_by_side(provider: ScriptedSer
 
     async def talk() -> None:
         async with HttpClient() as client:
-            await converse(conversation, "Go.", run_context(provider.endpoint(), client, tools))
+            await converse(conversation, "Go.", build_run_context(provider.endpoint(), client, tools))
 
     asyncio.run(talk())
 

@@ -30,7 +30,7 @@ GIGABYTE = 1024**3
 def carried(endpoint: Endpoint, body: bytes | None = b"{}") -> Exchange:
     async def once() -> Exchange:
         async with HttpClient() as client:
-            exchange = client.open(endpoint, PATH, body)
+            exchange = client.build_exchange(endpoint, PATH, body)
             await client.send(exchange)
             return exchange
 
@@ -38,7 +38,7 @@ def carried(endpoint: Endpoint, body: bytes | None = b"{}") -> Exchange:
 
 
 def code_of(exchange: Exchange) -> str:
-    error = exchange.error()
+    error = exchange.find_error()
     return error.code if error else ""
 
 
@@ -93,7 +93,7 @@ def test_one_connection_serves_many_requests(provider: ScriptedServer) -> None:
         async with HttpClient() as client:
             statuses = []
             for _ in range(2):
-                exchange = client.open(provider.endpoint(), PATH, b"{}")
+                exchange = client.build_exchange(provider.endpoint(), PATH, b"{}")
                 await client.send(exchange)
                 statuses.append(exchange.status)
             return statuses
@@ -133,7 +133,7 @@ def test_an_address_that_http_cannot_say_is_named(base_url: str) -> None:
 @pytest.mark.parametrize("key", ["line\nbreak-in-the-key", "schlüssel-öffner", "nul\x00in-the-key"])
 def test_a_key_that_fits_in_no_header_is_named_and_not_shown(provider: ScriptedServer, key: str) -> None:
     exchange = carried(provider.endpoint(key=key))
-    error = exchange.error()
+    error = exchange.find_error()
     assert error is not None
     assert error.code == "not_sendable"
     assert key not in error.message
@@ -213,7 +213,7 @@ def test_cookies_are_not_kept(provider: ScriptedServer) -> None:
     async def twice() -> None:
         async with HttpClient() as client:
             for _ in range(2):
-                await client.send(client.open(provider.endpoint(), PATH, b"{}"))
+                await client.send(client.build_exchange(provider.endpoint(), PATH, b"{}"))
 
     asyncio.run(twice())
     assert "cookie" not in provider.seen[1].headers
@@ -266,7 +266,7 @@ def test_a_gzip_bomb_is_unpacked_up_to_the_cap_only(provider: ScriptedServer) ->
     bomb = b"".join(packing.compress(b"\0" * 1024**2) for _ in range(200)) + packing.flush()
     provider.set_script(ScriptedReply(200, {"content-encoding": "gzip"}, bomb))
     exchange = carried(provider.endpoint())
-    assert (exchange.cut, len(exchange.body), code_of(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
+    assert (exchange.is_truncated, len(exchange.body), code_of(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
 
 
 def test_a_body_of_a_gigabyte_is_cut_at_the_cap_and_the_connection_closed(provider: ScriptedServer) -> None:
@@ -279,7 +279,7 @@ def test_a_body_of_a_gigabyte_is_cut_at_the_cap_and_the_connection_closed(provid
 
     provider.set_script(ScriptedReply(body=flood(), declared=GIGABYTE))
     exchange = carried(provider.endpoint())
-    assert (exchange.cut, len(exchange.body), code_of(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
+    assert (exchange.is_truncated, len(exchange.body), code_of(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
     assert len(sent) < 200
 
 
@@ -297,7 +297,7 @@ def test_a_body_in_countless_chunks_keeps_a_bounded_number_of_times() -> None:
     async def once() -> Exchange:
         transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Drops()))
         async with HttpClient(transport) as client:
-            exchange = client.open(Endpoint("http://scripted", "m"), PATH, b"{}")
+            exchange = client.build_exchange(Endpoint("http://scripted", "m"), PATH, b"{}")
             await client.send(exchange)
             return exchange
 
@@ -311,7 +311,7 @@ def test_being_cancelled_in_flight_keeps_what_had_come(provider: ScriptedServer)
 
     async def cut_off() -> Exchange:
         async with HttpClient() as client:
-            exchange = client.open(provider.endpoint(), PATH, b"{}")
+            exchange = client.build_exchange(provider.endpoint(), PATH, b"{}")
             carrying = asyncio.create_task(client.send(exchange))
             while not exchange.chunks:
                 await asyncio.sleep(0.01)
@@ -322,7 +322,7 @@ def test_being_cancelled_in_flight_keeps_what_had_come(provider: ScriptedServer)
 
     exchange = asyncio.run(cut_off())
     assert (exchange.status, exchange.body) == (200, b'{"choices"')
-    assert exchange.ended > exchange.started
+    assert exchange.ended_at > exchange.started_at
 
 
 def test_a_secret_is_overwritten_wherever_it_appears(provider: ScriptedServer) -> None:
@@ -337,13 +337,13 @@ def test_a_secret_is_overwritten_wherever_it_appears(provider: ScriptedServer) -
     for _ in range(2):
         exchange = carried(endpoint, sent)
         shown = repr(
-            (exchange.template, exchange.request_body, exchange.response_headers, exchange.body, exchange.error())
+            (exchange.template, exchange.request_body, exchange.response_headers, exchange.body, exchange.find_error())
         )
         assert key not in shown
         assert "another-secret-9" not in shown
         assert "ecret-1234" not in shown
         assert len(exchange.request_body) == len(sent)
-        assert exchange.masked
+        assert exchange.is_masked
         assert code_of(exchange) == "authentication"
     assert exchange.body == b'{"error": {"message": "bad key ' + b"*" * 22 + b'"}}'
     assert provider.seen[0].body == sent
@@ -360,7 +360,7 @@ def test_large_body_with_a_key_is_masked_outside_the_event_loop(provider: Script
     finally:
         threading.setprofile(None)
     assert "mask_body" in called
-    assert exchange.masked
+    assert exchange.is_masked
     assert b"sk-secret" not in exchange.body
     assert len(exchange.body) == exchange.body_bytes
 
@@ -370,7 +370,7 @@ def test_masking_of_a_large_body_survives_cancellation(provider: ScriptedServer)
 
     async def cancelled() -> Exchange:
         async with HttpClient() as client:
-            exchange = client.open(provider.endpoint(key="sk-secret-1234"), PATH, b"{}")
+            exchange = client.build_exchange(provider.endpoint(key="sk-secret-1234"), PATH, b"{}")
             await client.send(exchange)
             exchange.finish()
             masking = asyncio.create_task(exchange.mask_large_body())
@@ -381,5 +381,5 @@ def test_masking_of_a_large_body_survives_cancellation(provider: ScriptedServer)
             return exchange
 
     exchange = asyncio.run(cancelled())
-    assert exchange.masked
+    assert exchange.is_masked
     assert b"sk-secret" not in exchange.body

@@ -44,10 +44,10 @@ def classified(status: int, error: object, **more: object) -> ExchangeError:
 def test_every_row_is_complete_and_has_its_own_code() -> None:
     assert len(set(CODES)) == len(CODES)
     for row in map(lookup_error_code, CODES):
-        assert row.kind in KINDS
+        assert row.error_class in KINDS
         assert row.sentence.endswith(".")
         assert row.remedy.endswith(".")
-        assert row.infrastructure is (row.kind not in NOT_INFRASTRUCTURE)
+        assert row.infrastructure is (row.error_class not in NOT_INFRASTRUCTURE)
 
 
 def test_only_what_may_pass_before_any_answer_is_sent_again() -> None:

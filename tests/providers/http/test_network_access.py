@@ -51,7 +51,7 @@ def strict_server(company: Authority, tmp_path: Path) -> Iterator[ScriptedServer
 def send(endpoint: Endpoint, network: NetworkAccess) -> Exchange:
     async def once() -> Exchange:
         async with HttpClient() as client:
-            exchange = client.open(replace(endpoint, network=network), "chat/completions", b"{}")
+            exchange = client.build_exchange(replace(endpoint, network=network), "chat/completions", b"{}")
             await client.send(exchange)
             return exchange
 
@@ -59,7 +59,7 @@ def send(endpoint: Endpoint, network: NetworkAccess) -> Exchange:
 
 
 def fail(endpoint: Endpoint, network: NetworkAccess) -> ExchangeError:
-    error = send(endpoint, network).error()
+    error = send(endpoint, network).find_error()
     assert error is not None
     return error
 

@@ -65,7 +65,7 @@ async def read_with_toolbench(
 
     chosen = get_wire_format(wire)
     endpoint = Endpoint(server.url, body["model"], key=server.key, wire=wire)
-    exchange = client.open(endpoint, chosen.path, json.dumps(body).encode())
+    exchange = client.build_exchange(endpoint, chosen.path, json.dumps(body).encode())
     await client.send(exchange)
     decoder = chosen.decoder(read, lambda delta: None, stream=bool(body.get("stream")))
     decoder.feed(exchange.body)
@@ -73,7 +73,7 @@ async def read_with_toolbench(
         decoder.close()
     except MalformedAnswerError:
         return REFUSED_ANSWER
-    return _read_content(received[0]) if exchange.error() is None else REFUSED_ANSWER
+    return _read_content(received[0]) if exchange.find_error() is None else REFUSED_ANSWER
 
 
 def _read_content(answer: ChatAnswer) -> AnswerContent:

@@ -206,7 +206,7 @@ class _ProbeRun:
                     await self._check_server()
                     self._checks.append(check)
                     await self._store_exchanges()
-            address = self.endpoint.url("")
+            address = self.endpoint.build_url("")
             await self._database.run(
                 finish_probe, self.claimed, self._checks, exchanges=prober.exchanges, address=address
             )

@@ -238,7 +238,7 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
     if trial.tools_dropped:
         verdict = mark_tools_dropped(verdict, ended)
     columns = _build_columns(trial, ended, verdict, notes)
-    return ReplayedTrial(trial, columns, plan.scenario.version, assumed=tuple(sorted(transport.assumed)))
+    return ReplayedTrial(trial, columns, plan.scenario.version, assumed=tuple(sorted(transport.differing_fields)))
 
 
 def _build_columns(trial: Trial, ended: LoopResult, verdict: Verdict, notes: "_StepCollector") -> JsonObject:
@@ -284,12 +284,12 @@ def _has_run_to_end(trial: Trial) -> bool:
 
 def _build_recording(trial: Trial, steps: Sequence[Step], *, own_plan: bool) -> Recording:
     last = steps[-1]
-    stopped = _STOP_REASON_BY_END.get(trial.end)
+    stop_reason = _STOP_REASON_BY_END.get(trial.end)
     return Recording(
         exchanges=tuple(_build_stored_exchange(step) for step in steps if step.kind == Step.Kind.EXCHANGE),
-        stopped=stopped,
-        in_tools=stopped is not None and last.kind == Step.Kind.EXCHANGE and bool(last.ok),
-        own_plan=own_plan,
+        stop_reason=stop_reason,
+        stopped_in_tools=stop_reason is not None and last.kind == Step.Kind.EXCHANGE and bool(last.ok),
+        has_original_plan=own_plan,
     )
 
 
@@ -304,10 +304,10 @@ def _build_stored_exchange(step: Step) -> StoredExchange:
         body=bytes(step.body.response),
         error=ExchangeError(**{**error, "named": tuple(error.get("named") or ())}) if error else None,
         chunks=tuple(size for _, size in facts.get("chunks") or ()),
-        calls=len(facts.get("calls_found") or ()),
-        masked=step.masked,
-        cut=step.body_cut,
-        left_out=frozenset(facts.get("left_out") or ()),
+        call_count=len(facts.get("calls_found") or ()),
+        is_masked=step.masked,
+        is_truncated=step.body_cut,
+        omitted_parameters=frozenset(facts.get("left_out") or ()),
     )
 
 

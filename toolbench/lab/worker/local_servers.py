@@ -98,7 +98,7 @@ class LocalServerCheck:
 
     async def _is_silent(self) -> bool:
         limits = Timeouts(connect=HEALTH_TIMEOUT_SECONDS, read=HEALTH_TIMEOUT_SECONDS, deadline=HEALTH_TIMEOUT_SECONDS)
-        exchange = self.client.open(replace(self.endpoint, timeouts=limits), "health")
+        exchange = self.client.build_exchange(replace(self.endpoint, timeouts=limits), "health")
         await self.client.send(exchange)
         if is_connection_refused(exchange.exception):
             await self.database.run(withdraw_address, self.address)
@@ -110,4 +110,4 @@ def _is_broken(steps: Sequence[AnyStep]) -> bool:
     last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
     if last is None or last.error is None:
         return last is not None and last.turn_read is not None and last.turn_read.cut
-    return last.error.code in _BROKEN_CODES or lookup_error_code(last.error.code).kind == "network"
+    return last.error.code in _BROKEN_CODES or lookup_error_code(last.error.code).error_class == "network"

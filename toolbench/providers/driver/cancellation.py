@@ -13,30 +13,30 @@ class CancellationToken(asyncio.Event):
 
     def __init__(self) -> None:
         super().__init__()
-        self._limits: set[asyncio.Timeout] = set()
+        self._timeouts: set[asyncio.Timeout] = set()
 
     def set(self) -> None:
         """Set the event and expire the registered timeouts."""
         super().set()
-        for limit in self._limits:
-            _expire(limit)
+        for timeout in self._timeouts:
+            _expire(timeout)
 
     @contextmanager
-    def expire_on_cancel(self, limit: asyncio.Timeout) -> Iterator[None]:
-        """Expire `limit` as soon as the event is set, within the `with` block.
+    def expire_on_cancel(self, timeout: asyncio.Timeout) -> Iterator[None]:
+        """Register a timeout for the `with` block: it expires as soon as the event is set.
 
         Args:
-            limit: a timeout that has been entered.
+            timeout: a timeout that has been entered.
         """
-        self._limits.add(limit)
+        self._timeouts.add(timeout)
         if self.is_set():
-            _expire(limit)
+            _expire(timeout)
         try:
             yield
         finally:
-            self._limits.discard(limit)
+            self._timeouts.discard(timeout)
 
 
-def _expire(limit: asyncio.Timeout) -> None:
-    if not limit.expired():
-        limit.reschedule(0)
+def _expire(timeout: asyncio.Timeout) -> None:
+    if not timeout.expired():
+        timeout.reschedule(0)

@@ -22,27 +22,34 @@ async def converse(conversation: Conversation, text: str, context: RunContext) -
     """Send a user message, run tool calls until the model answers, and add the result to the conversation.
 
     Returns:
-        How the run ended; errors, deadline and cancellation are values, not exceptions.
+        The result of the loop; errors, deadline and cancellation are values in it, not exceptions.
     """
-    ended = await drive(conversation.say(text), context)
-    conversation.take(ended)
-    return ended
+    result = await drive(conversation.say(text), context)
+    conversation.take(result)
+    return result
 
 
-def run_context(
+def build_run_context(
     endpoint: Endpoint, client: HttpClient, tools: PythonTools, emit: EmitEvent | None = None
 ) -> RunContext:
     """Build a run context for a single conversation with Python functions as tools.
 
-    Requests are sent without limits and steps are not stored. To cancel, call `cancelled.set()` on the result.
+    Requests are sent without limits and steps are not stored. To end the run early, call `cancelled.set()` on the
+    result.
+
+    Args:
+        endpoint: the model to talk to.
+        client: an open HTTP client.
+        tools: the functions that the model may call.
+        emit: receives the loop's events; None to drop them.
     """
-    alone = _UnlimitedGate()
+    gate = _UnlimitedGate()
     return RunContext(
         endpoint=endpoint,
         client=client,
         call_tool=PythonToolRunner(tools),
-        gate=alone,
-        recorder=alone,
+        gate=gate,
+        recorder=gate,
         clock=time.perf_counter,
         cancelled=CancellationToken(),
         emit=emit or _ignore_event,
@@ -50,18 +57,23 @@ def run_context(
 
 
 class PythonToolRunner:
-    """Runner that calls Python tools by name.
+    """Callable that runs Python tools by name, for `RunContext.call_tool`.
 
-    Async functions run on the event loop, other functions each in a daemon thread, so that calls may run in parallel
-    and a time limit holds. After a timeout the thread continues until its function returns, and the result is dropped.
-    It does not keep the process alive.
+    Async functions run on the event loop. Any other function runs in a daemon thread of its own, so that calls may run
+    in parallel and a time limit applies. After a timeout the thread continues until its function returns, and the
+    result is dropped.
     """
 
     def __init__(self, tools: PythonTools) -> None:
         self._tools = tools
 
     async def __call__(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Call the tool and return its result as a plain value."""
+        """Call the tool and return its result as a plain value.
+
+        Raises:
+            KeyError: no tool has this name.
+            Exception: the tool's own error; RuntimeError for `SystemExit` and the like in a function's thread.
+        """
         tool = self._tools.by_name[name]
         value = tool.call(arguments) if tool.is_async else await _run_in_thread(tool, arguments)
         return to_plain_value(await value if inspect.isawaitable(value) else value)
@@ -69,14 +81,14 @@ class PythonToolRunner:
 
 async def _run_in_thread(tool: PythonTool, arguments: JsonObject) -> object:
     loop = asyncio.get_running_loop()
-    came: asyncio.Future[tuple[object, Exception | None]] = loop.create_future()
+    future: asyncio.Future[tuple[object, Exception | None]] = loop.create_future()
     context = copy_context()
 
     def set_result(value: object, failure: Exception | None) -> None:
-        if not came.done():
-            came.set_result((value, failure))
+        if not future.done():
+            future.set_result((value, failure))
 
-    def work() -> None:
+    def run_tool() -> None:
         value: object = None
         failure: Exception | None = None
         try:
@@ -85,18 +97,18 @@ async def _run_in_thread(tool: PythonTool, arguments: JsonObject) -> object:
             failure = error
         except BaseException as error:  # sys.exit in a tool ends only its call
             failure = RuntimeError(type(error).__name__)
-        with suppress(RuntimeError):  # the loop is closed, so no task waits for the result
+        with suppress(RuntimeError):  # raised when the loop is closed; no task waits for the result then
             loop.call_soon_threadsafe(set_result, value, failure)
 
-    threading.Thread(target=work, name=f"tool {tool.definition.name}", daemon=True).start()
-    value, failure = await came
+    threading.Thread(target=run_tool, name=f"tool {tool.definition.name}", daemon=True).start()
+    value, failure = await future
     if failure is not None:
         raise failure
     return value
 
 
 class _UnlimitedGate:
-    """Gate without limits, and recorder that stores nothing."""
+    """Gate without limits that is also a recorder and stores nothing."""
 
     async def reserve(self) -> None: ...
 
@@ -106,5 +118,4 @@ class _UnlimitedGate:
     def record(self, step: ExchangeStep | ToolStep) -> None: ...
 
 
-def _ignore_event(event: Event) -> None:
-    """Do nothing with an event."""
+def _ignore_event(event: Event) -> None: ...

@@ -38,7 +38,11 @@ TRUNCATED_CODES = ("stream_cut", "answer_cut")  # the answer had begun, so sendi
 
 
 class TrialStoppedError(Exception):
-    """Error of a gate that permits no further request; the trial ends with `reason`."""
+    """Exception of a gate that permits no further request.
+
+    Attributes:
+        reason: the stop reason with which the trial ends.
+    """
 
     def __init__(self, reason: StopReason) -> None:
         self.reason = reason
@@ -53,8 +57,8 @@ class RunContext:
         call_tool: takes name, arguments and call id; returns the value or an awaitable of it. It raises
             `ToolArgumentError` for wrong arguments.
         clock: returns seconds.
-        cancelled: ends the trial once it is set.
-        emit: receives the loop's events; None when no events are needed.
+        cancelled: cancellation token; setting it ends the trial.
+        emit: receives the loop's events; None if no events are needed.
     """
 
     endpoint: Endpoint
@@ -71,178 +75,191 @@ async def drive(plan: LoopPlan, context: RunContext) -> LoopResult:
     """Run one trial to its end.
 
     The deadline, a cancellation and a stop by the gate are sent into the loop as `StopRun`, after the current step has
-    been recorded. They are part of the result, not exceptions. Errors of the recorder and of the gate, and the
-    cancellation of this task, are raised.
+    been recorded. They are part of the result, not exceptions.
+
+    Raises:
+        asyncio.CancelledError: this task was cancelled.
+        Exception: an error of the recorder or of the gate.
     """
-    limit = asyncio.timeout(context.endpoint.timeouts.deadline)
-    trial = _TrialRun(context, limit)
+    timeout = asyncio.timeout(context.endpoint.timeouts.deadline)
+    trial = _TrialRun(context, timeout)
     loop = run_loop(plan, trial.handle_event, brief=context.emit is None)
     try:
-        async with limit:
-            with context.cancelled.expire_on_cancel(limit):
-                return trial.mask_ended(await trial.run(loop))
+        async with timeout:
+            with context.cancelled.expire_on_cancel(timeout):
+                return trial.mask_result(await trial.run(loop))
     except TimeoutError:
-        if not limit.expired():
+        if not timeout.expired():
             raise
-        return trial.mask_ended(_stop_loop(loop, trial.find_stop_reason()))
-    except TrialStoppedError as stopped:
-        return trial.mask_ended(_stop_loop(loop, stopped.reason))
+        return trial.mask_result(_stop_loop(loop, trial.find_stop_reason()))
+    except TrialStoppedError as stop:
+        return trial.mask_result(_stop_loop(loop, stop.reason))
 
 
 def _stop_loop(loop: Loop, reason: StopReason) -> LoopResult:
     try:
         loop.send(StopRun(reason))
     except StopIteration as end:
-        ended: LoopResult = end.value
-        return ended
-    raise RuntimeError("the loop went on after it was told to stop")
+        result: LoopResult = end.value
+        return result
+    raise RuntimeError("the loop continued after StopRun")
 
 
 class _TrialRun:
     """One running trial.
 
-    It takes tool results from the loop's events, because refused calls are never executed.
+    Tool steps are recorded from the loop's events, which also report refused calls, although these are never run.
     """
 
-    def __init__(self, context: RunContext, limit: asyncio.Timeout) -> None:
-        self._world = context
-        self._limit = limit
+    def __init__(self, context: RunContext, timeout: asyncio.Timeout) -> None:
+        self._context = context
+        self._timeout = timeout
         self._log = StepLog(context.recorder, context.clock)
-        self._results: list[tuple[int, ToolResult]] = []
-        self._tools_started: dict[str, float] = {}
+        self._unlogged_results: list[tuple[int, ToolResult]] = []
+        self._tool_start_ms: dict[str, float] = {}  # by call id
         self._current_exchange: Exchange | None = None  # source of streamed events
-        self._attempt = 1
+        self._attempt_number = 1
         self._masker = build_endpoint_masker(context.endpoint)
         self._stream_masker = StreamMasker(self._masker)
 
     def handle_event(self, event: Event) -> None:
-        """Pass an event on; a part of a streamed answer is masked and gets the number of its attempt."""
+        """Emit an event of the loop; note tool results and the progress of a streamed answer.
+
+        The parts of a streamed answer are masked and get the number of their attempt.
+        """
         if event.type == "llm_delta":
             if self._current_exchange is None or self._current_exchange.on_chunk is None:
                 return
-            self._current_exchange.record_progress(call=bool(event.data.get("closed")))
-            if self._world.emit is not None:
+            self._current_exchange.record_progress(has_complete_call=bool(event.data.get("closed")))
+            if self._context.emit is not None:
                 self._emit_delta(event.turn, self._stream_masker.mask(event.data))
             return
         if event.type == "tool_call_end":
-            self._results.append((event.turn, event.data["result"]))
-        if self._world.emit is not None:
-            self._world.emit(event)
+            self._unlogged_results.append((event.turn, event.data["result"]))
+        if self._context.emit is not None:
+            self._context.emit(event)
 
     def _emit_delta(self, turn: int, data: JsonObject) -> None:
-        if self._world.emit is not None:
-            self._world.emit(Event("llm_delta", turn, {**data, "attempt": self._attempt}))
+        if self._context.emit is not None:
+            self._context.emit(Event("llm_delta", turn, {**data, "attempt": self._attempt_number}))
 
-    def _emit_held_back(self, turn: int) -> None:
-        """Emit what the masker held back of an answer that is over."""
+    def _emit_held_text(self, turn: int) -> None:
+        """Emit the text that the masker still holds back. Call it at the end of an answer."""
         for data in self._stream_masker.flush():
             self._emit_delta(turn, data)
 
     def find_stop_reason(self) -> StopReason:
-        """Return why the time limit expired: a cancellation or the deadline."""
-        return StopReason.CANCELLED if self._world.cancelled.is_set() else StopReason.DEADLINE
+        """Return why the timeout expired: a cancellation or the deadline."""
+        return StopReason.CANCELLED if self._context.cancelled.is_set() else StopReason.DEADLINE
 
     async def run(self, loop: Loop) -> LoopResult:
-        """Carry out the loop's commands until it returns its result."""
+        """Carry out the loop's operations until it returns its result.
+
+        Raises:
+            TrialStoppedError: the gate stopped the trial, or the run was cancelled.
+        """
         try:
             operation = next(loop)
             while True:
-                sent = await (self._ask(operation) if isinstance(operation, Ask) else self._execute(operation))
+                response = await (self._ask(operation) if isinstance(operation, Ask) else self._execute(operation))
                 try:
-                    operation = loop.send(sent)
+                    operation = loop.send(response)
                 finally:
                     self._log_results()
         except StopIteration as end:
-            ended: LoopResult = end.value
-            return ended
+            result: LoopResult = end.value
+            return result
 
-    def mask_ended(self, ended: LoopResult) -> LoopResult:
+    def mask_result(self, result: LoopResult) -> LoopResult:
         """Return the result with secrets masked in the final text and message.
 
-        Each answer is masked already, but the text composed of several answers may hold a secret that none of them
+        Each answer is masked already, but text that is composed of several answers may hold a secret that none of them
         holds.
         """
-        final_text, message = self._masker.mask_value((ended.final_text, ended.message))
-        same = final_text is ended.final_text and message is ended.message
-        return ended if same else replace(ended, final_text=final_text, message=message)
+        final_text, message = self._masker.mask_value((result.final_text, result.message))
+        is_unchanged = final_text is result.final_text and message is result.message
+        return result if is_unchanged else replace(result, final_text=final_text, message=message)
 
     async def _ask(self, ask: Ask) -> Turn | FailedExchange:
         number, backoff_ms, reason = 1, 0.0, ""
         while True:
-            if self._world.cancelled.is_set():
+            if self._context.cancelled.is_set():
                 raise TrialStoppedError(StopReason.CANCELLED)
-            await self._world.gate.reserve()
+            await self._context.gate.reserve()
             attempt = Attempt(ask.request, number, self._log.now_ms(), backoff_ms, reason)
-            exchange, read = await self._exchange(ask, attempt)
-            reason = self._find_retry_reason(ask, number, read)
+            exchange, answer = await self._send_attempt(ask, attempt)
+            reason = self._find_retry_reason(ask, number, answer)
             if not reason:
-                return read if isinstance(read, Turn) else FailedExchange(read)
+                return answer if isinstance(answer, Turn) else FailedExchange(answer)
             number, backoff_ms = number + 1, await self._back_off(number, exchange)
 
-    def _find_retry_reason(self, ask: Ask, number: int, read: Turn | ExchangeError) -> str:
-        """Return why the request is sent again after attempt `number`, "" when it is not.
+    def _find_retry_reason(self, ask: Ask, number: int, answer: Turn | ExchangeError) -> str:
+        """Return the error code for which the request is sent again after attempt `number`, "" if it is not.
 
-        Another sample of an answer that broke off is taken only where the policy allows it.
+        A second sample of an answer that broke off is requested only if the policy allows it (`cut_retries`).
         """
-        code = read.code if isinstance(read, ExchangeError) else "stream_cut" if read.cut else ""
+        code = answer.code if isinstance(answer, ExchangeError) else "stream_cut" if answer.cut else ""
         if code in TRUNCATED_CODES and number <= ask.request.cut_retries:
             return code
-        retryable = isinstance(read, ExchangeError) and read.retryable
-        return code if retryable and number < self._world.endpoint.max_attempts else ""
+        is_retryable = isinstance(answer, ExchangeError) and answer.retryable
+        return code if is_retryable and number < self._context.endpoint.max_attempts else ""
 
-    async def _back_off(self, attempts: int, exchange: Exchange) -> float:
-        """Wait through the gate and return the milliseconds that it took."""
-        before = self._log.now_ms()
-        await self._world.gate.back_off(compute_wait_seconds(attempts, exchange.response_headers))
-        return self._log.now_ms() - before
+    async def _back_off(self, number: int, exchange: Exchange) -> float:
+        """Wait after attempt `number` by means of the gate; return the wait in milliseconds."""
+        before_ms = self._log.now_ms()
+        await self._context.gate.back_off(compute_wait_seconds(number, exchange.response_headers))
+        return self._log.now_ms() - before_ms
 
-    async def _exchange(self, ask: Ask, attempt: Attempt) -> tuple[Exchange, Turn | ExchangeError]:
-        """Send one attempt and record it, also when it is interrupted.
+    async def _send_attempt(self, ask: Ask, attempt: Attempt) -> tuple[Exchange, Turn | ExchangeError]:
+        """Send one attempt and record it, also if it is interrupted.
 
-        A streamed answer is read while it arrives.
+        A streamed answer is decoded while it arrives.
         """
-        exchange = self._current_exchange = self._world.client.open(
-            self._world.endpoint, ask.request.path, ask.request.body
+        exchange = self._current_exchange = self._context.client.build_exchange(
+            self._context.endpoint, ask.request.path, ask.request.body
         )
-        self._attempt = attempt.number
+        self._attempt_number = attempt.number
         self._stream_masker = StreamMasker(exchange.template.masker)
         if ask.request.stream:
             exchange.on_chunk = ask.decoder.feed
         try:
-            await self._world.client.send(exchange)
+            await self._context.client.send(exchange)
         except asyncio.CancelledError:
             partial = _take_partial_message(ask, exchange)
-            self._emit_held_back(ask.request.turn)
-            self._log.record_exchange(attempt, exchange, read=self._build_cut_off_error(exchange), partial=partial)
+            self._emit_held_text(ask.request.turn)
+            self._log.record_exchange(attempt, exchange, self._build_interruption_error(exchange), partial)
             raise
-        error = exchange.error()
+        error = exchange.find_error()
         partial = _take_partial_message(ask, exchange) if error else {}
-        read = _resolve_error(ask, error) if error else _parse_answer(ask, exchange)
-        self._emit_held_back(ask.request.turn)
-        return exchange, self._log.record_exchange(attempt, exchange, read=read, partial=partial)
+        answer = _read_refused_call(ask, error) if error else _decode_answer(ask, exchange)
+        self._emit_held_text(ask.request.turn)
+        return exchange, self._log.record_exchange(attempt, exchange, answer, partial)
 
-    def _build_cut_off_error(self, exchange: Exchange) -> ExchangeError:
-        """Return why an exchange was interrupted: the trial's limit expired, or this task is being cancelled."""
-        if self._limit.expired():
+    def _build_interruption_error(self, exchange: Exchange) -> ExchangeError:
+        """Build the error of an interrupted exchange: the timeout expired, or this task is being cancelled."""
+        if self._timeout.expired():
             return build_exchange_error(self.find_stop_reason().value, status=exchange.status)
         return build_exchange_error(
             "cancelled", "The worker was stopped while the request was under way.", status=exchange.status
         )
 
     async def _execute(self, operation: Execute) -> tuple[Outcome, ...]:
-        outcomes = self._masker.mask_value(await run_calls(operation, self._world.call_tool, self._log.now_ms))
+        outcomes = self._masker.mask_value(await run_calls(operation, self._context.call_tool, self._log.now_ms))
         for call, outcome in zip(operation.calls, outcomes, strict=True):
-            self._tools_started[call.id] = outcome.started_ms
+            self._tool_start_ms[call.id] = outcome.started_ms
         return outcomes
 
     def _log_results(self) -> None:
-        for turn, result in self._results:
-            self._log.record_tool(turn, result, self._tools_started.get(result.call.id, self._log.now_ms()))
-        self._results.clear()
+        for turn, result in self._unlogged_results:
+            self._log.record_tool(turn, result, self._tool_start_ms.get(result.call.id, self._log.now_ms()))
+        self._unlogged_results.clear()
 
 
-def _parse_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
-    """Return the answer as a turn. A stream was read as it came; any other body is read here at once."""
+def _decode_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
+    """Return the answer as a turn, or the error of a body that cannot be read.
+
+    A stream was decoded while it arrived; any other body is decoded here.
+    """
     if not ask.request.stream:
         ask.decoder.feed(exchange.body)
     _decode_masked_body(ask, exchange)
@@ -252,14 +269,16 @@ def _parse_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
         return classify_unreadable(exchange.status, exchange.body, str(error))
 
 
-def _resolve_error(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
-    """Return the turn that the text quoted by an error makes, else the error with a hint."""
-    read = ask.read_refused(error.generation) if error.generation else ""
-    return replace(error, hint=error.hint or read) if isinstance(read, str) else read
+def _read_refused_call(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
+    """Return the turn in the output that an error quotes, else the error, with the reason as its hint."""
+    turn_or_reason = ask.read_refused(error.generation) if error.generation else ""
+    if isinstance(turn_or_reason, Turn):
+        return turn_or_reason
+    return replace(error, hint=error.hint or turn_or_reason)
 
 
 def _take_partial_message(ask: Ask, exchange: Exchange) -> Message:
-    """Return the message as far as it came, and empty the decoder."""
+    """Return the part of the message that arrived, and empty the decoder."""
     _decode_masked_body(ask, exchange)
     partial = ask.decoder.partial
     _reset_decoder(ask)
@@ -267,12 +286,15 @@ def _take_partial_message(ask: Ask, exchange: Exchange) -> Message:
 
 
 def _decode_masked_body(ask: Ask, exchange: Exchange) -> None:
-    """Decode a stream that holds a secret again from its masked body, without emitting it again."""
+    """Decode a stream that holds a secret a second time, from its masked body.
+
+    Removing `on_chunk` keeps `_TrialRun.handle_event` from emitting the parts a second time.
+    """
     if ask.request.stream and exchange.has_secret:
         exchange.on_chunk = None
         _reset_decoder(ask)
-        for piece in exchange.iter_chunks():
-            ask.decoder.feed(piece)
+        for chunk in exchange.iter_chunks():
+            ask.decoder.feed(chunk)
 
 
 def _reset_decoder(ask: Ask) -> None:

@@ -1,4 +1,4 @@
-"""Log of what the driver did, with numbered and timed steps."""
+"""Log of the steps of one trial, which numbers and times them for the recorder."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,23 +15,24 @@ class Attempt:
     """One attempt to send a request.
 
     Attributes:
-        number: counts from 1.
+        request: the engine's request.
+        number: counts from 1 for each request.
         started_ms: milliseconds from the trial's start.
         backoff_ms: milliseconds waited before this attempt.
-        reason: error code of the attempt before, "" for the first attempt.
+        retry_reason: error code of the previous attempt, "" for the first one.
     """
 
     request: Request
     number: int
     started_ms: float
     backoff_ms: float = 0.0
-    reason: str = ""
+    retry_reason: str = ""
 
 
 class StepLog:
-    """Log that numbers the steps of one trial from 1 and measures time from its own creation.
+    """Log that numbers the steps of one trial from 1.
 
-    `clock` returns seconds.
+    The trial starts when its log is created. `clock` returns seconds.
     """
 
     def __init__(self, recorder: Recorder, clock: Callable[[], float]) -> None:
@@ -45,22 +46,21 @@ class StepLog:
         return (self._clock() - self._start) * 1000
 
     def record_exchange(
-        self, attempt: Attempt, exchange: Exchange, *, read: Turn | ExchangeError, partial: Message | None = None
+        self, attempt: Attempt, exchange: Exchange, answer: Turn | ExchangeError, partial: Message
     ) -> Turn | ExchangeError:
-        """Record one attempt with all that came back.
+        """Record one attempt with its request and response.
 
         Args:
             attempt: the attempt that ended.
             exchange: its request and response.
-            read: what the response was read as.
-            partial: of an answer that broke off, the message as far as it came.
+            answer: the decoded answer, or the error of the exchange.
+            partial: the part of the message that arrived if the exchange failed, else {}.
 
         Returns:
-            `read` with secrets masked. Callers must use it in place of `read`.
+            `answer` with secrets masked. The caller must use it in place of `answer`.
         """
-        body, masker = exchange.request_body, exchange.template.masker
-        parsed, partial = read, partial or {}
-        read, partial = masker.mask_value((read, partial))
+        body = exchange.request_body
+        masked_answer, masked_partial = exchange.template.masker.mask_value((answer, partial))
         self._recorder.record(
             ExchangeStep(
                 ordinal=self._next_ordinal(),
@@ -74,25 +74,31 @@ class StepLog:
                 response_headers=exchange.response_headers,
                 response_body=exchange.body,
                 body_bytes=exchange.body_bytes,
-                body_cut=exchange.cut,
-                masked=exchange.masked or read is not parsed,
+                body_cut=exchange.is_truncated,
+                masked=exchange.is_masked or masked_answer is not answer,
                 started_ms=attempt.started_ms,
-                first_byte_ms=_compute_offset_ms(exchange, exchange.first_byte),
-                first_token_ms=_compute_offset_ms(exchange, exchange.first_token),
-                first_call_ms=_compute_offset_ms(exchange, exchange.first_call),
-                duration_ms=(exchange.ended - exchange.started) * 1000,
+                first_byte_ms=_compute_offset_ms(exchange, exchange.first_byte_at),
+                first_token_ms=_compute_offset_ms(exchange, exchange.first_token_at),
+                first_call_ms=_compute_offset_ms(exchange, exchange.first_call_at),
+                duration_ms=(exchange.ended_at - exchange.started_at) * 1000,
                 backoff_ms=attempt.backoff_ms,
-                retry_reason=attempt.reason,
-                error=read if isinstance(read, ExchangeError) else None,
-                turn_read=read if isinstance(read, Turn) else None,
+                retry_reason=attempt.retry_reason,
+                error=masked_answer if isinstance(masked_answer, ExchangeError) else None,
+                turn_read=masked_answer if isinstance(masked_answer, Turn) else None,
                 chunks=tuple(exchange.chunks),
-                partial=partial,
+                partial=masked_partial,
             )
         )
-        return read
+        return masked_answer
 
     def record_tool(self, turn: int, result: ToolResult, started_ms: float) -> None:
-        """Record one call with its result; a call that never ran has a duration of 0."""
+        """Record one tool call with its result; a call that never ran has a duration of 0.
+
+        Args:
+            turn: number of the turn that made the call.
+            result: the call's result.
+            started_ms: milliseconds from the trial's start.
+        """
         self._recorder.record(ToolStep(self._next_ordinal(), turn, started_ms, result.duration_ms, result))
 
     def _next_ordinal(self) -> int:
@@ -101,4 +107,5 @@ class StepLog:
 
 
 def _compute_offset_ms(exchange: Exchange, moment: float | None) -> float | None:
-    return None if moment is None else (moment - exchange.started) * 1000
+    """Return the milliseconds from the exchange's start to a reading of its clock; None for None."""
+    return None if moment is None else (moment - exchange.started_at) * 1000

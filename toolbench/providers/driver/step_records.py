@@ -1,6 +1,6 @@
-"""Records that the driver writes, in order and with secrets masked.
+"""Records of the steps of a trial, and the interfaces through which the driver stores steps and sends requests.
 
-There is one per exchange attempt and one per tool call.
+The driver records each attempt of an exchange and each tool call, in order and with secrets masked.
 """
 
 from dataclasses import field
@@ -13,15 +13,32 @@ from toolbench.engine.types import JsonObject, Message, Turn
 
 @light(frozen=True, slots=True)
 class ExchangeStep:
-    """One attempt to get one answer.
+    """Record of one attempt of an exchange.
+
+    Times in ms count from the attempt's start, except for `started_ms`, which counts from the trial's start.
 
     Attributes:
-        masked: whether a known secret was masked, its length kept.
-        started_ms: milliseconds from the trial's start; the other times count from the attempt's start.
-        chunks: (offset in ms, length in bytes) in the order received.
-        first_token_ms: when the first text, reasoning or call of a stream was read.
-        first_call_ms: when the arguments of a call in a stream were first complete.
-        partial: message of a stream that broke off, as far as it came.
+        ordinal: number of the step in the trial, from 1.
+        turn: number of the turn, from 0.
+        attempt: number of the attempt, from 1 for each request.
+        url: the address.
+        request: the engine's request, its body masked.
+        request_body: the body that was sent.
+        status: the HTTP status, None if no response head arrived.
+        response_body: the body that was received, or the part of it that was kept.
+        body_bytes: bytes received over the network, before truncation.
+        body_cut: whether the body was truncated.
+        masked: whether a known secret was masked.
+        first_byte_ms: when the first chunk arrived, None if none did.
+        duration_ms: the time until the exchange ended.
+        backoff_ms: the wait before this attempt.
+        retry_reason: error code of the previous attempt, "" for the first one.
+        error: the error of the exchange; None if `turn_read` is set.
+        turn_read: the decoded answer; None if `error` is set.
+        chunks: (offset in ms, size in bytes) in the order received.
+        first_token_ms: when the first text, reasoning or call of a stream was read; None without a stream.
+        first_call_ms: when the arguments of a call in a stream were first complete; None if they never were.
+        partial: the part of the message that arrived before the exchange failed; {} otherwise.
     """
 
     ordinal: int
@@ -34,13 +51,13 @@ class ExchangeStep:
     status: int | None
     response_headers: JsonObject
     response_body: bytes
-    body_bytes: int  # bytes received, before truncation
+    body_bytes: int
     body_cut: bool
     masked: bool
     started_ms: float
     first_byte_ms: float | None
     duration_ms: float
-    backoff_ms: float  # wait before this attempt
+    backoff_ms: float
     retry_reason: str
     error: ExchangeError | None
     turn_read: Turn | None
@@ -52,7 +69,15 @@ class ExchangeStep:
 
 @light(frozen=True, slots=True)
 class ToolStep:
-    """One tool call with its result; `started_ms` counts from the trial's start."""
+    """Record of one tool call with its result.
+
+    Attributes:
+        ordinal: number of the step in the trial, from 1.
+        turn: number of the turn that made the call, from 0.
+        started_ms: milliseconds from the trial's start.
+        duration_ms: 0 for a call that never ran.
+        result: the call's result.
+    """
 
     ordinal: int
     turn: int
@@ -70,9 +95,9 @@ class Recorder(Protocol):
 
 
 class Gate(Protocol):
-    """Control over the requests of a trial.
+    """Permission for the requests of a trial.
 
-    The driver awaits `reserve` before every attempt and `back_off` between attempts.
+    The driver awaits `reserve` before every attempt and `back_off` between two attempts.
     """
 
     async def reserve(self) -> None:
@@ -84,5 +109,5 @@ class Gate(Protocol):
         ...
 
     async def back_off(self, seconds: float) -> None:
-        """Wait without holding the provider's slot, and take a slot again before returning."""
+        """Release the provider's slot, wait, and acquire a slot again."""
         ...

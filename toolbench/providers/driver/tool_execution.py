@@ -1,4 +1,4 @@
-"""Execution of the calls of one answer: in parallel where allowed, with results in call order."""
+"""Execution of the tool calls of one answer, in parallel where the policy and the tools allow it."""
 
 import asyncio
 import inspect
@@ -14,8 +14,16 @@ CallTool = Callable[[str, JsonObject, str], object]
 async def run_calls(operation: Execute, call_tool: CallTool, now_ms: Callable[[], float]) -> tuple[Outcome, ...]:
     """Run the calls and return one outcome per call, in call order.
 
-    A tool's failure is a value. Only the cancellation of this task is raised, and it stops the running calls. A call
-    runs in parallel to others only while it awaits.
+    A tool's failure is an outcome, not an exception. Calls share one event loop, so a call runs beside others only
+    while it awaits.
+
+    Args:
+        operation: the calls to run.
+        call_tool: as in `RunContext`.
+        now_ms: returns the milliseconds since the trial's start.
+
+    Raises:
+        asyncio.CancelledError: this task was cancelled; the running calls are stopped.
     """
     outcomes: list[Outcome] = []
     for group in group_calls(operation):
@@ -27,32 +35,32 @@ async def run_calls(operation: Execute, call_tool: CallTool, now_ms: Callable[[]
 
 
 def group_calls(operation: Execute) -> list[list[PreparedCall]]:
-    """Return the calls in groups; the calls of one group may run at the same time."""
-    made: list[list[PreparedCall]] = []
-    before_alone = True
+    """Return the calls in order, in groups whose calls may run at the same time."""
+    groups: list[list[PreparedCall]] = []
+    is_last_group_closed = True
     for call in operation.calls:
-        alone = call.alone or not operation.side_by_side
-        if alone or before_alone:
-            made.append([])
-        made[-1].append(call)
-        before_alone = alone
-    return made
+        runs_alone = call.alone or not operation.side_by_side
+        if runs_alone or is_last_group_closed:
+            groups.append([])
+        groups[-1].append(call)
+        is_last_group_closed = runs_alone
+    return groups
 
 
 async def _run_call(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[], float]) -> Outcome:
     """Run one call and return its outcome.
 
-    The model gets the reason when its arguments are refused or the time is over. Of any other failure it gets only the
-    exception's type, because the text may hold details of the host.
+    The outcome's message is sent to the model. It gives the reason if the arguments are wrong or the call timed out.
+    For any other failure it gives only the exception's type, because the text may hold details of the host.
     """
-    started = now_ms()
-    limit = asyncio.timeout(call.timeout_seconds)
+    started_ms = now_ms()
+    timeout = asyncio.timeout(call.timeout_seconds)
     value: object = None
     code = message = ""
     try:
         value = call_tool(call.name, call.arguments, call.id)
         if inspect.isawaitable(value):
-            async with limit:
+            async with timeout:
                 value = await value
     except ToolArgumentError as error:
         code, message = "ARGUMENT_ERROR", str(error)
@@ -62,9 +70,9 @@ async def _run_call(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[]
         code, message = _describe_failure(error)
     except (Exception, SystemExit) as error:  # sys.exit in a tool ends only its call
         code, message = _describe_failure(error)
-        if limit.expired():
+        if timeout.expired():
             code, message = "TOOL_TIMEOUT", f"The tool gave no result within {call.timeout_seconds:g} s."
-    return Outcome(None if code else value, code, message, started, now_ms() - started)
+    return Outcome(None if code else value, code, message, started_ms, now_ms() - started_ms)
 
 
 def _describe_failure(error: BaseException) -> tuple[str, str]:
@@ -72,6 +80,6 @@ def _describe_failure(error: BaseException) -> tuple[str, str]:
 
 
 def _is_task_cancelled() -> bool:
-    """Return whether this task is being cancelled, and not only what a tool awaited."""
+    """Return whether this task is being cancelled; otherwise a tool's own task was."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,8 +1,8 @@
 """Transport for httpx that sends requests with aiohttp.
 
 It follows no redirects, keeps no cookies, decompresses nothing and never retries: bodies arrive as the server sent
-them. Of the request extensions it reads `timeout`, in httpx's form (`connect` and `read` in seconds, None for no
-limit), and `network`, the proxy and certificates to use.
+them. It reads two extensions of a request: `timeout`, in httpx's form (`connect` and `read` in seconds, None for no
+limit), and `network`, a `NetworkAccess`.
 """
 
 import functools
@@ -31,7 +31,7 @@ class DnsError(httpx.ConnectError):
 
 
 class TlsError(httpx.ConnectError):
-    """Failure to set up TLS: a wrong certificate, or a server without TLS."""
+    """Failure to set up TLS, for instance because of a wrong certificate or of a server without TLS."""
 
 
 class ServerDisconnectedError(httpx.RemoteProtocolError):
@@ -62,23 +62,27 @@ _TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, ValueError)
 
 
 def _translate_error(error: Exception, network: NetworkAccess = DIRECT) -> httpx.TransportError:
-    """Return the error in httpx's classes. One of proxy or TLS names the setting that causes it."""
-    if named := describe_network_error(error, network):
-        return (TlsError if named.is_tls else httpx.ConnectError)(named.sentence)
-    kind = next(target for source, target in _TRANSLATIONS if isinstance(error, source))
-    return kind(str(error) or type(error).__name__)
+    """Return httpx's counterpart of an error of aiohttp or of the operating system.
+
+    The text of a proxy or TLS error names the setting at fault.
+    """
+    if problem := describe_network_error(error, network):
+        return (TlsError if problem.is_tls else httpx.ConnectError)(problem.sentence)
+    target = next(target for source, target in _TRANSLATIONS if isinstance(error, source))
+    return target(str(error) or type(error).__name__)
 
 
 def _add_cause(error: httpx.TransportError, network: NetworkAccess) -> httpx.TransportError:
-    """Return the error of a request without an answer, with what may be the cause of a lost connection."""
+    """Return the error of a request without a response; if its connection was lost, with the possible cause."""
     cause = describe_lost_connection(network) if isinstance(error, httpx.ReadError | ServerDisconnectedError) else ""
     return type(error)(f"{error}.{cause}") if cause else error
 
 
 def is_connection_refused(error: Exception | None) -> bool:
-    """Return whether the connection failed because no program listens at the address.
+    """Return whether `error` says that no program listens at the address.
 
-    Other failures to connect may have their cause on this machine.
+    Args:
+        error: an exception of this transport, or None.
     """
     cause = error.__cause__ if error is not None else None
     return isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionRefusedError)
@@ -90,7 +94,7 @@ def _build_timeout(connect: float | None, read: float | None) -> aiohttp.ClientT
 
 
 class _Response(aiohttp.ClientResponse):
-    """Response that knows how its connection ended."""
+    """Response that keeps its connection's protocol object, which stores why the connection ended."""
 
     _http_protocol: ResponseHandler | None = None
 
@@ -103,18 +107,19 @@ class _Response(aiohttp.ClientResponse):
     def find_reset(self) -> BaseException | None:
         """Return the error that ended a body without a declared length, or None.
 
-        aiohttp takes every end of the connection for the end of such a body, also a reset.
+        A body without a declared length ends with its connection, and aiohttp accepts a reset as such an end.
         """
-        declared = self.headers.get("content-length") or "chunked" in self.headers.get("transfer-encoding", "").lower()
-        error = None if declared or self._http_protocol is None else self._http_protocol.exception()
+        headers = self.headers
+        has_length = headers.get("content-length") or "chunked" in headers.get("transfer-encoding", "").lower()
+        error = None if has_length or self._http_protocol is None else self._http_protocol.exception()
         return error if isinstance(error, OSError) else None
 
 
 class _ResponseBody(httpx.AsyncByteStream):
     """Body of a response as a stream of chunks; closing it early closes the connection."""
 
-    def __init__(self, answer: _Response, network: NetworkAccess) -> None:
-        self._answer = answer
+    def __init__(self, response: _Response, network: NetworkAccess) -> None:
+        self._response = response
         self._network = network
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -122,18 +127,18 @@ class _ResponseBody(httpx.AsyncByteStream):
 
     async def __anext__(self) -> bytes:
         try:
-            chunk = await self._answer.content.readany()
+            chunk = await self._response.content.readany()
         except _TRANSPORT_ERRORS as error:
             raise _translate_error(error, self._network) from error
         if chunk:
             return chunk
-        if lost := self._answer.find_reset():
-            raise httpx.ReadError(str(lost)) from lost
+        if reset := self._response.find_reset():
+            raise httpx.ReadError(str(reset)) from reset
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
         """Close the response and its connection."""
-        self._answer.close()
+        self._response.close()
 
 
 def _wrap_large_body(data: bytes) -> bytes | io.BytesIO | None:
@@ -145,7 +150,7 @@ def _wrap_large_body(data: bytes) -> bytes | io.BytesIO | None:
 
 
 def _build_network_arguments(network: NetworkAccess, headers: list[tuple[str, str]], *, tunnel: bool) -> dict[str, Any]:
-    """Return the arguments of a request that differ from those of the session; {} for a direct connection.
+    """Return the arguments of a request that replace those of the session; {} for a direct connection.
 
     Raises:
         NetworkSettingsError: a certificate or key cannot be read.
@@ -173,7 +178,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         timeout, network = request.extensions.get("timeout", {}), request.extensions.get("network", DIRECT)
         headers = [(name.decode(), value.decode()) for name, value in request.headers.raw]
         try:
-            answer = await self._get_session().request(
+            response = await self._get_session().request(
                 request.method,
                 str(request.url),
                 headers=headers,
@@ -186,9 +191,9 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             raise TlsError(str(error)) from error
         except _TRANSPORT_ERRORS as error:
             raise _add_cause(_translate_error(error, network), network) from error
-        assert isinstance(answer, _Response)
+        assert isinstance(response, _Response)
         return httpx.Response(
-            answer.status, headers=answer.raw_headers, stream=_ResponseBody(answer, network), request=request
+            response.status, headers=response.raw_headers, stream=_ResponseBody(response, network), request=request
         )
 
     def _get_session(self) -> aiohttp.ClientSession:

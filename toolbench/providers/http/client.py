@@ -24,20 +24,21 @@ class HttpClient:
         self._transport = transport or AiohttpTransport()
         self._clock = clock
 
-    def open(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
-        """Return an exchange that has sent nothing yet and whose clock starts now.
+    def build_exchange(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
+        """Build an exchange and start its clock; no request is sent before `send`.
 
-        Without `body` the exchange is a GET, otherwise a POST of `body`.
+        The exchange is a POST of `body`, or a GET if `body` is None.
         """
         return Exchange(build_request_template(endpoint, path), body, self._clock)
 
     async def send(self, exchange: Exchange) -> None:
         """Send the request and read the response into `exchange`.
 
-        Network errors are stored in `exchange.exception`. On cancellation, what has arrived is kept in `exchange`.
+        Network errors are stored in `exchange.exception`. On cancellation, `exchange` keeps the part of the response
+        that has arrived.
         """
         try:
-            response = await self._transport.handle_async_request(exchange.request())
+            response = await self._transport.handle_async_request(exchange.build_request())
             await _receive(exchange, response)
         except httpx.HTTPError as error:
             exchange.exception = error

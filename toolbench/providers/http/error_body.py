@@ -1,4 +1,4 @@
-"""Parsing of the error that a provider wrote into a body, in any of the known shapes."""
+"""Parsing of the error in a response body, in the shapes that providers and routers use."""
 
 import json
 from collections.abc import Iterator
@@ -9,12 +9,13 @@ from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import read_json
 from toolbench.engine.wire_formats.sse import EventReader, Payload
 
-MAX_PLAIN_BYTES = 400
+MAX_PLAIN_TEXT_BYTES = 400
 REFUSED_CALL_CODE = "tool_use_failed"  # Groq's code
-_MAX_VALUES, _MAX_PLACE_CHARS = 1000, 200  # limits for one error and for one place in the request
+_MAX_VALUES = 1000  # values of one error that are searched
+_MAX_PLACE_CHARS = 200
 _OUTPUT_FIELDS = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
 _OUTPUT_EVENTS = ("content_block_", "response.output_item.", "response.output_text.")  # Messages and Responses
-_SSE_FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of server-sent events
+_SSE_FIELDS = (b"data", b"error", b"event", b"id", b"retry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,14 @@ class UpstreamError:
     """Error as the provider or a router reported it.
 
     Attributes:
-        message: the error's sentence.
-        code: the error's code as text, "" when absent.
-        kind: the error's `type` as text, "" when absent.
-        hint: "<upstream's name>: <upstream's message>" where a router passes these on.
+        message: the error's sentence, "" if it has none.
+        code: the error's code as text, "" if it has none.
+        kind: the error's `type` as text, "" if it has none.
+        hint: "<upstream's name>: <upstream's message>" if a router passes these on, else "".
         text: the whole error in lower case, for searching.
         after_output: whether the answer had begun before the error.
-        generation: the model's output, where the error quotes it (Groq).
-        named: places in the request that the error names (`param` of OpenAI, `loc` of pydantic).
+        generation: the model's output if the error quotes it (Groq), else "".
+        named_places: places in the request that the error names (`param` of OpenAI, `loc` of pydantic).
     """
 
     message: str
@@ -39,56 +40,58 @@ class UpstreamError:
     text: str = ""
     after_output: bool = False
     generation: str = ""
-    named: tuple[str, ...] = ()
+    named_places: tuple[str, ...] = ()
 
     @property
     def refuses_call(self) -> bool:
-        """Whether the server refuses a call that it could not read.
-
-        It may have sent part of the answer before.
-        """
+        """Whether the server refuses a call that it could not read. Part of the answer may precede the refusal."""
         return bool(self.generation) or self.code == REFUSED_CALL_CODE
 
 
 def parse_json(body: bytes | str) -> Any:
-    """Return the parsed value, or None when `body` is not JSON or is nested too deeply."""
+    """Return the value of a JSON text, or None if `body` is not JSON or is nested too deeply."""
     try:
         return read_json(body if isinstance(body, str) else body.decode())
     except (InvalidJsonError, UnicodeDecodeError):
         return None
 
 
-def parse_error(body: bytes, *, must_be: bool) -> UpstreamError | None:
+def parse_error(body: bytes, *, is_error: bool) -> UpstreamError | None:
     """Return the error inside `body`.
 
-    With `must_be` (the status says error), any body is read as an error, also plain text. Without it, only a clear
-    error object in an answer or in an event stream is read as one; otherwise None is returned.
+    Args:
+        body: the body without content coding.
+        is_error: whether the status says error. Any body is then read as an error, also plain text. Otherwise only an
+            error object in an answer or in an event stream is read as one.
+
+    Returns:
+        None if the body holds no error; never None with `is_error`.
     """
     payload = parse_json(body)
-    if payload is None and not must_be:
-        return next(_find_stream_errors(body), None)
+    if payload is None and not is_error:
+        return next(_iter_stream_errors(body), None)
     if isinstance(payload, list) and payload:
         payload = payload[0]
-    found = _find_error(payload)
-    if found is not None:
-        return _build_error(found, after_output=_has_output(payload))
-    if not must_be:
+    error = _find_error(payload)
+    if error is not None:
+        return _build_error(error, after_output=_has_output(payload))
+    if not is_error:
         return None
     if isinstance(payload, dict):
         return _build_error(payload, after_output=False)
-    plain = body[:MAX_PLAIN_BYTES].decode("utf-8", "replace").strip()
+    plain = body[:MAX_PLAIN_TEXT_BYTES].decode("utf-8", "replace").strip()
     return UpstreamError(message=plain, text=plain.lower())
 
 
 def _find_error(payload: Any) -> Any:
-    """Return the error object (or text) of an answer or of its first choice."""
+    """Return the error object or text of an answer or of its first choice, or None."""
     if not isinstance(payload, dict):
         return None
     if payload.get("error"):
         return payload["error"]
     if payload.get("object") == "error" or payload.get("type") == "error":
         return payload
-    response = payload.get("response")  # of an event of Responses
+    response = payload.get("response")  # in events of the Responses API
     if isinstance(response, dict) and response.get("error"):
         return response["error"]
     choices = payload.get("choices")
@@ -114,15 +117,16 @@ def _has_output(payload: Any) -> bool:
 def has_answer_begun(body: bytes) -> bool:
     """Return whether the model's answer has begun in a body that broke off.
 
-    Blank lines and the comments, pings and empty first events of a stream only keep a connection open, so they do not
-    count. A line that broke off counts as an answer once it holds more than the field's name.
+    Blank lines, comments, pings and empty first events of a stream are no part of an answer. An incomplete line is
+    part of one as soon as it holds more than the field's name.
     """
     return any(_is_answer_line(line.strip()) for line in body.splitlines())
 
 
 def _is_answer_line(line: bytes) -> bool:
     name, _, value = line.partition(b":")
-    if not value.strip() and any(field.startswith(name) for field in _SSE_FIELDS):  # also b"", the name of a comment
+    # The name may be incomplete; a comment has the name b"".
+    if not value.strip() and any(field.startswith(name) for field in _SSE_FIELDS):
         return False
     if name not in _SSE_FIELDS:
         return bool(name)
@@ -133,7 +137,7 @@ def _is_answer_line(line: bytes) -> bool:
 
 
 def has_json_event(body: bytes) -> bool:
-    """Return whether the body is a stream with at least one JSON object in it."""
+    """Return whether the body is an event stream with at least one JSON object."""
     return any(isinstance(payload, dict) for payload in _parse_events(body))
 
 
@@ -143,14 +147,14 @@ def _parse_events(body: bytes) -> Iterator[Payload]:
     yield from reader.close()
 
 
-def _find_stream_errors(body: bytes) -> Iterator[UpstreamError]:
+def _iter_stream_errors(body: bytes) -> Iterator[UpstreamError]:
     """Yield the errors that are events in a stream of server-sent events."""
-    output_seen = False
+    after_output = False
     for payload in _parse_events(body):
-        found = _find_error(payload)
-        if found is not None:
-            yield _build_error(found, after_output=output_seen)
-        output_seen = output_seen or _has_output(payload)
+        error = _find_error(payload)
+        if error is not None:
+            yield _build_error(error, after_output=after_output)
+        after_output = after_output or _has_output(payload)
 
 
 def _build_error(error: Any, *, after_output: bool) -> UpstreamError:
@@ -164,7 +168,7 @@ def _build_error(error: Any, *, after_output: bool) -> UpstreamError:
     upstream = find_message(parse_json(raw) or raw if isinstance(raw, str) else raw)
     hint = ": ".join(str(part) for part in (name, upstream) if part)
     text = json.dumps(error, ensure_ascii=False, default=str).lower()
-    quoted = error.get("failed_generation")
+    generation = error.get("failed_generation")
     return UpstreamError(
         message or hint,
         code,
@@ -172,33 +176,34 @@ def _build_error(error: Any, *, after_output: bool) -> UpstreamError:
         hint=hint,
         text=text,
         after_output=after_output,
-        generation=quoted if isinstance(quoted, str) else "",
-        named=tuple(dict.fromkeys(_find_request_places(error, parse_json(raw) if isinstance(raw, str) else raw))),
+        generation=generation if isinstance(generation, str) else "",
+        named_places=tuple(dict.fromkeys(_iter_named_places(error, parse_json(raw) if isinstance(raw, str) else raw))),
     )
 
 
-def _find_request_places(*values: Any) -> Iterator[str]:
+def _iter_named_places(*values: Any) -> Iterator[str]:
     """Yield the places in the request that fields of an error name, at any depth."""
-    waiting = list(values)
+    queue = list(values)
     for _ in range(_MAX_VALUES):
-        if not waiting:
+        if not queue:
             return
-        value = waiting.pop(0)
+        value = queue.pop(0)
         if isinstance(value, list):
-            waiting += value
+            queue += value
         elif isinstance(value, dict):
             param, loc = value.get("param"), value.get("loc")
             if isinstance(param, str) and param.strip():
                 yield param.strip()[:_MAX_PLACE_CHARS]
             if isinstance(loc, list) and loc:
                 yield ".".join(str(part) for part in loc if part != "body")[:_MAX_PLACE_CHARS]
-            waiting += [inside for name, inside in value.items() if name not in ("input", "ctx")]
+            queue += [item for name, item in value.items() if name not in ("input", "ctx")]
 
 
 def find_message(value: Any) -> str:
-    """Return the sentence in an error of any shape, "" when it has none.
+    """Return the sentence in an error of any shape, "" if it has none.
 
-    `value` may be text, an object with a message, detail or error, or a list of these.
+    Args:
+        value: text, an object with a message, detail or error, or a list of these.
     """
     for _ in range(8):
         if isinstance(value, dict):

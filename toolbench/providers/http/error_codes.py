@@ -1,4 +1,4 @@
-"""Error codes of failed exchanges and classification of responses by a table, which is kept as data."""
+"""Error codes of failed exchanges, and classification of responses by the table in data/outcomes.json."""
 
 import functools
 import json
@@ -16,6 +16,7 @@ from toolbench.providers.http.error_body import UpstreamError, has_answer_begun,
 
 MAX_MESSAGE_CHARS = 2000
 _ANSWER_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON or an event stream
+_ERROR_STATUSES = range(400, 600)
 
 _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
     (DnsError, "dns"),
@@ -39,15 +40,15 @@ class ErrorCode:
 
     Attributes:
         code: the name under which the failure is stored.
-        kind: the table's class: network, garbage, server, limit, access, rejected, model, content or ours.
+        error_class: network, garbage, server, limit, access, rejected, model, content or ours.
         infrastructure: whether the failure counts as an infrastructure error.
         retryable: whether the same request may be sent again.
-        sentence: the message where the error has none.
-        remedy: what to do about the failure.
+        sentence: message for an error without one.
+        remedy: suggested fix.
     """
 
     code: str
-    kind: str
+    error_class: str
     infrastructure: bool
     retryable: bool
     sentence: str
@@ -56,6 +57,8 @@ class ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class _TextRule:
+    """Rule that selects `code` if an error with one of the statuses contains one of the words."""
+
     code: str
     statuses: frozenset[int]
     words: tuple[str, ...]
@@ -63,11 +66,21 @@ class _TextRule:
 
 @dataclass(frozen=True, slots=True)
 class _ErrorTable:
+    """Contents of data/outcomes.json.
+
+    Attributes:
+        rows: row by code.
+        text_rules: rules in order of precedence.
+        code_by_status: code by HTTP status.
+        code_by_hundred: code by the first digit of the status, if `code_by_status` lacks it.
+        word_statuses: (word in an error's code or type, HTTP status that it means).
+    """
+
     rows: Mapping[str, ErrorCode]
-    by_text: tuple[_TextRule, ...]
-    by_status: Mapping[int, str]
-    by_hundred: Mapping[int, str]
-    status_of_word: tuple[tuple[str, int], ...]
+    text_rules: tuple[_TextRule, ...]
+    code_by_status: Mapping[int, str]
+    code_by_hundred: Mapping[int, str]
+    word_statuses: tuple[tuple[str, int], ...]
 
 
 @functools.cache
@@ -81,15 +94,17 @@ def _load_table() -> _ErrorTable:
     }
     return _ErrorTable(
         rows=rows,
-        by_text=tuple(_TextRule(r["code"], frozenset(r["statuses"]), tuple(r["any"])) for r in data["by_text"]),
-        by_status={int(status): code for status, code in data["by_status"].items()},
-        by_hundred={int(hundred): code for hundred, code in data["by_hundred"].items()},
-        status_of_word=tuple((word, status) for word, status in data["status_of_word"]),
+        text_rules=tuple(
+            _TextRule(row["code"], frozenset(row["statuses"]), tuple(row["any"])) for row in data["by_text"]
+        ),
+        code_by_status={int(status): code for status, code in data["by_status"].items()},
+        code_by_hundred={int(hundred): code for hundred, code in data["by_hundred"].items()},
+        word_statuses=tuple((word, status) for word, status in data["status_of_word"]),
     )
 
 
 def lookup_error_code(code: str) -> ErrorCode:
-    """Return the row of this code.
+    """Return the table's row for a code.
 
     Raises:
         KeyError: the table does not have the code.
@@ -98,9 +113,16 @@ def lookup_error_code(code: str) -> ErrorCode:
 
 
 def build_exchange_error(code: str, message: str = "", *, status: int | None = None, hint: str = "") -> ExchangeError:
-    """Build an error of this code with the table's properties.
+    """Build an error with the properties that the table has for its code.
 
-    An empty message is replaced by the table's sentence.
+    Args:
+        code: a code of the table.
+        message: "" for the table's sentence; truncated to `MAX_MESSAGE_CHARS`, as is `hint`.
+        status: the HTTP status, None if no response head arrived.
+        hint: further text for people, such as the message of the server behind a router.
+
+    Raises:
+        KeyError: the table does not have the code.
     """
     row = lookup_error_code(code)
     return ExchangeError(
@@ -123,13 +145,13 @@ def classify_response(
 ) -> ExchangeError | None:
     """Return the error of a response, or None for a success that holds no error.
 
-    Whether a body without an error is an answer is decided by its decoder: see `classify_unreadable`.
+    A success that the decoder cannot read is classified afterwards, by `classify_unreadable`.
 
     Args:
-        status: the HTTP status, None when no response head arrived.
+        status: the HTTP status, None if no response head arrived.
         headers: response headers with lower-case names.
-        body: the body without content coding, as far as it came before the exception.
-        exception: the error that ended the exchange.
+        body: the body without content coding, or the part that arrived before the exception.
+        exception: the error that ended the exchange, None if the whole response arrived.
     """
     if exception is not None and (status is None or status < 300):
         return _classify_exception(exception, status, body)
@@ -140,14 +162,19 @@ def classify_response(
             "redirect_refused", f"Redirect to {headers.get('location', 'nowhere')} refused.", status=status
         )
     if status >= 400:
-        return _classify_error(parse_error(body, must_be=True), status, status)
+        return _classify_error(parse_error(body, is_error=True), status, status)
     return _classify_success(status, body)
 
 
 def classify_unreadable(status: int | None, body: bytes, reason: str = "") -> ExchangeError:
     """Return the error for a success whose body could not be read as an answer.
 
-    An unexpected JSON object or stream is no infrastructure error; any other body is one.
+    An unexpected JSON object or stream is not an infrastructure error; any other body is one.
+
+    Args:
+        status: the HTTP status.
+        body: the body without content coding.
+        reason: why the decoder could not read a JSON object or a stream; "" for the table's sentence.
     """
     if isinstance(parse_json(body), dict) or has_json_event(body):
         return build_exchange_error("malformed_answer", reason, status=status)
@@ -166,7 +193,7 @@ def _classify_exception(exception: Exception, status: int | None, body: bytes) -
 
 def _classify_success(status: int, body: bytes) -> ExchangeError | None:
     if b'"error"' in body:
-        error = parse_error(body, must_be=False)
+        error = parse_error(body, is_error=False)
         if error is not None:
             if error.after_output and not error.refuses_call:
                 return build_exchange_error("answer_cut", error.message, status=status, hint=error.hint)
@@ -176,32 +203,31 @@ def _classify_success(status: int, body: bytes) -> ExchangeError | None:
     return classify_unreadable(status, body)
 
 
-def _classify_error(error: UpstreamError | None, meant_status: int, status: int) -> ExchangeError:
-    """Return the error with the code that its words, else its status, select.
+def _classify_error(error: UpstreamError | None, named_status: int, status: int) -> ExchangeError:
+    """Return the error with the code that its words select, or its status if none of the words does.
 
     Args:
         error: the parsed error, or None.
-        meant_status: the status that the error names, else `status`. Below 400 only the words of the error select
-            a code.
+        named_status: the status that the error names, else `status`. Below 400, every text rule applies.
         status: the status of the response.
     """
     table = _load_table()
     text = error.text if error else ""
-    fitting = (rule for rule in table.by_text if meant_status in rule.statuses or meant_status < 400)
-    code = next((rule.code for rule in fitting if any(word in text for word in rule.words)), None)
-    code = code or table.by_status.get(meant_status) or table.by_hundred.get(meant_status // 100, "not_http")
+    rules = (rule for rule in table.text_rules if named_status in rule.statuses or named_status < 400)
+    code = next((rule.code for rule in rules if any(word in text for word in rule.words)), None)
+    code = code or table.code_by_status.get(named_status) or table.code_by_hundred.get(named_status // 100, "not_http")
     if error is None:
         return build_exchange_error(code, status=status)
     return replace(
         build_exchange_error(code, error.message, status=status, hint=error.hint),
         generation=error.generation,
-        named=error.named,
+        named=error.named_places,
     )
 
 
 def _find_status(error: UpstreamError) -> int | None:
-    """Return the HTTP status that an error names by its code, or by a word in its code or type."""
-    if error.code.isdigit() and 400 <= int(error.code) <= 599:
+    """Return the HTTP status that an error names by its code or by a word in its code or type, or None."""
+    if error.code.isdigit() and int(error.code) in _ERROR_STATUSES:
         return int(error.code)
     words = f"{error.code} {error.kind}".lower()
-    return next((status for word, status in _load_table().status_of_word if word in words), None)
+    return next((status for word, status in _load_table().word_statuses if word in words), None)

@@ -1,4 +1,4 @@
-"""One HTTP request and its response, filled in while they happen, so that a partial response is kept."""
+"""One HTTP request and its response, stored as it arrives, so that a partial response is kept."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -13,64 +13,71 @@ from toolbench.providers.http.error_codes import build_exchange_error, classify_
 from toolbench.providers.http.request_template import RequestTemplate
 
 MAX_BODY_BYTES = 16 * 1024 * 1024  # reading of a body stops at this size
-MIN_THREAD_MASKING_BYTES = 64 * 1024  # larger bodies are masked in a thread
-MAX_TIMED_CHUNKS = 10_000  # further chunks are added to the last one
+MIN_THREAD_MASKING_BYTES = 64 * 1024  # bodies of this size and above are masked in a thread
+MAX_TIMED_CHUNKS = 10_000  # further chunks are counted as part of the last one
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One HTTP request and its response; every public value except `sent_body` is masked.
+    """One HTTP request and its response.
 
-    Times are read from `clock`, in seconds. Bodies are kept without content coding.
+    Secrets are masked in every public value except `sent_body`. Bodies are kept without content coding.
 
     Attributes:
+        sent_body: the request's body, unmasked; None for a GET.
+        clock: returns seconds; the times below are read from it.
+        started_at: when the exchange was built.
         on_chunk: called with each chunk of a success's body as it arrives, unmasked.
-        first_byte: when the first chunk arrived; None before.
-        first_token: when the first piece of the answer was read; None before.
-        first_call: when the arguments of a call were first complete; None before.
+        first_byte_at: when the first chunk arrived; None before.
+        first_token_at: when the first part of the answer was read; None before.
+        first_call_at: when the arguments of a call were first complete; None before.
+        ended_at: when the exchange ended; `started_at` before.
+        status: the HTTP status; None before the response head arrives.
         body_bytes: bytes received over the network, before decompression.
-        cut: whether the body exceeded `MAX_BODY_BYTES` and was truncated.
+        is_truncated: whether the body exceeded `MAX_BODY_BYTES`, so that its rest was not read.
+        exception: the error that ended the exchange; None if the whole response arrived.
+        request_body: the request's body, b"" for a GET.
         chunks: (ms since the start, bytes of the kept body) in the order received.
     """
 
     template: RequestTemplate
     sent_body: bytes | None = field(repr=False)  # unmasked: for sending only
     clock: Callable[[], float] = field(repr=False)
-    started: float = 0.0
+    started_at: float = 0.0
     on_chunk: Callable[[bytes], None] | None = field(default=None, repr=False)
-    first_byte: float | None = None
-    first_token: float | None = None
-    first_call: float | None = None
-    ended: float = 0.0
+    first_byte_at: float | None = None
+    first_token_at: float | None = None
+    first_call_at: float | None = None
+    ended_at: float = 0.0
     status: int | None = None
     body_bytes: int = 0
-    cut: bool = False
+    is_truncated: bool = False
     exception: Exception | None = None
     request_body: bytes = field(init=False)
     chunks: list[tuple[float, int]] = field(default_factory=list)
-    _size: int = 0
-    _received_chunks: list[bytes] = field(default_factory=list, repr=False)
+    _kept_bytes: int = 0
+    _kept_chunks: list[bytes] = field(default_factory=list, repr=False)
     _headers: httpx.Headers | None = field(default=None, repr=False)
     _masked_headers: JsonObject | None = field(default=None, repr=False)
     _decompressor: Decompressor | None = field(default=None, repr=False)
     _body: bytes | None = field(default=None, repr=False)
-    _body_masked: bool = False
+    _is_body_masked: bool = False
 
     def __post_init__(self) -> None:
         self.request_body = self.template.masker.mask_body(self.sent_body or b"", parts=False)
-        self.started = self.ended = self.clock()
+        self.started_at = self.ended_at = self.clock()
 
-    def request(self) -> httpx.Request:
-        """Return the request to send.
+    def build_request(self) -> httpx.Request:
+        """Build the request to send.
 
         Raises:
             httpx.InvalidURL: the URL is not valid.
             ValueError: a header cannot be sent over HTTP.
         """
-        return self.template.request(self.sent_body)
+        return self.template.build_request(self.sent_body)
 
     def start_response(self, response: httpx.Response) -> None:
-        """Store status and headers of the response.
+        """Store the status and the headers of a response whose body has not been read yet.
 
         Raises:
             httpx.DecodingError: the content coding is not supported.
@@ -86,66 +93,78 @@ class Exchange:
         """Keep a chunk of the body.
 
         Returns:
-            False once `MAX_BODY_BYTES` is exceeded; the rest of the body must not be read then.
+            False once `MAX_BODY_BYTES` is exceeded; the caller must not read the rest of the body then.
+
+        Raises:
+            httpx.DecodingError: the chunk is not valid in the content coding of the response.
         """
         now = self.clock()
-        if self.first_byte is None:
-            self.first_byte = now
+        if self.first_byte_at is None:
+            self.first_byte_at = now
         self.body_bytes += len(chunk)
-        room = MAX_BODY_BYTES - self._size
+        max_bytes = MAX_BODY_BYTES - self._kept_bytes
         if self._decompressor is None:
-            piece, self.cut = chunk[:room], len(chunk) > room
+            kept_chunk, self.is_truncated = chunk[:max_bytes], len(chunk) > max_bytes
         else:
-            piece, self.cut = self._decompressor.decompress_chunk(chunk, room)
-        self._size += len(piece)
-        self._received_chunks.append(piece)
-        self._record_chunk_time(now, len(piece))
+            kept_chunk, self.is_truncated = self._decompressor.decompress_chunk(chunk, max_bytes)
+        self._kept_bytes += len(kept_chunk)
+        self._kept_chunks.append(kept_chunk)
+        self._record_chunk_time(now, len(kept_chunk))
         if self.on_chunk is not None and self.status is not None and self.status < 300:
-            self.on_chunk(piece)
-        return not self.cut
+            self.on_chunk(kept_chunk)
+        return not self.is_truncated
 
-    def record_progress(self, *, call: bool) -> None:
-        """Note that part of the answer was read now; `call` says that the arguments of a call are complete."""
+    def record_progress(self, *, has_complete_call: bool) -> None:
+        """Set the times of the first token and of the first complete call to now, unless they are set.
+
+        Call it whenever a part of the answer was read.
+
+        Args:
+            has_complete_call: whether that part completes the arguments of a call.
+        """
         now = self.clock()
-        self.first_token = now if self.first_token is None else self.first_token
-        if call and self.first_call is None:
-            self.first_call = now
+        self.first_token_at = now if self.first_token_at is None else self.first_token_at
+        if has_complete_call and self.first_call_at is None:
+            self.first_call_at = now
 
-    def _record_chunk_time(self, now: float, size: int) -> None:
+    def _record_chunk_time(self, now: float, kept_bytes: int) -> None:
         if len(self.chunks) < MAX_TIMED_CHUNKS:
-            self.chunks.append(((now - self.started) * 1000, size))
+            self.chunks.append(((now - self.started_at) * 1000, kept_bytes))
         else:
-            self.chunks[-1] = (self.chunks[-1][0], self.chunks[-1][1] + size)
+            self.chunks[-1] = (self.chunks[-1][0], self.chunks[-1][1] + kept_bytes)
 
     def finish(self) -> None:
-        """Note the end of the exchange; no chunk may follow."""
-        self.ended = self.clock()
+        """Set the end of the exchange to now. No chunk may be added afterwards."""
+        self.ended_at = self.clock()
         self._body = None
 
     @property
     def response_headers(self) -> JsonObject:
-        """Masked headers with lower-case names; the values of a repeated header are joined by commas."""
+        """Masked headers of the response with lower-case names.
+
+        The values of a repeated header are joined with commas. Empty before the response head arrives.
+        """
         if self._masked_headers is None:
             self._masked_headers = self.template.masker.mask_headers(_join_headers(self._headers))
         return self._masked_headers
 
     @property
     def body(self) -> bytes:
-        """Masked body as far as it came. Read it only after `finish`."""
+        """Masked body of the response, or the part of it that arrived. Read it only after `finish`."""
         if self._body is None:
-            received = b"".join(self._received_chunks)
+            received = b"".join(self._kept_chunks)
             self._store_body(received, self.template.masker.mask_body(received))
         return self._body or b""
 
     async def mask_large_body(self) -> None:
         """Mask a body of `MIN_THREAD_MASKING_BYTES` or more in a thread.
 
-        A body that repeats the key takes up to two seconds per MB, which must not block the event loop. Call it after
-        `finish`. When the task is cancelled meanwhile, the cancellation is raised once the body is masked.
+        Masking a body that repeats the key takes up to two seconds per MB, which must not block the event loop. Call
+        it after `finish`. If the task is cancelled meanwhile, the cancellation is raised once the body is masked.
         """
-        if self._size < MIN_THREAD_MASKING_BYTES:
+        if self._kept_bytes < MIN_THREAD_MASKING_BYTES:
             return
-        received = b"".join(self._received_chunks)
+        received = b"".join(self._kept_chunks)
         masking = asyncio.ensure_future(asyncio.to_thread(self.template.masker.mask_body, received))
         try:
             self._store_body(received, await asyncio.shield(masking))
@@ -154,39 +173,39 @@ class Exchange:
             raise
 
     def _store_body(self, received: bytes, masked: bytes) -> None:
-        self._body, self._body_masked = masked, masked is not received
+        self._body, self._is_body_masked = masked, masked is not received
 
     @property
     def has_secret(self) -> bool:
-        """Whether the received body holds a secret, so that `body` differs from it."""
-        return self.body is not None and self._body_masked
+        """Whether the received body holds a secret, so that `body` differs from it. Read it only after `finish`."""
+        return self.body is not None and self._is_body_masked
 
     def iter_chunks(self) -> Iterator[bytes]:
-        """Yield the masked body in the chunks in which it came."""
+        """Yield the masked body in the chunks in which it arrived."""
         start = 0
-        for _, size in self.chunks:
-            yield self.body[start : start + size]
-            start += size
+        for _, chunk_bytes in self.chunks:
+            yield self.body[start : start + chunk_bytes]
+            start += chunk_bytes
 
     @property
-    def masked(self) -> bool:
+    def is_masked(self) -> bool:
         """Whether a secret is masked in the URL, the request's headers or one of the bodies."""
-        sent, shown = self.sent_body or b"", self.request_body
-        return self.template.is_masked or shown is not sent or self._body_masked
+        is_request_body_masked = self.request_body is not (self.sent_body or b"")
+        return self.template.is_masked or is_request_body_masked or self._is_body_masked
 
-    def error(self) -> ExchangeError | None:
-        """Return the error of this exchange by the table of error codes; None when the body may be an answer."""
-        if self.cut and self.status is not None and self.status < 300:
+    def find_error(self) -> ExchangeError | None:
+        """Return the error of this exchange, or None if the body may be an answer. Call it after `finish`."""
+        if self.is_truncated and self.status is not None and self.status < 300:
             return build_exchange_error("body_too_large", status=self.status)
-        found = classify_response(
+        error = classify_response(
             status=self.status,
             headers=self.response_headers if self.status != 200 else {},
             body=self.body,
             exception=self.exception,
         )
-        if found is None or self.exception is None:
-            return found
-        return replace(found, message=self.template.masker.mask_text(found.message))
+        if error is None or self.exception is None:
+            return error
+        return replace(error, message=self.template.masker.mask_text(error.message))
 
 
 def _join_headers(headers: httpx.Headers | None) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Proxy and certificates of an endpoint in the form that the transport takes, and checks of what a person entered."""
+"""Arguments of the transport for an endpoint's proxy and certificates, and checks of entered values."""
 
 import functools
 import os
@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import aiohttp
 import httpx
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from toolbench.providers.endpoint import NetworkAccess
@@ -19,12 +19,15 @@ _PEM_EXAMPLE = "-----BEGIN CERTIFICATE-----"
 
 
 class NetworkSettingsError(ValueError):
-    """A proxy, certificate or key cannot be used; the text says which and why, without quoting it."""
+    """Error of a proxy, certificate or key that cannot be used.
+
+    The text says which one and why, and does not quote it.
+    """
 
 
 @functools.lru_cache(maxsize=64)
 def build_ssl_context(network: NetworkAccess) -> ssl.SSLContext:
-    """Return the TLS settings: the CAs of this machine and the provider's, and its client certificate.
+    """Build the TLS settings, with this machine's CAs, the provider's CAs and the client certificate.
 
     Raises:
         NetworkSettingsError: a certificate or key cannot be read.
@@ -41,9 +44,15 @@ def build_ssl_context(network: NetworkAccess) -> ssl.SSLContext:
 
 
 def build_proxy_arguments(network: NetworkAccess, headers: list[tuple[str, str]], *, tunnel: bool) -> dict[str, Any]:
-    """Return the arguments of a request for its proxy; {} without one.
+    """Build aiohttp's arguments for the proxy of a request.
 
-    The login is sent with the request for a tunnel. Without a tunnel it is added to the `headers` of the request.
+    Args:
+        network: proxy and its login.
+        headers: headers of the request; the login is added to them if there is no tunnel.
+        tunnel: whether the proxy opens a tunnel (HTTPS); the login is then sent with the request for the tunnel.
+
+    Returns:
+        {} if there is no proxy.
     """
     if not network.proxy:
         return {}
@@ -59,22 +68,31 @@ def _build_proxy_header(login: str) -> dict[str, str]:
 
 
 def _load_client_certificate(context: ssl.SSLContext, network: NetworkAccess) -> None:
-    """Load the client certificate from memory: Python reads it from a file only, and the key belongs on no disk."""
-    held = os.memfd_create("client-certificate")
+    """Load the client certificate through a file in memory.
+
+    Python reads it from a file only, and the private key must not be written to a disk.
+
+    Raises:
+        NetworkSettingsError: the certificate or its key cannot be read.
+    """
+    descriptor = os.memfd_create("client-certificate")
     try:
-        os.write(held, f"{network.certificate.strip()}\n{network.certificate_key.strip()}\n".encode())
-        context.load_cert_chain(f"/proc/self/fd/{held}")
+        os.write(descriptor, f"{network.certificate.strip()}\n{network.certificate_key.strip()}\n".encode())
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
     except (ssl.SSLError, OSError) as error:
         raise NetworkSettingsError("Client certificate: certificate and private key cannot be used.") from error
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 def split_proxy(text: str) -> tuple[str, str]:
-    """Return the address of a proxy without its login, and the login as `user:password`, "" for none.
+    """Split the address of a proxy that a user entered.
+
+    Returns:
+        The address without its login, and the login as `user:password`, decoded, or "" if there is none.
 
     Raises:
-        NetworkSettingsError: the text is no address of a proxy.
+        NetworkSettingsError: the text is not the address of a proxy.
     """
     try:
         parts = urlsplit(text.strip())
@@ -89,9 +107,9 @@ def split_proxy(text: str) -> tuple[str, str]:
         or set(text.strip()) & set(" \t\n")
     ):
         raise _build_proxy_error()
-    login, _, place = parts.netloc.rpartition("@")
+    login, _, location = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
-    return f"{parts.scheme}://{place}", f"{unquote(user)}:{unquote(password)}" if login else ""
+    return f"{parts.scheme}://{location}", f"{unquote(user)}:{unquote(password)}" if login else ""
 
 
 def _has_path(parts: SplitResult) -> bool:
@@ -108,7 +126,7 @@ def check_certificates(text: str) -> None:
     """Check that a text holds certificates in PEM.
 
     Raises:
-        NetworkSettingsError: it does not.
+        NetworkSettingsError: the text holds no certificate that can be read.
     """
     _read_certificates(text)
 
@@ -119,10 +137,9 @@ def check_client_certificate(certificate: str, key: str) -> None:
     Raises:
         NetworkSettingsError: one of them cannot be read, or they do not belong together.
     """
-    first = _read_certificates(certificate)[0]
-    if _render_public_key(_read_private_key(key)) != first.public_key().public_bytes(
-        Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
-    ):
+    of_certificate = _read_certificates(certificate)[0].public_key()
+    of_key = _read_private_key(key).public_key()
+    if _render_public_key(of_key) != _render_public_key(of_certificate):
         raise NetworkSettingsError("The private key does not belong to the client certificate.")
 
 
@@ -130,19 +147,19 @@ def check_private_key(text: str) -> None:
     """Check that a text is a private key in PEM without a password.
 
     Raises:
-        NetworkSettingsError: it is not.
+        NetworkSettingsError: the text is not such a key.
     """
     _read_private_key(text)
 
 
 def _read_certificates(text: str) -> list[x509.Certificate]:
     try:
-        found = x509.load_pem_x509_certificates(text.strip().encode())
+        certificates = x509.load_pem_x509_certificates(text.strip().encode())
     except ValueError:
-        found = []
-    if not found:
+        certificates = []
+    if not certificates:
         raise NetworkSettingsError(f"No certificate in PEM can be read here: one begins with {_PEM_EXAMPLE}.")
-    return found
+    return certificates
 
 
 def _read_private_key(text: str) -> PrivateKeyTypes:
@@ -150,9 +167,9 @@ def _read_private_key(text: str) -> PrivateKeyTypes:
         return load_pem_private_key(text.strip().encode(), password=None)
     except TypeError:
         raise NetworkSettingsError("The private key has a password: enter it without one.") from None
-    except Exception as error:  # cryptography raises classes of its own for unknown kinds of keys
+    except Exception as error:  # cryptography raises other classes for unknown kinds of keys
         raise NetworkSettingsError("No private key in PEM can be read here.") from error
 
 
-def _render_public_key(key: PrivateKeyTypes) -> bytes:
-    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+def _render_public_key(key: PublicKeyTypes) -> bytes:
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -1,4 +1,4 @@
-"""Errors of proxy and TLS in sentences that name the setting that causes them."""
+"""Descriptions of proxy and TLS errors that name the setting at fault."""
 
 import ssl
 from collections.abc import Iterator
@@ -13,64 +13,76 @@ _WRONG_HOST_CODES = frozenset({62, 64})
 _EXPIRED_CODES = frozenset({9, 10})
 _CERTIFICATE_ALERTS = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
 _HANDSHAKE_ALERT = "HANDSHAKE_FAILURE"
-_LOGIN_STATUS = 407
+_MAX_CAUSES = 10
+_PROXY_LOGIN_STATUS = 407
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkProblem:
-    """A sentence about a failed connection; `is_tls` is False if the proxy could not be reached at all."""
+    """Description of a failed connection.
+
+    Attributes:
+        sentence: what failed and which setting is at fault, for people.
+        is_tls: False if the proxy could not be reached at all.
+    """
 
     sentence: str
     is_tls: bool = True
 
 
 def describe_network_error(error: Exception, network: NetworkAccess) -> NetworkProblem | None:
-    """Return what is wrong and which setting names it; None for an error of another kind."""
+    """Return a description of a proxy or TLS error, or None if the error has another cause."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return NetworkProblem(_describe_refusal(error, network))
-    causes = (cause for cause in _iter_causes(error) if not isinstance(cause, aiohttp.ClientError))
-    tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
+        return NetworkProblem(_describe_proxy_refusal(error, network))
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return NetworkProblem(f"Proxy: {network.proxy} cannot be reached: {error.strerror or error.os_error}.", False)
-    if tls is None:
+    tls_error = next((cause for cause in _iter_causes(error) if isinstance(cause, ssl.SSLError)), None)
+    if tls_error is None:
         return None
-    if isinstance(tls, ssl.SSLCertVerificationError):
-        return NetworkProblem(_describe_untrusted(tls, network))
-    reason = tls.reason or ""
+    if isinstance(tls_error, ssl.SSLCertVerificationError):
+        return NetworkProblem(_describe_wrong_certificate(tls_error, network))
+    reason = tls_error.reason or ""
     if "ALERT" in reason and any(word in reason for word in (*_CERTIFICATE_ALERTS, _HANDSHAKE_ALERT)):
         return NetworkProblem(_describe_alert(reason, network))
     return None
 
 
 def describe_lost_connection(network: NetworkAccess) -> str:
-    """Return what may be the cause of a connection that ends before an answer, from a company network; "" without one.
+    """Return a sentence on how the client certificate may have ended a connection before a response.
 
-    In TLS 1.3 a server refuses a client only after the handshake, and its reset may come before its alert.
+    In TLS 1.3 a server refuses a client only after the handshake, and its reset may arrive before its alert.
+
+    Returns:
+        A sentence with a space before it, or "" if neither a CA file nor a client certificate is entered.
     """
     if not (network.ca or network.certificate):
         return ""
-    why = "may refuse it" if network.certificate else "may require one, and none is entered"
-    return f" Client certificate: the server {why}."
+    cause = "may refuse it" if network.certificate else "may require one, and none is entered"
+    return f" Client certificate: the server {cause}."
 
 
 def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and what it was raised from, at most ten of them."""
-    for _ in range(10):
+    """Yield the error and its causes, the error first, at most `_MAX_CAUSES` in all.
+
+    The causes leave out aiohttp's own errors, some of which are also `ssl.SSLError`.
+    """
+    for _ in range(_MAX_CAUSES):
         if error is None:
             return
-        yield error
+        if not isinstance(error, aiohttp.ClientError):
+            yield error
         inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
         error = inner if isinstance(inner, BaseException) else error.__cause__ or error.__context__
 
 
-def _describe_refusal(error: aiohttp.ClientHttpProxyError, network: NetworkAccess) -> str:
-    if error.status == _LOGIN_STATUS:
-        why = "refuses the user and password" if network.proxy_login else "asks for a user and a password"
-        return f"Proxy: {network.proxy} {why} (HTTP {error.status})."
+def _describe_proxy_refusal(error: aiohttp.ClientHttpProxyError, network: NetworkAccess) -> str:
+    if error.status == _PROXY_LOGIN_STATUS:
+        action = "refuses the user and password" if network.proxy_login else "asks for a user and a password"
+        return f"Proxy: {network.proxy} {action} (HTTP {error.status})."
     return f"Proxy: {network.proxy} makes no connection to the server (HTTP {error.status})."
 
 
-def _describe_untrusted(error: ssl.SSLCertVerificationError, network: NetworkAccess) -> str:
+def _describe_wrong_certificate(error: ssl.SSLCertVerificationError, network: NetworkAccess) -> str:
     detail = error.verify_message or "certificate verify failed"
     if error.verify_code in _WRONG_HOST_CODES:
         return f"Server certificate: it is for another host than the address ({detail})."

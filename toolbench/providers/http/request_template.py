@@ -1,4 +1,4 @@
-"""Headers and URL shared by all requests to one endpoint with one key, built once."""
+"""Template of the requests to one endpoint: the parts that they share, built once and cached."""
 
 import functools
 from collections.abc import Iterator
@@ -26,6 +26,7 @@ class RequestTemplate:
     Attributes:
         url: the address that is sent, unmasked.
         headers: the headers that are sent, unmasked.
+        masker: masker for the endpoint's secrets.
         masked_url: the address for display.
         masked_headers: the headers for display.
         is_masked: whether masking changed the address or the headers.
@@ -41,8 +42,8 @@ class RequestTemplate:
     timeouts: Timeouts
     network: NetworkAccess
 
-    def request(self, body: bytes | None) -> httpx.Request:
-        """Build a POST of `body`, or a GET when it is None.
+    def build_request(self, body: bytes | None) -> httpx.Request:
+        """Build a POST of `body`, or a GET if `body` is None.
 
         Raises:
             httpx.InvalidURL: the URL is not valid.
@@ -62,11 +63,11 @@ class RequestTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _TemplateKey:
-    """Everything that a template is built from."""
+    """Cache key of a template: the values that it is built from."""
 
     url: str
     base_url: str
-    query: str  # it holds no secret, unlike other values in an address
+    query: str  # never secret, unlike other values in an address
     key: str = field(repr=False)
     key_header: str
     wire: str
@@ -76,14 +77,18 @@ class _TemplateKey:
 
 
 def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
-    """Return the template for `path` at this endpoint, from a cache where possible.
+    """Return the template for `path` at this endpoint, from the cache if it has been built before.
 
-    The endpoint's own headers replace fixed headers of the same name.
+    Headers of `endpoint.headers` replace fixed headers of the same name.
+
+    Args:
+        endpoint: the endpoint.
+        path: path after the endpoint's API prefix, as for `Endpoint.build_url`.
     """
     extra = tuple((str(name).lower(), str(value)) for name, value in endpoint.headers.items())
     return _build_template(
         _TemplateKey(
-            url=endpoint.url(path),
+            url=endpoint.build_url(path),
             base_url=endpoint.base_url,
             query=endpoint.query,
             key=endpoint.key,
@@ -109,21 +114,21 @@ def _build_template(source: _TemplateKey) -> RequestTemplate:
     masker = build_masker(
         source.key, (*extra, *_list_further_secrets(source)), (source.base_url, url.removesuffix(source.query))
     )
-    shown_url, shown_headers = masker.mask_text(url), masker.mask_headers(headers)
+    masked_url, masked_headers = masker.mask_text(url), masker.mask_headers(headers)
     return RequestTemplate(
         url=url,
         headers=tuple(headers.items()),
         masker=masker,
-        masked_url=shown_url,
-        masked_headers=shown_headers,
-        is_masked=shown_url != url or shown_headers != headers,
+        masked_url=masked_url,
+        masked_headers=masked_headers,
+        is_masked=masked_url != url or masked_headers != headers,
         timeouts=source.timeouts,
         network=source.network,
     )
 
 
 def _list_further_secrets(source: _TemplateKey) -> Iterator[tuple[str, str]]:
-    """Yield, as headers, the secrets that stand in no header of the endpoint's own."""
+    """Yield (header name, secret) for the secrets that `Endpoint.headers` does not contain."""
     if source.key and source.key_header:
         yield source.key_header, source.key
     if login := source.network.proxy_login:
@@ -133,12 +138,12 @@ def _list_further_secrets(source: _TemplateKey) -> Iterator[tuple[str, str]]:
 
 def _build_auth_headers(key: str, wire: str, key_header: str) -> dict[str, str]:
     """Return the headers for the key and, for Anthropic, the API version."""
-    version = {"anthropic-version": ANTHROPIC_VERSION} if wire == "anthropic" else {}
+    version_header = {"anthropic-version": ANTHROPIC_VERSION} if wire == "anthropic" else {}
     if not key:
-        return version
+        return version_header
     if key_header:
-        return {**version, key_header.lower(): key}
-    return {**version, "x-api-key": key} if version else {"authorization": f"Bearer {key}"}
+        return {**version_header, key_header.lower(): key}
+    return {**version_header, "x-api-key": key} if version_header else {"authorization": f"Bearer {key}"}
 
 
 @functools.lru_cache(maxsize=256)

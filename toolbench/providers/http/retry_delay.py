@@ -1,4 +1,4 @@
-"""Wait before the same request is sent again."""
+"""Wait time before a retry."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,21 +20,21 @@ def compute_wait_seconds(attempt: int, headers: JsonObject) -> float:
         attempt: number of the failed attempt, from 1.
         headers: response headers with lower-case names.
     """
-    requested = parse_retry_after(headers)
-    if requested is not None:
-        return requested
+    requested_seconds = parse_retry_after(headers)
+    if requested_seconds is not None:
+        return requested_seconds
     state = tenacity.RetryCallState(_RETRYING, None, (), {})
     state.attempt_number = attempt
     return _EXPONENTIAL_WAIT(state)
 
 
 def parse_retry_after(headers: JsonObject) -> float | None:
-    """Return the wait that a response asks for, in seconds from 0 to `MAX_WAIT_SECONDS`.
+    """Parse the `Retry-After` header, which holds seconds or a date.
 
     A date is compared with the response's own `Date` header, else with the clock of this machine.
 
     Returns:
-        None when the header is absent, unreadable or implausible.
+        Seconds from 0 to `MAX_WAIT_SECONDS`; None if the header is absent, unreadable or implausible.
     """
     value = str(headers.get("retry-after", "")).strip()
     seconds = _parse_seconds(value)
@@ -44,8 +44,8 @@ def parse_retry_after(headers: JsonObject) -> float | None:
             return None
         now = _parse_date(str(headers.get("date", ""))) or datetime.now(UTC)
         seconds = max((moment - now).total_seconds(), 0.0)
-    requested = parse_duration_ms(seconds, per_unit=1000)
-    return None if requested is None else min(requested / 1000, MAX_WAIT_SECONDS)
+    wait_ms = parse_duration_ms(seconds, per_unit=1000)
+    return None if wait_ms is None else min(wait_ms / 1000, MAX_WAIT_SECONDS)
 
 
 def _parse_seconds(text: str) -> float | None:

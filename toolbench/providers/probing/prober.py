@@ -204,13 +204,13 @@ class Prober:
     async def _post(self, body: JsonObject, path: str) -> PostResult:
         await self.reserve()
         log = StepLog(self, self.clock)
-        exchange = self.client.open(self.endpoint, path, encode_json(body))
+        exchange = self.client.build_exchange(self.endpoint, path, encode_json(body))
         await self.client.send(exchange)
-        error, turn = exchange.error(), None
+        error, turn = exchange.find_error(), None
         if error is None and path == self.wire.path:
             turn, error = _parse_response(exchange, self.wire)
         request = Request(turn=0, path=path, body=exchange.request_body, tools_sent="tools" in body)
-        read = log.record_exchange(Attempt(request, 1, 0.0), exchange, read=error or turn or Turn({}, ""))
+        read = log.record_exchange(Attempt(request, 1, 0.0), exchange, error or turn or Turn({}, ""), {})
         if isinstance(read, Turn):
             turn = read if turn else None
         else:
