@@ -113,7 +113,7 @@ def test_a_state_says_that_a_call_is_due_but_not_with_which_arguments() -> None:
 )
 def test_each_instance_says_whether_a_call_is_due(slug: str, due: bool) -> None:
     scenario = scenarios.lookup_scenario(slug)
-    assert {scenario.build_expected_calls(scenario.draw_instance(seed)).call for seed in range(5)} == {due}
+    assert {scenario.build_expected_calls(scenario.draw_instance(seed)).needs_call for seed in range(5)} == {due}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_each_instance_says_whether_a_call_is_due(slug: str, due: bool) -> None:
 )
 def test_ones_own_case_may_leave_open_whether_a_call_is_due(expect: CaseExpectation, due: bool | None) -> None:
     scenario = own(expect, initial={"here": 1})
-    assert scenario.build_expected_calls(scenario.draw_instance(0)).call is due
+    assert scenario.build_expected_calls(scenario.draw_instance(0)).needs_call is due
 
 
 def test_without_tools_in_the_request_no_call_is_due() -> None:

@@ -1,6 +1,6 @@
-"""The calls of a trial beside those that its task expects: as expected, different, missing, extra or out of order.
+"""Comparison of the calls of a trial with those that its task expects, for display.
 
-The comparison is for display. Verdicts and causes do not depend on it.
+Verdicts and causes do not depend on it.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging.messages import parse_path
 
 NO_CALL_SENTENCE = "The task expects no call."
-UNFIXED_SENTENCE = "The task has no fixed expected calls: the checks say what the calls must lead to."
-UNFIXED_ARGUMENTS_SENTENCE = "The task has no fixed arguments for {tools}: the checks say what the calls must lead to."
+UNFIXED_SENTENCE = "The task has no fixed expected calls: checks of the result decide the verdict."
+UNFIXED_ARGUMENTS_SENTENCE = "The task has no fixed arguments for {tools}: checks of the result decide the verdict."
 MISSING, EXTRA, DIFFERENT = "missing", "extra", "differs"
 _ABSENT = object()
 _JSON_TYPES: tuple[tuple[type, str], ...] = (
@@ -28,7 +28,7 @@ _JSON_TYPES: tuple[tuple[type, str], ...] = (
 
 
 class CallStatus(StrEnum):
-    """How a call compares with the expected ones."""
+    """The result of comparing a call with the expected calls."""
 
     AS_EXPECTED = "as expected"
     DIFFERENT = "arguments differ"
@@ -39,10 +39,10 @@ class CallStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MadeCall:
-    """A call of the model.
+    """A call that the model made.
 
     Attributes:
-        arguments: None if they could not be read.
+        arguments: The parsed arguments; None if they could not be read.
         ok: Whether the tool accepted the call.
         schema_errors: The violations of the tool's schema.
     """
@@ -55,11 +55,12 @@ class MadeCall:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentDifference:
-    """A place where arguments differ.
+    """A difference between the arguments of a call and the expected ones.
 
     Attributes:
-        expected: One word for the expected side: a JSON type, or "" if the word of the other side says it all.
-        got: One word for the side of the call: a JSON type, missing, extra or differs.
+        path: The JSON path of the value.
+        expected: The JSON type that was expected; "" unless the two types differ.
+        got: The JSON type of the call's value, or one of the words missing, extra and differs.
     """
 
     path: str
@@ -69,10 +70,10 @@ class ArgumentDifference:
 
 @dataclass(frozen=True, slots=True)
 class ComparedCall:
-    """A call that was made, and the expected call that it is compared with.
+    """A call that was made, and its comparison with an expected call.
 
     Attributes:
-        expected: None if there is none.
+        expected: The expected call; None if the call is compared with none.
     """
 
     made: MadeCall
@@ -87,8 +88,8 @@ class ComparedCalls:
 
     Attributes:
         calls: The calls made, in order.
-        missing: The expected calls that no call was made for.
-        note: Why calls are not compared, or that none was expected; else empty.
+        missing: The expected calls that no call is compared with.
+        note: A sentence, if the task expects no call or has no fixed calls; "" otherwise.
     """
 
     calls: tuple[ComparedCall, ...]
@@ -96,109 +97,121 @@ class ComparedCalls:
     note: str = ""
 
 
-def compare_calls(made: Sequence[MadeCall], due: ExpectedCalls) -> ComparedCalls:
+def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> ComparedCalls:
     """Return the comparison of the calls of one trial.
 
-    A call is matched with the first expected call that it fits and that no earlier call was matched with. Any other
-    call is compared with the expected call of its tool that it differs least from; an expected call that was matched
-    is taken for that only if the call was refused, since the model may have corrected it.
+    A call whose arguments are right is matched with the first expected call that is still free; calls that succeeded
+    are matched before failed ones. Any other call is compared with the free expected call of its tool from which it
+    differs least. A failed call may also be compared with one that is not free, because the model may have repeated the
+    call.
+
+    Args:
+        made: The calls of the trial, in order.
+        expected: The calls that the task expects.
     """
-    if not due.calls:
-        return _describe_without_calls(made, due)
-    exact = _match_exact(made, due.calls)
-    matched, tried = set(exact.values()), set(exact.values())
+    if not expected.calls:
+        return _describe_without_calls(made, expected)
+    exact = _match_exact(made, expected.calls)
+    matched, compared_indices = set(exact.values()), set(exact.values())
     compared: list[ComparedCall] = []
     furthest = -1
     for number, call in enumerate(made):
-        place = exact.get(number)
-        if place is not None:
-            compared.append(_build_exact(call, due.calls[place], late=due.ordered and place < furthest))
-            furthest = max(furthest, place)
+        index = exact.get(number)
+        if index is not None:
+            is_late = expected.is_ordered and index < furthest
+            compared.append(_build_exact(call, expected.calls[index], is_late=is_late))
+            furthest = max(furthest, index)
             continue
-        nearest = _find_nearest(call, due.calls, matched)
-        compared.append(_compare_unmatched(call, due, nearest))
+        nearest = _find_nearest(call, expected.calls, matched)
+        compared.append(_compare_unmatched(call, expected, nearest))
         if nearest is not None:
-            tried.add(nearest)
+            compared_indices.add(nearest)
             matched |= {nearest} if call.ok else set()
-    missing = tuple(call for place, call in enumerate(due.calls) if place not in tried)
+    missing = tuple(call for index, call in enumerate(expected.calls) if index not in compared_indices)
     return ComparedCalls(tuple(compared), missing)
 
 
-def _build_exact(call: MadeCall, expected: ExpectedToolCall, *, late: bool) -> ComparedCall:
-    status = CallStatus.OUT_OF_ORDER if late else CallStatus.AS_EXPECTED
-    return ComparedCall(call, status, expected, _list_schema_differences(call))
+def _build_exact(call: MadeCall, expected_call: ExpectedToolCall, *, is_late: bool) -> ComparedCall:
+    status = CallStatus.OUT_OF_ORDER if is_late else CallStatus.AS_EXPECTED
+    return ComparedCall(call, status, expected_call, _list_schema_differences(call))
 
 
-def _describe_without_calls(made: Sequence[MadeCall], due: ExpectedCalls) -> ComparedCalls:
-    status = CallStatus.EXTRA if due.call is False else CallStatus.NOT_COMPARED
-    tools = ", ".join(dict.fromkeys(due.tools))
+def _describe_without_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> ComparedCalls:
+    status = CallStatus.EXTRA if expected.needs_call is False else CallStatus.NOT_COMPARED
+    tools = ", ".join(dict.fromkeys(expected.tools))
     unfixed = UNFIXED_ARGUMENTS_SENTENCE.format(tools=tools) if tools else UNFIXED_SENTENCE
-    note = NO_CALL_SENTENCE if due.call is False else unfixed
+    note = NO_CALL_SENTENCE if expected.needs_call is False else unfixed
     return ComparedCalls(
         tuple(ComparedCall(call, status, None, _list_schema_differences(call)) for call in made), (), note
     )
 
 
 def _match_exact(made: Sequence[MadeCall], expected: Sequence[ExpectedToolCall]) -> dict[int, int]:
-    """Return the expected call of each call that fits one, by place. Calls that succeeded choose first."""
-    found: dict[int, int] = {}
+    """Return the index of the matching expected call by the index of the call; calls that succeeded are matched first.
+
+    A call that matches no free expected call is left out.
+    """
+    matches: dict[int, int] = {}
     for number, call in sorted(enumerate(made), key=lambda item: not item[1].ok):
-        fits = (place for place, due in enumerate(expected) if place not in found.values() and _is_match(call, due))
-        if (place := next(fits, None)) is not None:
-            found[number] = place
-    return found
+        free = (index for index in range(len(expected)) if index not in matches.values())
+        index = next((index for index in free if _is_match(call, expected[index])), None)
+        if index is not None:
+            matches[number] = index
+    return matches
 
 
-def _is_match(call: MadeCall, expected: ExpectedToolCall) -> bool:
-    return call.tool == expected.tool and call.arguments is not None and expected.is_match(call.arguments)
+def _is_match(call: MadeCall, expected_call: ExpectedToolCall) -> bool:
+    return call.tool == expected_call.tool and call.arguments is not None and expected_call.is_match(call.arguments)
 
 
 def _find_nearest(call: MadeCall, expected: Sequence[ExpectedToolCall], matched: set[int]) -> int | None:
-    """Return the place of the expected call of the same tool that the call differs least from; None without one."""
-    if not call.ok and (exact := [place for place, due in enumerate(expected) if _is_match(call, due)]):
+    """Return the index of the expected call that an unmatched call is compared with; None for none."""
+    same_tool = [index for index, expected_call in enumerate(expected) if expected_call.tool == call.tool]
+    if not call.ok and (exact := [index for index in same_tool if _is_match(call, expected[index])]):
         return exact[0]
-    same_tool = [place for place, due in enumerate(expected) if due.tool == call.tool]
-    places = [place for place in same_tool if place not in matched] or ([] if call.ok else same_tool)
-    return min(places, key=lambda place: len(_list_differences(call, expected[place])), default=None)
+    indices = [index for index in same_tool if index not in matched] or ([] if call.ok else same_tool)
+    return min(indices, key=lambda index: len(_list_differences(call, expected[index])), default=None)
 
 
-def _compare_unmatched(call: MadeCall, due: ExpectedCalls, nearest: int | None) -> ComparedCall:
+def _compare_unmatched(call: MadeCall, expected: ExpectedCalls, nearest: int | None) -> ComparedCall:
     if nearest is not None:
-        expected = due.calls[nearest]
-        again = not call.ok and _is_match(call, expected)  # refused by a fault of the tool, and made again
-        status = CallStatus.AS_EXPECTED if again else CallStatus.DIFFERENT
-        return ComparedCall(call, status, expected, _list_differences(call, expected))
-    status = CallStatus.NOT_COMPARED if due.others else CallStatus.EXTRA
+        expected_call = expected.calls[nearest]
+        is_repeated = not call.ok and _is_match(call, expected_call)  # the tool failed, and the call was made again
+        status = CallStatus.AS_EXPECTED if is_repeated else CallStatus.DIFFERENT
+        return ComparedCall(call, status, expected_call, _list_differences(call, expected_call))
+    status = CallStatus.NOT_COMPARED if expected.permits_others else CallStatus.EXTRA
     return ComparedCall(call, status, None, _list_schema_differences(call))
 
 
-def _list_differences(call: MadeCall, expected: ExpectedToolCall) -> tuple[ArgumentDifference, ...]:
+def _list_differences(call: MadeCall, expected_call: ExpectedToolCall) -> tuple[ArgumentDifference, ...]:
     if call.arguments is None:
         return ()
-    paths = expected.list_wrong_paths(call.arguments)
-    found = {path: _describe_difference(path, expected.arguments, call.arguments) for path in paths}
-    schema = (error for error in _list_schema_differences(call) if error.path not in found)
-    return (*found.values(), *schema)
+    paths = expected_call.list_wrong_paths(call.arguments)
+    by_path = {path: _describe_difference(path, expected_call.arguments, call.arguments) for path in paths}
+    schema = (error for error in _list_schema_differences(call) if error.path not in by_path)
+    return (*by_path.values(), *schema)
 
 
 def _describe_difference(path: str, expected: JsonObject | None, given: JsonObject) -> ArgumentDifference:
-    there = _find_value(given, path)
-    if there is _ABSENT:
+    given_value = _find_value(given, path)
+    if given_value is _ABSENT:
         return ArgumentDifference(path, "", MISSING)
     if expected is None:
         return ArgumentDifference(path, "", DIFFERENT)
-    due = _find_value(expected, path)
-    if due is _ABSENT:
+    expected_value = _find_value(expected, path)
+    if expected_value is _ABSENT:
         return ArgumentDifference(path, "", EXTRA)
-    names = name_json_type(due), name_json_type(there)
-    matcher = isinstance(due, dict) and any(key.startswith("$") for key in due)
+    types = name_json_type(expected_value), name_json_type(given_value)
+    is_matcher = isinstance(expected_value, dict) and any(key.startswith("$") for key in expected_value)
     return (
-        ArgumentDifference(path, "", DIFFERENT) if matcher or names[0] == names[1] else ArgumentDifference(path, *names)
+        ArgumentDifference(path, "", DIFFERENT)
+        if is_matcher or types[0] == types[1]
+        else ArgumentDifference(path, *types)
     )
 
 
 def _list_schema_differences(call: MadeCall) -> tuple[ArgumentDifference, ...]:
-    """Return the violations of the tool's schema in one word each."""
+    """Return the violations of the tool's schema as differences."""
     return tuple(
         ArgumentDifference(error.path, "", _name_schema_error(error, call.arguments)) for error in call.schema_errors
     )
@@ -217,7 +230,7 @@ def name_json_type(value: object) -> str:
 
 
 def _find_value(value: Any, path: str) -> Any:
-    """Return the value at a JSON path; _ABSENT if there is none, or if a model's key makes the path unreadable."""
+    """Return the value at a JSON path; _ABSENT if there is none, or if the path cannot be parsed."""
     try:
         steps = parse_path(path)
     except ValueError:

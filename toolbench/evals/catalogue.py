@@ -13,9 +13,9 @@ class CatalogueModel:
 
     Attributes:
         name: The name that is sent, unchanged.
-        canonical: The name of the weights, which several models may share.
-        workarounds: Presets that the strategy production applies.
-        mixed_upstreams: Whether the router chooses among providers by speed.
+        canonical: The name of the canonical model, which several names may share.
+        workarounds: The presets that the strategy production applies.
+        mixed_upstreams: Whether the router chooses among several upstream providers by speed.
         retired: Whether the model is no longer served; `note` has the date and the source.
     """
 
@@ -29,13 +29,18 @@ class CatalogueModel:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the words by which a filter may name it: id, id without `:variant`, vendor, tags."""
+        """Return the words that select it in a filter: id, id without `:variant`, vendor, tags."""
         return (self.name, self.name.partition(":")[0], self.name.partition("/")[0], *self.tags)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueProfile:
-    """Sampling options; `applies_to` is a case-sensitive glob on the model's name."""
+    """A sampling profile of the case study.
+
+    Attributes:
+        applies_to: A case-sensitive glob that the model's name has to match.
+        options: The sampling options as request parameters.
+    """
 
     name: str
     applies_to: str
@@ -44,13 +49,19 @@ class CatalogueProfile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the words by which a filter may name it: name and tags."""
+        """Return the words that select it in a filter: name and tags."""
         return (self.name, *self.tags)
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A choice of the workaround layers that apply."""
+    """A strategy of the case study: the policy layers that apply.
+
+    Attributes:
+        infrastructure: Whether the layer of the infrastructure applies.
+        provider: Whether the layer of the provider applies.
+        workarounds: Whether the presets of the model apply.
+    """
 
     name: str
     tags: tuple[str, ...]
@@ -60,7 +71,7 @@ class Strategy:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the words by which a filter may name it: name and tags."""
+        """Return the words that select it in a filter: name and tags."""
         return (self.name, *self.tags)
 
 
@@ -74,11 +85,11 @@ MATRIX_STRATEGIES = ("baseline", "production")
 
 @cache
 def load_models() -> tuple[CatalogueModel, ...]:
-    """Return the models of `data/models.json`, in its order."""
+    """Return the models of `data/models.json`, in the order of the file."""
     return tuple(CatalogueModel(**freeze_row(row)) for row in read_table("models"))
 
 
 @cache
 def load_profiles() -> tuple[CatalogueProfile, ...]:
-    """Return the profiles of `data/profiles.json`, in its order."""
+    """Return the profiles of `data/profiles.json`, in the order of the file."""
     return tuple(CatalogueProfile(**freeze_row(row)) for row in read_table("profiles"))

@@ -1,4 +1,4 @@
-"""Reading the tables of facts in `data/`."""
+"""Reading of the JSON tables in `toolbench/evals/data/`."""
 
 import json
 from functools import cache
@@ -13,5 +13,5 @@ def read_table(name: str) -> Any:
 
 
 def freeze_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row with its lists as tuples, ready for a dataclass."""
+    """Return a copy of the row with tuples in place of its lists; lists inside its values stay lists."""
     return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}

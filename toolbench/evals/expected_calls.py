@@ -1,12 +1,8 @@
-"""The calls that a task expects, and the comparison of the calls made with them.
-
-The expected calls are known before a trial starts.
-"""
+"""The calls that a task expects, which are known before a trial starts, and the grading of the calls made."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from toolbench.engine.events import ToolResult
 from toolbench.engine.types import JsonObject
 from toolbench.evals.causes.required_calls import TaskNeeds
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
@@ -15,13 +11,13 @@ from toolbench.evals.record_counts import is_valid_call
 
 @dataclass(frozen=True, slots=True)
 class ExpectedToolCall:
-    """An expected call.
+    """One call that a task expects.
 
     Attributes:
         is_match: Returns whether the arguments of a call of `tool` are right.
         list_wrong_paths: Returns the JSON paths at which the arguments of a call of `tool` are wrong or missing.
-        arguments: Right arguments, for display; None if only checks say what is right. Values may be matchers of a
-            user's test case.
+        arguments: Right arguments, for display; None if only checks decide which arguments are right. Values may be
+            matchers of a user's test case.
     """
 
     tool: str
@@ -35,31 +31,33 @@ class ExpectedCalls:
     """The calls that an instance of a task expects.
 
     Attributes:
-        call: Whether the instance needs a call at all; None if the task does not say.
-        calls: The calls whose right arguments are known; () says nothing about calls.
-        tools: The tools that have to be called if the right arguments are not known.
-        provoked: See TaskNeeds.
-        together: See TaskNeeds.
-        reply: See TaskNeeds.
-        ordered: Whether `calls` have to be made in this order.
-        others: Whether calls beside `calls` are permitted.
+        needs_call: Whether the instance needs a call at all; None if the task does not determine it.
+        calls: The calls whose right arguments are known; empty if no right arguments are known.
+        tools: The tools that have to be called, one entry per call; if empty, those of `calls`.
+        provoked_causes: As in TaskNeeds.
+        parallel_calls: As in TaskNeeds.
+        needs_reply: As in TaskNeeds.
+        is_ordered: Whether `calls` have to be made in this order.
+        permits_others: Whether calls beside `calls` are permitted.
     """
 
-    call: bool | None = None
+    needs_call: bool | None = None
     calls: tuple[ExpectedToolCall, ...] = ()
     tools: tuple[str, ...] = ()
-    provoked: tuple[str, ...] = ()
-    together: int = 1
-    reply: bool = False
-    ordered: bool = False
-    others: bool = False
+    provoked_causes: tuple[str, ...] = ()
+    parallel_calls: int = 1
+    needs_reply: bool = False
+    is_ordered: bool = False
+    permits_others: bool = False
 
     @property
     def needs(self) -> TaskNeeds:
-        """Return the needs by which the cause of a failed trial is found."""
+        """Return the part of the expectations that decides the cause of a failed trial."""
         tools = self.tools or tuple(call.tool for call in self.calls)
-        known = bool(tools) or self.call is False
-        return TaskNeeds(tools if known else None, self.provoked, self.together, self.reply)
+        are_tools_known = bool(tools) or self.needs_call is False
+        return TaskNeeds(
+            tools if are_tools_known else None, self.provoked_causes, self.parallel_calls, self.needs_reply
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +65,10 @@ class CallGrades:
     """The grades of one trial's calls.
 
     Attributes:
-        call_expected: Whether a call was needed; None if the task does not say or no request offered a tool.
-        graded: Valid calls whose right arguments are known.
-        right: Those of them that have the right arguments.
-        needs: The needs of the task.
+        call_expected: Whether a call was needed; None if the task does not determine it or no request offered a tool.
+        graded: The number of valid calls that were compared with an expected call.
+        right: The number of those that have the right arguments.
+        needs: The requirements that the cause of a failed trial is derived from.
     """
 
     call_expected: bool | None = None
@@ -79,40 +77,37 @@ class CallGrades:
     needs: TaskNeeds = field(default_factory=TaskNeeds)
 
 
-def grade_calls(steps: Sequence[WireStep], due: ExpectedCalls) -> CallGrades:
-    """Return the grades of the calls in `steps`.
+def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrades:
+    """Return the grades of the calls in `steps`, the steps of one execution in order.
 
     Each valid call of an expected tool is matched with the first remaining expected call that it fits. A call that fits
     none of them is not right. A call made after every expected call of its tool was matched is superfluous, and its
     arguments are not graded.
     """
-    offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
-    left = list(due.calls)
-    asked_count = right = 0
+    are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
+    remaining = list(expected.calls)
+    graded = right = 0
     for name, arguments in _iter_valid_calls(steps):
-        same_tool = [call for call in left if call.tool == name]
+        same_tool = [call for call in remaining if call.tool == name]
         if not same_tool:
             continue
-        asked_count += 1
-        if met := next((call for call in same_tool if call.is_match(arguments)), None):
-            left.remove(met)
+        graded += 1
+        if match := next((call for call in same_tool if call.is_match(arguments)), None):
+            remaining.remove(match)
             right += 1
-    return CallGrades(due.call if offered else None, asked_count, right, due.needs)
+    return CallGrades(expected.needs_call if are_tools_offered else None, graded, right, expected.needs)
 
 
 def _iter_valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObject]]:
-    """Yield tool and arguments of every call that was valid as the model wrote it."""
-    mended: frozenset[int] = frozenset()
-    place = 0
+    """Yield the tool and the arguments of every call that was valid without a repair."""
+    repaired: frozenset[int] = frozenset()  # indices of the calls in the current answer
+    call_index = 0
     for step in steps:
         if isinstance(step, ExchangeAttempt):
             errors = step.answer.parse_errors if step.answer else ()
-            mended, place = frozenset(error.call for error in errors if error.mended and error.call is not None), 0
+            repaired = frozenset(error.call for error in errors if error.mended and error.call is not None)
+            call_index = 0
         elif isinstance(step, ToolRun):
-            if place not in mended and is_valid_call(step.result):
-                yield step.tool, _get_arguments(step.result)
-            place += 1
-
-
-def _get_arguments(result: ToolResult) -> JsonObject:
-    return result.arguments or {}
+            if call_index not in repaired and is_valid_call(step.result):
+                yield step.tool, step.result.arguments or {}
+            call_index += 1

@@ -1,6 +1,6 @@
-"""Few-shot sets: solved exchanges in the history before the question.
+"""Few-shot sets: solved examples that are placed in the history before the question.
 
-The version is part of a set's name.
+The name of a set includes its version.
 """
 
 import json
@@ -11,7 +11,7 @@ from toolbench.evals.data_files import read_table
 
 
 def load_sets(scenario: str) -> dict[str, tuple[Message, ...]]:
-    """Return the scenario's sets by name, as messages in OpenAI's format; a method renders them in its own form."""
+    """Return the scenario's sets by name, as messages in OpenAI's format; empty if it has none."""
     rows = [row for row in read_table("examples") if row["scenario"] == scenario]
     return {row["name"]: tuple(_iter_messages(row["exchanges"])) for row in rows}
 

@@ -16,9 +16,10 @@ class PatchError(ValueError):
 
 
 def apply_patch(document: JsonObject, operations: Sequence[JsonObject], *, root: str) -> JsonObject:
-    """Return a new document with the operations applied in order; `document` stays as it is.
+    """Return a new document with the operations applied in order; `document` is not changed.
 
-    `set` creates missing parents; `append` and `insert` on a missing value create a list of one item.
+    Every operation but `delete` creates missing parents. `append` and `insert` at a missing value, or at null, create a
+    list of one item.
 
     Args:
         document: The document.
@@ -53,7 +54,7 @@ def _apply_operation(document: JsonObject, operation: JsonObject, root: str) -> 
     if not isinstance(path, str) or not path.startswith(root) or path == root:
         raise PatchError(f"path must start with {root}")
     *parents, last = parse_pointer(path)
-    container = _find_container(document, parents, make=name != "delete")
+    container = _find_container(document, parents, create_missing=name != "delete")
     if name == "set":
         _set_value(container, last, copy.deepcopy(operation.get("value")))
     elif name == "delete":
@@ -62,13 +63,13 @@ def _apply_operation(document: JsonObject, operation: JsonObject, root: str) -> 
         _add_value(container, last, operation)
 
 
-def _find_container(document: Any, parts: Sequence[str], *, make: bool) -> Any:
-    here = document
+def _find_container(document: Any, parts: Sequence[str], *, create_missing: bool) -> Any:
+    container = document
     for part in parts:
-        if isinstance(here, dict) and part not in here and make:
-            here[part] = {}
-        here = _get_child(here, part)
-    return here
+        if isinstance(container, dict) and part not in container and create_missing:
+            container[part] = {}
+        container = _get_child(container, part)
+    return container
 
 
 def _get_child(container: Any, part: str) -> Any:
@@ -110,7 +111,7 @@ def _add_value(container: Any, key: str, operation: JsonObject) -> None:
     if operation["op"] == "append":
         items.append(value)
         return
-    place = operation.get("index")
-    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place <= len(items):
+    index = operation.get("index")
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index <= len(items):
         raise PatchError(f"index must be an integer from 0 to {len(items)}")
-    items.insert(place, value)
+    items.insert(index, value)

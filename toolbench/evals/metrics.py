@@ -7,13 +7,15 @@ from math import comb
 
 
 def compute_pass_hat(passed: int, tried: int, k: int) -> float | None:
-    """Return pass^k, the probability that k trials all pass: C(passed, k) / C(tried, k), which is unbiased.
+    """Return pass^k, the probability that k trials all pass.
+
+    The estimate C(passed, k) / C(tried, k) is unbiased.
 
     Returns:
         The probability; None with fewer than k trials.
 
     Raises:
-        ValueError: Not 0 <= passed <= tried, or k < 1.
+        ValueError: The counts do not satisfy 0 <= passed <= tried, or k is less than 1.
     """
     _check_counts(passed, tried, k)
     return comb(passed, k) / comb(tried, k) if tried >= k else None
@@ -28,20 +30,29 @@ def compute_pass_at(passed: int, tried: int, k: int) -> float | None:
         The probability; None with fewer than k trials.
 
     Raises:
-        ValueError: Not 0 <= passed <= tried, or k < 1.
+        ValueError: The counts do not satisfy 0 <= passed <= tried, or k is less than 1.
     """
     _check_counts(passed, tried, k)
     return 1 - comb(tried - passed, k) / comb(tried, k) if tried >= k else None
 
 
 def compute_f1(rightly: int, needlessly: int, missed: int) -> float | None:
-    """Return the harmonic mean of precision and recall; None if no call was needed and none was made."""
-    whole = 2 * rightly + needlessly + missed
-    return 2 * rightly / whole if whole else None
+    """Return F1, the harmonic mean of trigger precision and recall.
+
+    Args:
+        rightly: Trials that needed a call and made one.
+        needlessly: Trials that made a call without need.
+        missed: Trials that needed a call and made none.
+
+    Returns:
+        F1; None if all three counts are 0.
+    """
+    denominator = 2 * rightly + needlessly + missed
+    return 2 * rightly / denominator if denominator else None
 
 
 def compute_cost_per_success(cost: float | None, passed: int) -> float | None:
-    """Return the cost of one pass; None if the cost is unknown or nothing passed."""
+    """Return the cost per passed trial, in the unit of `cost`; None if the cost is unknown or no trial passed."""
     return None if cost is None or not passed else cost / passed
 
 

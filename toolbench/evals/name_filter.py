@@ -1,8 +1,8 @@
 """The filter words of the case study, for models, profiles and strategies.
 
 A filter is a comma-separated list. A word is an id or tag (exact, case is ignored), a glob with `*`, or one of `all`,
-`full` and `*`; `!word` excludes. Exclusions alone mean all other items. A name that contains commas is one word, also
-in a list.
+`full` and `*`; `!word` excludes. A filter of exclusions only selects all other items. An id that contains commas is one
+word.
 """
 
 import re
@@ -20,7 +20,7 @@ def filter_by_names(
 ) -> list[Item]:
     """Return the items that the words select, in the order of `items`.
 
-    Blank words select nothing: the caller decides what a blank filter means.
+    Blank words select nothing; the caller decides the meaning of a blank filter.
 
     Args:
         items: The items.
@@ -29,10 +29,10 @@ def filter_by_names(
     """
     tokens = _split_words(words, items, names)
     included = [token for token in tokens if not token.startswith("!")]
-    unwanted = [token[1:].strip() for token in tokens if token.startswith("!")]
-    if unwanted and not included:
+    excluded = [token[1:].strip() for token in tokens if token.startswith("!")]
+    if excluded and not included:
         included = ["all"]
-    return [item for item in items if _matches_any(included, item, names) and not _matches_any(unwanted, item, names)]
+    return [item for item in items if _matches_any(included, item, names) and not _matches_any(excluded, item, names)]
 
 
 def list_unmatched_words(
@@ -46,33 +46,41 @@ def list_unmatched_words(
     ]
 
 
-def find_similar_words(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """Return the known words most similar to an unknown one, at most `most`; () if none is similar.
+def find_similar_words(word: str, known: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """Return the known words most similar to an unknown one, the most similar first; empty if none is similar.
 
-    If none is similar to the whole word, its parts are compared (`opnai/any`).
+    If none is similar to the whole word, the parts between `/` and `:` are compared one after the other.
+
+    Args:
+        word: The unknown word.
+        known: The known words.
+        limit: The maximum number of words to return.
     """
     by_spelling = {name.lower(): name for name in known}
     pattern = word.lower().lstrip("!")
     for part in dict.fromkeys((pattern, *re.split(r"[/:]", pattern))):
-        if found := get_close_matches(part, by_spelling, most):
-            return tuple(by_spelling[name] for name in found)
+        if similar := get_close_matches(part, by_spelling, limit):
+            return tuple(by_spelling[name] for name in similar)
     return ()
 
 
 def _split_words(
     words: str | Iterable[str], items: Sequence[Item], names: Callable[[Item], Iterable[str]]
 ) -> list[str]:
-    """Return the words in lower case; if several parts of the list form a name, the longest such name is one word."""
+    """Return the words in lower case, without blank ones.
+
+    If several consecutive parts of the list form a known name, the longest such name is one word.
+    """
     parts = [part.strip().lower() for part in (words.split(",") if isinstance(words, str) else words)]
     known = {_normalise_name(name) for item in items for name in names(item) if "," in name}
     longest = max((name.count(",") + 1 for name in known), default=1)
-    found: list[str] = []
+    tokens: list[str] = []
     while parts:
-        whole = (size for size in range(longest, 1, -1) if _normalise_name(",".join(parts[:size])).lstrip("!") in known)
-        size = next(whole, 1)
-        found.append(",".join(parts[:size]) if size == 1 else _normalise_name(",".join(parts[:size])))
+        sizes = (size for size in range(longest, 1, -1) if _normalise_name(",".join(parts[:size])).lstrip("!") in known)
+        size = next(sizes, 1)
+        tokens.append(",".join(parts[:size]) if size == 1 else _normalise_name(",".join(parts[:size])))
         parts = parts[size:]
-    return [word for word in found if word]
+    return [token for token in tokens if token]
 
 
 def _normalise_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Prices of tokens from the providers' price lists: a dated table, for endpoints that report no cost."""
+"""Dated prices of tokens from the providers' price lists, for endpoints that report no cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,18 +8,21 @@ from typing import Any
 from toolbench.evals.data_files import read_table
 
 _TOKENS_PER_PRICE = 1_000_000
-MAX_PRICE = 100_000  # dollars for a million tokens
+MAX_PRICE = 100_000  # US dollars per million tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens, without discounts for cached tokens or batches.
+    """The price of a model's tokens at one provider, without discounts for cached tokens or batches.
 
     Attributes:
-        date: The date at which `source` stated the price.
+        provider: The slug of the provider's template.
+        input: US dollars per million input tokens.
+        output: US dollars per million output tokens.
+        date: The date on which `source` stated the price.
     """
 
-    provider: str  # a row of the providers' templates
+    provider: str
     model: str
     input: float
     output: float
@@ -27,17 +30,26 @@ class Price:
     source: str
 
     @property
-    def named(self) -> str:
-        """Return the origin of the price as text: its date and source."""
+    def origin(self) -> str:
+        """Return the date and the source of the price as text."""
         return f"list price of {self.date}, {self.source}"
 
     def compute_cost(self, input_tokens: float, output_tokens: float) -> float:
-        """Return the cost of so many tokens in US dollars."""
+        """Return the cost of the tokens in US dollars."""
         return (self.input * input_tokens + self.output * output_tokens) / _TOKENS_PER_PRICE
 
 
 def read_price(stored: Mapping[str, Any], provider: str, model: str) -> Price | None:
-    """Return the price that a person entered for a model; None where `stored` holds none that can be used."""
+    """Return the price that a user entered for a model.
+
+    Args:
+        stored: The entered fields; its prices are US dollars per million tokens.
+        provider: The slug of the provider's template.
+        model: The name of the model.
+
+    Returns:
+        The price; None if one of the two prices is missing or is not a number from 0 to MAX_PRICE.
+    """
     figures = [stored.get(name) for name in ("input", "output")]
     if not all(isinstance(figure, int | float) and 0 <= figure <= MAX_PRICE for figure in figures):
         return None
@@ -47,18 +59,18 @@ def read_price(stored: Mapping[str, Any], provider: str, model: str) -> Price | 
 
 @cache
 def load_prices() -> tuple[Price, ...]:
-    """Return every price of `data/prices.json`."""
+    """Return every price of `data/prices.json`, in its order."""
     lists = read_table("prices")["lists"]
     return tuple(
-        Price(price_list["provider"], model, input_price, answered, price_list["date"], price_list["source"])
+        Price(price_list["provider"], model, input_price, output_price, price_list["date"], price_list["source"])
         for price_list in lists
-        for model, (input_price, answered) in price_list["models"].items()
+        for model, (input_price, output_price) in price_list["models"].items()
     )
 
 
 def find_price(provider: str, model: str) -> Price | None:
-    """Return the provider's price of a model; None if no price is known.
+    """Return the provider's list price of a model; None if no price is known.
 
-    Another provider's price for the same weights is never used: it is a different price.
+    Prices of the same model at other providers are not used.
     """
     return next((price for price in load_prices() if (price.provider, price.model) == (provider, model)), None)

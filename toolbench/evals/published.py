@@ -1,4 +1,4 @@
-"""The case study's published matrix: figures with their date, never mixed with measured ones."""
+"""The case study's published matrix: dated figures, which are never pooled with measured ones."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +12,7 @@ PassCount = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """A scenario or a category and how often it failed. Names that are not listed were not published."""
+    """The number of failures of one scenario, or of one category of failures."""
 
     name: str
     count: int
@@ -26,6 +26,7 @@ class CaseStudyCell:
         tool: (passes, runs) of the tool scenarios.
         control: (passes, runs) of the control scenario.
         p95_ms: The 95th percentile of latency, in milliseconds.
+        failures: The published counts of failures; other names have no published count.
         not_applicable: Whether the cell is not applicable by Toolbench's rules, because tools were off.
     """
 
@@ -52,7 +53,17 @@ class CaseStudyRecommendation:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudySnapshot:
-    """One published matrix; `overall`, `tool`, `control` and `scenarios` are its totals, as (passes, runs)."""
+    """One published matrix.
+
+    Attributes:
+        source: The document that published it.
+        published: The date of publication, as text.
+        trials: The number of runs of each scenario in a cell.
+        overall: (passes, runs) of all scenarios.
+        tool: (passes, runs) of the tool scenarios.
+        control: (passes, runs) of the control scenario.
+        scenarios: (passes, runs) by scenario.
+    """
 
     slug: str
     title: str

@@ -1,4 +1,4 @@
-"""Facts and counts of a finished record that need no knowledge of the scenario."""
+"""Facts and counts of a finished run that do not depend on the scenario."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from toolbench.engine.types import CALL_ATTEMPT_CODES, JsonObject, Turn
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 CUT_FINISH_REASON = "length"
-FALLBACK_PATH = "json_fallback"
-MODEL_FORMAT_PATH = "model_format"  # an error code of providers/data/outcomes.json
+FALLBACK_MODE = "json_fallback"  # a value of Turn.mode
+MODEL_FORMAT_ERROR_CODE = "model_format"  # of providers/data/outcomes.json
 MESSAGE_PATH = "$.choices[0].message"
 CONTENT_PATH = f"{MESSAGE_PATH}.content"
 CALLS_PATH = f"{MESSAGE_PATH}.tool_calls"
@@ -19,10 +19,10 @@ _CALL_TAG = "<tool_call"
 
 @light(frozen=True, slots=True)
 class RecordedCall:
-    """One tool result with its turn and its place in that turn, both from 0."""
+    """One tool result with its turn and the index of its call in that turn, both from 0."""
 
     turn: int
-    place: int
+    index: int
     result: ToolResult
 
     @property
@@ -36,11 +36,11 @@ class RecordedCall:
         return self.result.envelope.ok
 
 
-def iter_calls(ended: LoopResult) -> Iterator[RecordedCall]:
-    """Yield every call that was kept, in order."""
-    for record in ended.turns:
-        for place, result in enumerate(record.results):
-            yield RecordedCall(record.turn, place, result)
+def iter_calls(loop_result: LoopResult) -> Iterator[RecordedCall]:
+    """Yield every call that has a result, in order."""
+    for record in loop_result.turns:
+        for index, result in enumerate(record.results):
+            yield RecordedCall(record.turn, index, result)
 
 
 def list_error_codes(result: ToolResult) -> tuple[str, ...]:
@@ -48,9 +48,9 @@ def list_error_codes(result: ToolResult) -> tuple[str, ...]:
     return tuple(str(error.get("code", "")) for error in result.envelope.errors)
 
 
-def has_error(ended: LoopResult, code: str) -> bool:
+def has_error(loop_result: LoopResult, code: str) -> bool:
     """Return whether a call failed with this error code."""
-    return any(code in list_error_codes(call.result) for call in iter_calls(ended))
+    return any(code in list_error_codes(call.result) for call in iter_calls(loop_result))
 
 
 def count_calls(record: TurnRecord) -> int:
@@ -58,57 +58,57 @@ def count_calls(record: TurnRecord) -> int:
     return len(record.answer.calls) if record.answer else 0
 
 
-def has_calls(ended: LoopResult) -> bool:
+def has_calls(loop_result: LoopResult) -> bool:
     """Return whether any answer has a call."""
-    return any(count_calls(record) for record in ended.turns)
+    return any(count_calls(record) for record in loop_result.turns)
 
 
-def is_without_tools(ended: LoopResult) -> bool:
+def is_without_tools(loop_result: LoopResult) -> bool:
     """Return whether no request offered a tool, neither in the body nor in the prompt; False without turns."""
-    return bool(ended.turns) and not any(record.request.tools_sent for record in ended.turns)
+    return bool(loop_result.turns) and not any(record.request.tools_sent for record in loop_result.turns)
 
 
-def has_answer(ended: LoopResult) -> bool:
-    """Return whether the model answered; an endpoint that failed or refused has not."""
-    return ended.end is not EndReason.PROVIDER_ERROR and any(record.answer for record in ended.turns)
+def has_answer(loop_result: LoopResult) -> bool:
+    """Return whether the model answered; False if the provider ended the run, even after an answer."""
+    return loop_result.end is not EndReason.PROVIDER_ERROR and any(record.answer for record in loop_result.turns)
 
 
 def has_call_attempt(answer: Turn) -> bool:
-    """Return whether the answer has a call, or a text with a call that the engine could not or must not run."""
+    """Return whether the answer has a call, or text with a call that the engine could not or must not run."""
     return bool(answer.calls_found) or any(finding.code in CALL_ATTEMPT_CODES for finding in answer.findings)
 
 
 def has_call_tag(answer: Turn) -> bool:
-    """Return whether the text has the tag around calls that many chat templates ask for."""
+    """Return whether the answer's text contains `<tool_call`, the start marker that many chat templates require."""
     return _CALL_TAG in answer.text
 
 
-def count_trial(ended: LoopResult) -> JsonObject:
-    """Return numerators and denominators of the named rates, for one trial.
+def count_trial(loop_result: LoopResult) -> JsonObject:
+    """Return the numerators and denominators of rates for one trial, by the names of the trial's columns.
 
     Calls refused for their size are in neither `calls` nor `valid_calls`, because they were not checked against the
-    schema. A call that needed a repair is not valid either, because the model wrote it differently.
+    schema. A call that needed a repair is in `calls` but not in `valid_calls`.
     """
-    checked = [call.result for call in iter_calls(ended) if call.result.parse_status != "too_large"]
-    answers = [(record, record.answer) for record in ended.turns if record.answer]
-    calling = sum(has_call_attempt(answer) for _, answer in answers)
+    checked = [call.result for call in iter_calls(loop_result) if call.result.parse_status != "too_large"]
+    answers = [(record, record.answer) for record in loop_result.turns if record.answer]
+    calling_count = sum(has_call_attempt(answer) for _, answer in answers)
     return {
         "calls": len(checked),
         "valid_calls": sum(is_valid_call(result) for result in checked)
-        - sum(_count_repaired_valid(r, a) for r, a in answers),
+        - sum(_count_repaired_valid(record, answer) for record, answer in answers),
         "repaired_calls": sum(len(_list_repaired_results(record, answer)) for record, answer in answers),
         "structured_answers": sum(_is_structured(answer) for _, answer in answers),
-        "calling_answers": calling,
+        "calling_answers": calling_count,
         "parse_error_turns": sum(_has_parse_error(record, answer) for record, answer in answers),
-        "calling_turns": calling,
-        "parse_error_ends": int(_is_ended_by_parse_error(ended)),
-        "fallback_turns": sum(answer.mode == FALLBACK_PATH for _, answer in answers),
+        "calling_turns": calling_count,
+        "parse_error_ends": int(_is_ended_by_parse_error(loop_result)),
+        "fallback_turns": sum(answer.mode == FALLBACK_MODE for _, answer in answers),
         "ignored_calls": sum(answer.ignored_calls for _, answer in answers),
     }
 
 
 def is_valid_call(result: ToolResult) -> bool:
-    """Return whether the call was readable, follows its schema and names a tool that was offered."""
+    """Return whether the arguments were readable and follow the schema, and the tool was offered."""
     return (
         result.parse_status == "ok" and not result.schema_errors and "TOOL_NOT_ALLOWED" not in list_error_codes(result)
     )
@@ -116,20 +116,24 @@ def is_valid_call(result: ToolResult) -> bool:
 
 def _list_repaired_results(record: TurnRecord, answer: Turn) -> list[ToolResult]:
     """Return the results of calls whose arguments were readable only after a repair."""
-    places = {error.call for error in answer.parse_errors if error.mended}
-    return [result for place, result in enumerate(record.results) if place in places]
+    repaired = {error.call for error in answer.parse_errors if error.mended}
+    return [result for index, result in enumerate(record.results) if index in repaired]
 
 
 def _count_repaired_valid(record: TurnRecord, answer: Turn) -> int:
     return sum(is_valid_call(result) for result in _list_repaired_results(record, answer))
 
 
-def _is_ended_by_parse_error(ended: LoopResult) -> bool:
-    """Return whether the server could not read its own model's output, which ended the run.
+def _is_ended_by_parse_error(loop_result: LoopResult) -> bool:
+    """Return whether the run ended because the server could not read the output of its own model.
 
-    Output that Toolbench cannot read never ends a run.
+    Output that Toolbench itself cannot read never ends a run.
     """
-    return ended.end is EndReason.PROVIDER_ERROR and ended.error is not None and ended.error.code == MODEL_FORMAT_PATH
+    return (
+        loop_result.end is EndReason.PROVIDER_ERROR
+        and loop_result.error is not None
+        and loop_result.error.code == MODEL_FORMAT_ERROR_CODE
+    )
 
 
 def _is_structured(answer: Turn) -> bool:

@@ -1,4 +1,7 @@
-"""Tools that fail on purpose; data says for each tool which fault occurs, how often, and what avoids it."""
+"""Tools that fail on purpose.
+
+A fault is an object with the tool's name, the kind of fault, and the condition under which it occurs.
+"""
 
 import asyncio
 import copy
@@ -15,20 +18,22 @@ OVERSIZED_ANSWER_ROW = {"order": 1000, "state": "kept for the archive", "note": 
 
 
 class FaultyTools:
-    """Fixed answers by tool, with faults before them; the snapshot has the calls.
+    """A workspace of tools with one fixed answer each, in which a tool may have one fault; the snapshot has the calls.
 
-    A fault names its `tool` and `kind`. It affects the first `times` calls of the tool (default 1), or those that its
-    own condition selects.
+    A fault with `prefix` affects calls whose argument does not begin with it; a fault with `most` affects calls whose
+    argument is no integer or is greater. Any other fault affects the first `times` calls of the tool (default 1).
     """
 
     def __init__(self, answers: JsonObject, faults: Sequence[JsonObject] = ()) -> None:
         self._answers = dict(answers)
         self._faults = {fault["tool"]: fault for fault in faults}
-        self._called: list[JsonObject] = []
-        self._numbers: Counter[str] = Counter()
+        self._calls: list[JsonObject] = []
+        self._call_counts: Counter[str] = Counter()
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Return the tool's answer, or the result of its fault; a slow answer is an awaitable.
+        """Return the tool's answer or the result of its fault, or a refusal for an unknown tool.
+
+        A slow answer is an awaitable.
 
         Raises:
             ToolArgumentError: The fault refuses the arguments.
@@ -36,18 +41,24 @@ class FaultyTools:
         """
         if name not in self._answers:
             return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
-        self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
-        self._numbers[name] += 1
+        self._calls.append({"name": name, "arguments": copy.deepcopy(arguments)})
+        self._call_counts[name] += 1
         answer = copy.deepcopy(self._answers[name])
-        return run_fault(self._faults.get(name), arguments, self._numbers[name], answer)
+        return run_fault(self._faults.get(name), arguments, self._call_counts[name], answer)
 
     def snapshot(self) -> JsonObject:
         """Return a copy of the calls made so far, in order."""
-        return {"called": copy.deepcopy(self._called)}
+        return {"called": copy.deepcopy(self._calls)}
 
 
 def run_fault(fault: JsonObject | None, arguments: JsonObject, number: int, answer: object) -> object:
-    """Return the answer of call `number` of a tool, from 1, or the result of the tool's fault if that applies.
+    """Return the answer of a tool, or the result of its fault if that affects the call.
+
+    Args:
+        fault: The tool's fault; None if it has none.
+        arguments: The call's arguments.
+        number: The number of this call among those of the tool, from 1.
+        answer: The answer without a fault.
 
     Raises:
         ToolArgumentError: The fault refuses the arguments.
@@ -59,7 +70,7 @@ def run_fault(fault: JsonObject | None, arguments: JsonObject, number: int, answ
 
 
 class DelayedAnswer:
-    """An awaitable answer that arrives after some seconds."""
+    """An awaitable that returns a tool's answer after a delay."""
 
     def __init__(self, seconds: float, answer: object) -> None:
         self._seconds = seconds
@@ -125,4 +136,4 @@ ERROR_CODE_BY_FAULT = {
     "oversized": "TOOL_OUTPUT_TOO_LARGE",
     "unserializable": "TOOL_OUTPUT_SERIALIZATION_ERROR",
 }
-"""The error code that the loop reports for a fault; a malformed answer is none for it."""
+"""The error code that the loop reports for a kind of fault; it reports none for a malformed answer."""

@@ -1,4 +1,4 @@
-"""Values that scenarios, judging and the lab exchange."""
+"""The types that scenarios, judging and the lab share: instances, workspaces, verdicts and the scenario protocol."""
 
 from dataclasses import field
 from typing import Protocol
@@ -16,11 +16,14 @@ DRAWN = "drawn"
 
 @light(frozen=True, slots=True)
 class Instance:
-    """One concrete task: drawn from `seed`, or the case study's own wording (`kind` parity).
+    """One concrete task of a scenario.
 
     Attributes:
+        kind: PUBLISHED_WORDING or DRAWN.
+        seed: The start of the random generator that drew the instance.
         layer: The scenario's policy patch.
-        values: What was drawn, as the scenario needs it for judging.
+        values: The drawn values that the scenario needs for judging.
+        prompt_version: The version of the wording.
         further: The user's messages after the first; each is sent after the previous one is answered.
     """
 
@@ -42,10 +45,13 @@ class Workspace(Protocol):
     """The simulated environment of one execution."""
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Run a tool and return its answer. Any exception but the one below becomes an INTERNAL_ERROR.
+        """Run a tool and return its answer.
+
+        The answer may be an awaitable. An object with `ok` is an envelope. The loop reports any exception other than
+        ToolArgumentError as INTERNAL_ERROR.
 
         Raises:
-            ToolArgumentError: The tool refuses the arguments (`engine.errors`).
+            ToolArgumentError: The tool refuses the arguments.
         """
         ...
 
@@ -56,7 +62,12 @@ class Workspace(Protocol):
 
 @light(frozen=True, slots=True)
 class Check:
-    """The result of one check; `detail` says why it failed."""
+    """The result of one check of a trial.
+
+    Attributes:
+        name: The condition that is checked, as text.
+        detail: The reason why it failed; "" if it holds or there is no more to say.
+    """
 
     name: str
     ok: bool
@@ -65,7 +76,14 @@ class Check:
 
 @light(frozen=True, slots=True)
 class ProblemLocation:
-    """The place of a problem: turn and call from 0 (None without a call), a JSON path, and a plain sentence."""
+    """The location of a problem in a run.
+
+    Attributes:
+        turn: The turn, from 0.
+        call: The index of the call in the turn, from 0; None if the problem concerns no call.
+        path: The JSON path in the call's arguments or in the response.
+        sentence: The problem as a sentence with its turn and call.
+    """
 
     turn: int
     call: int | None
@@ -82,9 +100,13 @@ class Verdict:
         task_pass: Whether protocol and state are right; None if that cannot be decided.
         parity_pass: Whether the case study's rule is met; None if it cannot be decided.
         failure_class: A code of evals/data/failure_classes.json; "" for a pass.
-        category: The case study's word for the failure.
+        category: The case study's word for the failure; "" if its rule counts none.
+        sentence: The problem in plain words; "" for a pass.
+        rule: The rule of a pass in plain words.
         behaviour_seen: Whether the scenario's behaviour occurred; None if it names none.
         avoided: Whether the model passed without the error that the scenario provokes.
+        first_bad: The first problem that no later step recovered from; None for a pass.
+        counts: Counts of the trial by the names of its columns.
     """
 
     outcome: str
@@ -102,17 +124,26 @@ class Verdict:
 
 
 class Scenario(Protocol):
-    """A task that can be drawn, run and judged."""
+    """A task of which instances can be drawn, run and judged.
+
+    Attributes:
+        group: tools, control, weather, intent, a pack, `bfcl`, or `own` for test cases of users.
+        intent: One plain sentence for the pages.
+        control: Whether it is a control scenario, which shows whether the model answers at all.
+        public: Whether its texts are public, so that models may have been trained on them.
+        methods: The methods that can express the task.
+        straight_requests: The smallest number of requests of a trial that passes.
+    """
 
     slug: str
     version: int
     title: str
-    group: str  # tools, control, weather, intent or a pack
-    intent: str  # one plain sentence for the pages
+    group: str
+    intent: str
     control: bool
     public: bool
-    methods: tuple[str, ...]  # the methods that can express the task
-    straight_requests: int  # the fewest requests of a trial that passes
+    methods: tuple[str, ...]
+    straight_requests: int
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed; `kind` is PUBLISHED_WORDING or DRAWN."""
@@ -126,6 +157,6 @@ class Scenario(Protocol):
         """Return a new workspace for one execution."""
         ...
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict on a finished run."""
         ...

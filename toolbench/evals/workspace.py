@@ -1,4 +1,4 @@
-"""Simulated workspaces of the state scenarios, and tools with fixed answers."""
+"""The simulated workspace of the state scenarios, and tools with fixed answers."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,15 @@ IMPLICIT_WORKSPACE_IDS = ("", "workspace_id")
 
 
 class StateWorkspace:
-    """Facts, a draft with a version, locks and interface state; one object per execution of a trial.
+    """The workspace of a state scenario: facts, a versioned draft, locks and interface state.
 
-    `call` executes the state tools. `writable` is the only key under /draft/ that a model may set; `answers` are fixed
-    answers of tools that do not belong to the task.
+    Every execution of a trial has one. The tools `state_get` and `state_patch` read and change it.
+
+    Args:
+        workspace_id: The id that calls may pass.
+        writable: The only key under /draft/ that a model may set.
+        draft: The initial draft; empty if None.
+        answers: Fixed answers, by name, of tools that do not belong to the task.
     """
 
     def __init__(
@@ -31,7 +36,9 @@ class StateWorkspace:
         self._draft_version = 0
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Run a tool and return its answer; an object with `ok` is an envelope.
+        """Run a tool and return its answer.
+
+        An unknown tool or workspace id gives the envelope of a failed call.
 
         Raises:
             ToolArgumentError: The tool refuses the arguments.
@@ -58,9 +65,9 @@ class StateWorkspace:
         }
 
     def read(self, select: Sequence[str] = ()) -> JsonObject:
-        """Return the whole snapshot, or {pointer: value or None} for each pointer."""
-        whole = self.snapshot()
-        return {pointer: _resolve_pointer(whole, pointer) for pointer in select} if select else whole
+        """Return the value at each JSON Pointer, None for a missing one; without pointers, the whole snapshot."""
+        snapshot = self.snapshot()
+        return {pointer: _resolve_pointer(snapshot, pointer) for pointer in select} if select else snapshot
 
     def patch(self, operations: Sequence[JsonObject]) -> JsonObject:
         """Apply all operations under /draft/ or none, and return {"draft_etag", "applied"}.
@@ -97,7 +104,11 @@ def _is_implicit(given_id: object) -> bool:
 
 
 def _normalise_pointers(select: object) -> tuple[str, ...]:
-    """Return pointers in the standard form: without quotes and backticks, `#/x` and `x` as `/x`."""
+    """Return each JSON Pointer once, without quotes and backticks; `#/x` and `x` become `/x`.
+
+    Raises:
+        ToolArgumentError: `select` is neither None nor a list.
+    """
     if select is None:
         return ()
     if not isinstance(select, list):
@@ -114,19 +125,19 @@ def _resolve_pointer(document: JsonObject, pointer: str) -> Any:
 
 
 class FixedAnswerTools:
-    """Tools with one fixed answer each, by name; the snapshot has the calls."""
+    """A workspace of tools with one fixed answer each, by name; the snapshot has the calls."""
 
     def __init__(self, answers: JsonObject) -> None:
         self._answers = dict(answers)
-        self._called: list[JsonObject] = []
+        self._calls: list[JsonObject] = []
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Return the tool's fixed answer, or a refusal for an unknown tool."""
         if name not in self._answers:
             return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
-        self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
+        self._calls.append({"name": name, "arguments": copy.deepcopy(arguments)})
         return copy.deepcopy(self._answers[name])
 
     def snapshot(self) -> JsonObject:
         """Return a copy of the calls made so far, in order."""
-        return {"called": copy.deepcopy(self._called)}
+        return {"called": copy.deepcopy(self._calls)}

@@ -122,12 +122,12 @@ def test_nothing_sent_is_a_cause_of_its_own_and_a_pass_has_none() -> None:
     ],
 )
 def test_cause_of_prose_instead_of_the_call_is_no_call(before: tuple[TurnRecord, ...]) -> None:
-    needs = TaskNeeds(("state_patch",), provoked=("arguments_too_large",))
+    needs = TaskNeeds(("state_patch",), provoked_causes=("arguments_too_large",))
     assert code(*before, build_text_turn(len(before), "I would change it."), needs=needs) == "no_call"
 
 
 def test_cause_of_provoked_error_repeated_is_that_error() -> None:
-    needs = TaskNeeds(("state_patch",), provoked=("arguments_too_large",))
+    needs = TaskNeeds(("state_patch",), provoked_causes=("arguments_too_large",))
     again = build_calling_turn(0, TOO_LARGE), build_calling_turn(1, TOO_LARGE), build_text_turn(2, "I give up.")
     assert code(*again, needs=needs) == "arguments_too_large"
 
@@ -177,7 +177,7 @@ def test_cause_of_wrong_value_with_a_failed_read_is_task_not_done() -> None:
 def test_cause_of_wrong_value_with_blank_final_depends_on_the_reply() -> None:
     records = build_calling_turn(0, PATCHED), build_text_turn(1, " ")
     assert code(*records) == "task_not_done"
-    assert code(*records, needs=TaskNeeds(("state_patch",), reply=True)) == "empty_final"
+    assert code(*records, needs=TaskNeeds(("state_patch",), needs_reply=True)) == "empty_final"
     assert code(*records, failure_class="empty_final") == "empty_final"
 
 
@@ -211,7 +211,7 @@ def test_cause_of_turns_used_up_forgives_a_turn_before_the_last() -> None:
 
 
 def test_cause_of_calls_never_together_is_calls_apart() -> None:
-    needs = TaskNeeds(("state_patch",), together=2)
+    needs = TaskNeeds(("state_patch",), parallel_calls=2)
     assert (
         code(build_calling_turn(0, READ), build_calling_turn(1, PATCHED), build_text_turn(2, "Done."), needs=needs)
         == "calls_apart"
@@ -220,7 +220,7 @@ def test_cause_of_calls_never_together_is_calls_apart() -> None:
 
 
 def test_cause_of_needless_call_is_it_whatever_is_wrong_with_it() -> None:
-    ending = TrialEnd("fail", "FINAL", "arguments_not_json", call_expected=False, needs=TaskNeeds((), reply=True))
+    ending = TrialEnd("fail", "FINAL", "arguments_not_json", call_expected=False, needs=TaskNeeds((), needs_reply=True))
     found = cause(build_calling_turn(0, UNREADABLE_CALL), build_text_turn(1, "42"), ending=ending)
     assert found is not None
     assert (found.code, found.turn, found.ordinal) == ("needless_call", 0, 1)  # at the answer that called

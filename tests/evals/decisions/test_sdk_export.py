@@ -115,10 +115,10 @@ def test_our_own_snippet_holds_a_conversation_with_a_tool() -> None:
     async def talk(made: dict[str, Any]) -> str:
         tools = PythonTools.of(python_tool(look))
         async with HttpClient() as client:
-            ended = await converse(
+            loop_result = await converse(
                 made["conversation"](tools.registry), "Look.", build_run_context(made["ENDPOINT"], client, tools)
             )
-        return ended.final_text
+        return loop_result.final_text
 
     with ScriptedServer([tool_call_reply(("look", {})), text_reply("Grey.")]) as provider:
         assert asyncio.run(talk(run(render_toolbench(chosen(provider.base_url))))) == "Grey."

@@ -97,14 +97,14 @@ def test_an_answer_cut_after_a_good_call_is_no_problem() -> None:
 def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
     failed = build_result("state_get", {}, code="INTERNAL_ERROR")
     record = build_ended(build_calling_turn(0, *[failed] * 5_000), build_calling_turn(1, build_result("state_get", {})))
-    assert all(problem.mended for problem in iter_problems(record, TOOLS))
+    assert all(problem.recovered for problem in iter_problems(record, TOOLS))
 
 
 ONLY_ERROR = build_result("state_patch", {}, code="ARGUMENT_ERROR")
 
 
-def only(record: LoopResult, *, expected: Sequence[str] = ()) -> Problem:
-    found = find_first_problem(record, TOOLS, expected=expected)
+def only(record: LoopResult, *, expected_codes: Sequence[str] = ()) -> Problem:
+    found = find_first_problem(record, TOOLS, expected_codes=expected_codes)
     assert found is not None
     return found
 
@@ -117,8 +117,8 @@ def test_an_expected_error_without_a_good_call_is_given_up_where_calls_end() -> 
         build_text_turn(3, "No."),
         build_text_turn(4, "Done."),
     )
-    found = only(record, expected=["ARGUMENT_ERROR"])
-    assert (found.failure_class, found.code, found.mended) == ("gave_up_after_error", "ARGUMENT_ERROR", False)
+    found = only(record, expected_codes=["ARGUMENT_ERROR"])
+    assert (found.failure_class, found.code, found.recovered) == ("gave_up_after_error", "ARGUMENT_ERROR", False)
     assert found.bad.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
 
 
@@ -130,7 +130,7 @@ def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
             build_calling_turn(2, ONLY_ERROR),
             build_calling_turn(3, build_result("state_get", {})),
         ),
-        expected=["ARGUMENT_ERROR"],
+        expected_codes=["ARGUMENT_ERROR"],
     )
     assert found.bad.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
 
@@ -138,7 +138,7 @@ def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
 def test_a_broken_schema_is_a_problem_even_where_its_code_is_expected() -> None:
     errors = [SchemaError("$.ops", "missing", ""), SchemaError("$.request_id", "missing", "")]
     broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
-    found = only(build_ended(build_calling_turn(0, broken)), expected=["ARGUMENT_ERROR"])
+    found = only(build_ended(build_calling_turn(0, broken)), expected_codes=["ARGUMENT_ERROR"])
     assert (found.failure_class, found.bad.path) == (BROKEN_SCHEMA_CLASS, "$.ops")
     assert found.bad.sentence == "Turn 1, parsed call 1: $.ops is missing; state_patch needs it."
 
@@ -223,4 +223,4 @@ def test_the_last_turn_is_that_of_the_last_record() -> None:
 def test_a_retry_of_the_same_turn_is_not_where_a_model_gave_up() -> None:
     error = ExchangeError("tools_unsupported", "no tools here", 400, infrastructure=False, tool_support=True)
     record = build_ended(build_failed_turn(1, error), build_calling_turn(1, ONLY_ERROR), build_text_turn(2, "No."))
-    assert only(record, expected=["ARGUMENT_ERROR"]).bad.turn == 2
+    assert only(record, expected_codes=["ARGUMENT_ERROR"]).bad.turn == 2

@@ -65,8 +65,8 @@ def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> 
         try:
             step = loop.send(sent)
         except StopIteration as stop:
-            ended: LoopResult = stop.value
-            return ended
+            loop_result: LoopResult = stop.value
+            return loop_result
 
 
 @pytest.mark.parametrize("scenario", [*STATE, *SPELT_OUT], ids=lambda scenario: f"{scenario.slug}-{scenario.version}")
@@ -89,9 +89,9 @@ def test_one_right_call_passes_though_the_turns_are_used_up(slug: str) -> None:
     arguments = instance.values | ({"confidence": 1, "reasoning": "sure"} if slug == "classify_intent" else {})
     name = next(tool.name for tool in instance.tools if set(instance.values) <= set(tool.parameters["properties"]))
     call = {"id": "c0", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    ended = play(instance, workspace, iter([body({"content": "", "tool_calls": [call]}, "tool_calls")]))
-    verdict = scenario.judge(instance, ended, workspace)
-    assert (ended.end, verdict.outcome) == ("MAX_TURNS_EXCEEDED", "pass")
+    loop_result = play(instance, workspace, iter([body({"content": "", "tool_calls": [call]}, "tool_calls")]))
+    verdict = scenario.judge(instance, loop_result, workspace)
+    assert (loop_result.end, verdict.outcome) == ("MAX_TURNS_EXCEEDED", "pass")
 
 
 @pytest.mark.parametrize(("slug", "offered"), [("chat_only", False), ("chat_plain", True)])
@@ -100,6 +100,6 @@ def test_the_controls_offer_tools_as_they_say(slug: str, offered: bool) -> None:
     instance = scenario.draw_instance(3)
     workspace = scenario.open(instance)
     text = instance.values.get("sum") if slug == "chat_plain" else "Done."
-    ended = play(instance, workspace, iter([body({"content": text})]))
-    assert ended.turns[0].request.tools_sent is offered
-    assert scenario.judge(instance, ended, workspace).outcome == "pass"
+    loop_result = play(instance, workspace, iter([body({"content": text})]))
+    assert loop_result.turns[0].request.tools_sent is offered
+    assert scenario.judge(instance, loop_result, workspace).outcome == "pass"

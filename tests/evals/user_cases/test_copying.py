@@ -114,4 +114,4 @@ def test_copied_fault_occurs_as_often_and_belongs_to_the_task() -> None:
         assert tried.judge(drawn, passed, workspace).outcome == "pass"
         gave_up = build_ended(*turns[:2], build_text_turn(2, "Busy."))
         assert tried.judge(drawn, gave_up, workspace).failure_class == "gave_up_after_error"
-        assert tried.build_expected_calls(drawn).provoked == ("tool_failed", "tool_failed")
+        assert tried.build_expected_calls(drawn).provoked_causes == ("tool_failed", "tool_failed")

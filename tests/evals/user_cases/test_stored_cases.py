@@ -39,8 +39,8 @@ def judge_trial(case: Any, calls: list[Any], text: str) -> Any:
         build_calling_turn(number, run_tool(workspace, name, arguments))
         for number, (name, arguments) in enumerate(calls)
     ]
-    ended = build_ended(*turns, build_text_turn(len(turns), text))
-    verdict = asdict(scenario.judge(instance, ended, workspace))
+    loop_result = build_ended(*turns, build_text_turn(len(turns), text))
+    verdict = asdict(scenario.judge(instance, loop_result, workspace))
     return [verdict["outcome"], verdict["failure_class"], digest(verdict), digest(workspace.snapshot())]
 
 

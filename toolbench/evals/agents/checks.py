@@ -1,4 +1,4 @@
-"""The checks of the four agents: rows of data/agent_checks.json, applied to a call's arguments."""
+"""The checks of the agents' arguments that need no right answer: rows of data/agent_checks.json."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,18 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.types import Check
 
-KnownValues = Mapping[str, Sequence[str]]  # workspaces, tables and columns that exist
+KnownValues = Mapping[str, Sequence[str]]  # the names that exist, by the keys workspaces, tables and columns
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCheck:
-    """One row: `rule` must hold for all `fields`; `among` names the list of known values, "" for none."""
+    """One row of the table.
+
+    Attributes:
+        check: The condition as text.
+        rule: The name of a predicate that must hold for all `fields`.
+        among: The key of the known values that the predicate needs; "" for none.
+    """
 
     agent: str
     check: str
@@ -32,7 +38,7 @@ def load_agent_checks() -> tuple[AgentCheck, ...]:
 def run_agent_checks(agent: str, arguments: JsonObject, known: KnownValues) -> tuple[Check, ...]:
     """Return one check for every row of the agent, in the table's order.
 
-    A missing field fails every check that reads it.
+    A check fails if one of its fields is missing.
     """
     return tuple(_run_check(row, arguments, known) for row in load_agent_checks() if row.agent == agent)
 

@@ -1,4 +1,4 @@
-"""Judging the four agents: their checks, whether they are right, and the first wrong agent of a chain."""
+"""Judging of the four agents, one by one or as a chain, which names the first wrong agent."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,12 @@ RIGHT_BY_AGENT = {
 
 @dataclass(frozen=True, slots=True)
 class AgentStep:
-    """One agent's part of a trial: its last call (None if it never called) and the checks of that call."""
+    """One agent's part of a trial.
+
+    Attributes:
+        call: The agent's last call; None if it made none.
+        checks: The checks of that call, never empty; those of empty arguments if it made none.
+    """
 
     agent: str
     call: RecordedCall | None
@@ -53,45 +58,56 @@ class AgentStep:
         """Return the first check that fails; None if all hold."""
         return next((check for check in self.checks if not check.ok), None)
 
-    def build_problem(self, ended: LoopResult) -> Problem:
-        """Return the problem of this agent's call, or of the missing call."""
+    def build_problem(self, loop_result: LoopResult) -> Problem:
+        """Return the problem of this agent's call, or that it made none."""
         if self.call is None:
             sentence = f"the run ends here; the {self.agent} agent never called {TOOL_BY_AGENT[self.agent]}."
-            return Problem("missing_call", locate_problem(find_last_turn(ended), path=CALLS_PATH, sentence=sentence))
-        wrong = self.failed_check or self.checks[0]
-        path = wrong.detail if wrong.detail.startswith("$.") else f"$.{FIELD_BY_AGENT[self.agent]}"
-        why = f"; {wrong.detail}" if wrong.detail and wrong.detail != path else ""
-        sentence = f"the {self.agent} agent is wrong at {path}: not so that {_describe_check(wrong)}{why}."
-        kind = "wrong_sql" if self.agent == "sql" and path == "$.sql_query" else "wrong_arguments"
-        return Problem(kind, locate_problem(self.call.turn, call=self.call.place, path=path, sentence=sentence))
+            return Problem(
+                "missing_call", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence)
+            )
+        check = self.failed_check or self.checks[0]
+        path = _find_path(self.agent, check)
+        reason = f"; {check.detail}" if check.detail and check.detail != path else ""
+        sentence = f"the {self.agent} agent is wrong at {path}: not so that {_describe_check(check)}{reason}."
+        failure_class = "wrong_sql" if self.agent == "sql" and path == "$.sql_query" else "wrong_arguments"
+        return Problem(
+            failure_class, locate_problem(self.call.turn, call=self.call.index, path=path, sentence=sentence)
+        )
 
 
-def judge_agent(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) -> Verdict:
+def judge_agent(instance: Instance, loop_result: LoopResult, agents: tuple[str, ...]) -> Verdict:
     """Return the verdict of one agent in one turn.
 
-    The case study has no such scenario, so its rule is not applied.
+    The case study's rule is not applied, because it has no such scenario.
+
+    Args:
+        instance: The instance.
+        loop_result: The finished run.
+        agents: A tuple with the agent's name only.
     """
     (agent,) = agents
-    step = _build_step(agent, instance, [call for call in iter_calls(ended) if call.turn == 0])
-    made = sum(1 for _ in iter_calls(ended))
-    once = Check(
-        f"one valid call of {TOOL_BY_AGENT[agent]}", made == 1 and _is_valid_call(step.call), f"calls made: {made}"
+    step = _build_step(agent, instance, [call for call in iter_calls(loop_result) if call.turn == 0])
+    call_count = sum(1 for _ in iter_calls(loop_result))
+    call_check = Check(
+        f"one valid call of {TOOL_BY_AGENT[agent]}",
+        call_count == 1 and _is_valid_call(step.call),
+        f"calls made: {call_count}",
     )
-    case = judging.CheckedResult(
+    checked = judging.CheckedResult(
         instance=instance,
-        ended=ended,
+        loop_result=loop_result,
         rule=AGENT_RULE.format(agent=agent, tool=TOOL_BY_AGENT[agent], right=RIGHT_BY_AGENT[agent]),
-        checks=(once, *step.checks),
+        checks=(call_check, *step.checks),
         case_study_checks=None,
-        fallback_problem=_find_agent_problem(ended, step, made),
+        fallback_problem=_find_agent_problem(loop_result, step, call_count),
         good_ends=frozenset({EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED}),
         counts={f"{agent}_checks": len(step.checks), f"{agent}_checks_held": sum(check.ok for check in step.checks)},
     )
-    return judging.judge(case)
+    return judging.judge(checked)
 
 
 def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> ExpectedCalls:
-    """Return one expected call of each agent's tool, which is right if every check of it holds."""
+    """Return one expected call of each agent's tool; a call is right if every check of it holds."""
     return ExpectedCalls(
         True,
         tuple(
@@ -102,46 +118,48 @@ def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> Expecte
             )
             for agent in agents
         ),
-        ordered=True,
+        is_ordered=True,
     )
 
 
-def judge_chain(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) -> Verdict:
+def judge_chain(instance: Instance, loop_result: LoopResult, agents: tuple[str, ...]) -> Verdict:
     """Return the verdict of all agents in order.
 
-    It names the first wrong agent, and the later ones that are wrong too.
+    Its sentence names the first wrong agent, and the later agents that are wrong too.
     """
-    steps = [_build_step(agent, instance, list(iter_calls(ended))) for agent in agents]
-    wrong = [step for step in steps if step.failed_check]
-    case = judging.CheckedResult(
+    steps = [_build_step(agent, instance, list(iter_calls(loop_result))) for agent in agents]
+    wrong_steps = [step for step in steps if step.failed_check]
+    checked = judging.CheckedResult(
         instance=instance,
-        ended=ended,
+        loop_result=loop_result,
         rule=CHAIN_RULE,
         checks=(*(check for step in steps for check in step.checks), _check_order(steps)),
         case_study_checks=None,
-        fallback_problem=_find_chain_problem(ended, wrong),
+        fallback_problem=_find_chain_problem(loop_result, wrong_steps),
         counts={
             **{f"{step.agent}_wrong": int(step.failed_check is not None) for step in steps},
-            "wrong_after_the_first": max(len(wrong) - 1, 0),
+            "wrong_after_the_first": max(len(wrong_steps) - 1, 0),
         },
     )
-    verdict = judging.judge(case)
-    return _apply_first_cause(verdict, case.fallback_problem, called=wrong[0].call is not None) if wrong else verdict
+    verdict = judging.judge(checked)
+    if not wrong_steps:
+        return verdict
+    return _apply_first_cause(verdict, checked.fallback_problem, has_called=wrong_steps[0].call is not None)
 
 
 def _build_step(agent: str, instance: Instance, calls: Sequence[RecordedCall]) -> AgentStep:
-    """Return the agent's part: its last call counts, so that an agent may correct itself."""
+    """Return the agent's part of a trial; its last call counts, so that it may correct an earlier one."""
     agent_calls = [call for call in calls if call.tool == TOOL_BY_AGENT[agent]]
     arguments = agent_calls[-1].result.arguments if agent_calls else None
     return AgentStep(agent, agent_calls[-1] if agent_calls else None, _run_checks(agent, instance, arguments or {}))
 
 
 def _run_checks(agent: str, instance: Instance, given: JsonObject) -> tuple[Check, ...]:
-    """Return the checks of the table, and those of whether the arguments are right."""
-    space = load_workspaces()[instance.values["workspace_id"]]
+    """Return the checks of the table, then those that compare the arguments with the right ones."""
+    workspace = load_workspaces()[instance.values["workspace_id"]]
     known = {
         "workspaces": tuple(load_workspaces()),
-        "tables": tuple(space.tables),
+        "tables": tuple(workspace.tables),
         "columns": list_columns(instance.values["workspace_id"]),
     }
     return (*run_agent_checks(agent, given, known), *CHECKS_BY_AGENT[agent](given, instance))
@@ -152,10 +170,14 @@ def _has_right_arguments(agent: str, instance: Instance, arguments: JsonObject) 
 
 
 def _list_wrong_paths(agent: str, instance: Instance, arguments: JsonObject) -> tuple[str, ...]:
-    """Return the path of each failed check; a check that names none is about the agent's own field."""
-    failed = (check for check in _run_checks(agent, instance, arguments) if not check.ok)
-    paths = (check.detail if check.detail.startswith("$.") else f"$.{FIELD_BY_AGENT[agent]}" for check in failed)
-    return tuple(dict.fromkeys(paths))
+    """Return the path of each failed check, each path once."""
+    checks = _run_checks(agent, instance, arguments)
+    return tuple(dict.fromkeys(_find_path(agent, check) for check in checks if not check.ok))
+
+
+def _find_path(agent: str, check: Check) -> str:
+    """Return the JSON path that a failed check names; the path of the agent's main field if it names none."""
+    return check.detail if check.detail.startswith("$.") else f"$.{FIELD_BY_AGENT[agent]}"
 
 
 def _is_valid_call(call: RecordedCall | None) -> bool:
@@ -163,8 +185,8 @@ def _is_valid_call(call: RecordedCall | None) -> bool:
 
 
 def _check_order(steps: Sequence[AgentStep]) -> Check:
-    places = [(step.call.turn, step.call.place) for step in steps if step.call]
-    return Check("the agents come in their order", len(places) == len(steps) and places == sorted(places))
+    positions = [(step.call.turn, step.call.index) for step in steps if step.call]
+    return Check("the agents come in their order", len(positions) == len(steps) and positions == sorted(positions))
 
 
 def _check_intent(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
@@ -178,21 +200,23 @@ def _check_tables(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
 
 
 def _check_columns(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
-    kept, pruned = _to_sorted_texts(given.get("relevant_columns")), _to_sorted_texts(given.get("irrelevant_columns"))
-    lost = [value for value in instance.values["columns"] if value not in kept]
-    both = [column for column in pruned if column in kept]
+    relevant = _to_sorted_texts(given.get("relevant_columns"))
+    missing = [column for column in instance.values["columns"] if column not in relevant]
+    both = set(relevant) & set(_to_sorted_texts(given.get("irrelevant_columns")))
     return (
-        Check("column: every needed column is kept", not lost, f"{', '.join(lost)} is missing" if lost else ""),
+        Check(
+            "column: every needed column is kept", not missing, f"{', '.join(missing)} is missing" if missing else ""
+        ),
         Check("column: none is both kept and pruned", not both, "$.irrelevant_columns" if both else ""),
     )
 
 
 def _check_sql(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
     query, tables = str(given.get("sql_query") or ""), load_workspaces()[instance.values["workspace_id"]].tables
-    used = _to_sorted_texts([str(table).lower() for table in given.get("tables_used") or ()])
-    read = list(sql.list_tables(query))
-    agree = Check("sql: tables_used are the tables of the query", used == read, "$.tables_used" if used != read else "")
-    return (*sql.build_query_checks(query, tables, instance.values["sql"]), agree)
+    given_tables = _to_sorted_texts([str(table).lower() for table in given.get("tables_used") or ()])
+    is_same = given_tables == list(sql.list_tables(query))
+    tables_check = Check("sql: tables_used are the tables of the query", is_same, "" if is_same else "$.tables_used")
+    return (*sql.build_query_checks(query, tables, instance.values["sql"]), tables_check)
 
 
 CHECKS_BY_AGENT: dict[str, Callable[[JsonObject, Instance], tuple[Check, ...]]] = {
@@ -219,44 +243,49 @@ def _describe_check(check: Check) -> str:
     return check.name.partition(": ")[2] or check.name
 
 
-def _find_agent_problem(ended: LoopResult, step: AgentStep, made: int) -> Problem:
-    if not has_calls(ended):
+def _find_agent_problem(loop_result: LoopResult, step: AgentStep, call_count: int) -> Problem:
+    if not has_calls(loop_result):
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
-    if step.call is not None and made > 1:
-        return Problem(
-            "too_many_calls", locate_problem(0, path=CALLS_PATH, sentence=f"{made} calls were made; one was asked for.")
-        )
-    return step.build_problem(ended)
+    if step.call is not None and call_count > 1:
+        sentence = f"{call_count} calls were made; one was asked for."
+        return Problem("too_many_calls", locate_problem(0, path=CALLS_PATH, sentence=sentence))
+    return step.build_problem(loop_result)
 
 
-def _find_chain_problem(ended: LoopResult, wrong: Sequence[AgentStep]) -> Problem:
-    if not has_calls(ended):
+def _find_chain_problem(loop_result: LoopResult, wrong_steps: Sequence[AgentStep]) -> Problem:
+    if not has_calls(loop_result):
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
-    if not wrong:
-        description = "all four agents are right, but they did not come in their order."
-        return Problem("wrong_order", locate_problem(find_last_turn(ended), path=CALLS_PATH, sentence=description))
-    found = wrong[0].build_problem(ended)
-    if len(wrong) == 1:
-        return found
-    after = ", ".join(step.agent for step in wrong[1:])
-    sentence = f"{found.bad.sentence.rstrip('.')}; after it went wrong: {after}."
-    return replace(found, bad=replace(found.bad, sentence=sentence))
+    if not wrong_steps:
+        sentence = "all four agents are right, but they did not come in their order."
+        return Problem("wrong_order", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))
+    problem = wrong_steps[0].build_problem(loop_result)
+    if len(wrong_steps) == 1:
+        return problem
+    later_agents = ", ".join(step.agent for step in wrong_steps[1:])
+    sentence = f"{problem.bad.sentence.rstrip('.')}; after it went wrong: {later_agents}."
+    return replace(problem, bad=replace(problem.bad, sentence=sentence))
 
 
-def _apply_first_cause(verdict: Verdict, step_problem: Problem, *, called: bool) -> Verdict:
-    """Return the verdict with the wrong agent as the first problem, if it `called` before the first failed call.
+def _apply_first_cause(verdict: Verdict, step_problem: Problem, *, has_called: bool) -> Verdict:
+    """Return the verdict with the problem of the first wrong agent, if that problem comes before the verdict's own.
 
-    It also replaces the class of a run that ran out of turns, which says only how the run ended.
+    It also replaces the class of a run that ran out of turns, which says only how the run ended. Any other verdict is
+    returned unchanged.
+
+    Args:
+        verdict: The verdict by the rules of all scenarios.
+        step_problem: The problem of the first wrong agent.
+        has_called: Whether that agent made a call.
     """
     bad = verdict.first_bad
     if verdict.outcome != "fail" or bad is None:
         return verdict
-    out_of_turns = verdict.failure_class == classify_end(EndReason.MAX_TURNS_EXCEEDED)
-    if not out_of_turns and not (called and step_problem.bad.turn < bad.turn):
+    is_out_of_turns = verdict.failure_class == classify_end(EndReason.MAX_TURNS_EXCEEDED)
+    if not is_out_of_turns and not (has_called and step_problem.bad.turn < bad.turn):
         return verdict
     return replace(
         verdict,

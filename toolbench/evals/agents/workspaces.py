@@ -1,4 +1,4 @@
-"""The workspaces of the four agents: tables, and tools whose answers are the next agent's input."""
+"""The SQL workspaces of the four agents, and the agents' tools, whose answers are the next agent's input."""
 
 import copy
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from toolbench.evals.workspace import build_refusal
 
 @dataclass(frozen=True, slots=True)
 class SqlWorkspace:
-    """A described set of tables."""
+    """A set of tables with a description, which the prompts show."""
 
     about: str
     tables: Mapping[str, SqlTable]
@@ -27,28 +27,28 @@ def load_workspaces() -> Mapping[str, SqlWorkspace]:
 
 
 def list_columns(workspace_id: str, *tables: str) -> tuple[str, ...]:
-    """Return the columns of a workspace, or of some of its tables, as table.column."""
+    """Return the columns of a workspace, or only those of the named tables, as `table.column`."""
     known = load_workspaces()[workspace_id].tables
     return tuple(f"{name}.{column}" for name in known if name in (tables or known) for column in known[name].columns)
 
 
 class AgentWorkspace:
-    """The agents' tools, whose answers depend on earlier calls.
+    """The workspace of one execution: the agents' tools, whose answers depend on earlier calls.
 
-    The tables are those of the selected workspace, the columns those of the selected tables. A wrong selection is
-    passed on unchanged.
+    `classify_intent` answers with the tables of the selected workspace, `select_tables` with the columns of the
+    selected tables. The tools accept a wrong selection.
     """
 
     def __init__(self) -> None:
         self._calls: list[JsonObject] = []
-        self._space = ""
+        self._workspace_id = ""
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Return the answer of a tool, or a refusal for an unknown one."""
         self._calls.append({"name": name, "arguments": copy.deepcopy(arguments)})
         if name == "classify_intent":
-            self._space = arguments["workspace_id"]
-            return {"workspace_id": self._space, "tables": list(load_workspaces()[self._space].tables)}
+            self._workspace_id = arguments["workspace_id"]
+            return {"workspace_id": self._workspace_id, "tables": list(load_workspaces()[self._workspace_id].tables)}
         if name == "select_tables":
             return self._select_tables(arguments["relevant_tables"])
         if name == "prune_columns":
@@ -62,9 +62,9 @@ class AgentWorkspace:
         return {"called": copy.deepcopy(self._calls)}
 
     def _select_tables(self, names: list[str]) -> JsonObject:
-        known = load_workspaces()[self._space].tables if self._space else {}
+        known = load_workspaces()[self._workspace_id].tables if self._workspace_id else {}
         columns = {name: list(known[name].columns) for name in names if name in known}
-        unknown = [name for name in names if name not in known] if self._space else []
+        unknown = [name for name in names if name not in known] if self._workspace_id else []
         return {"columns": columns, **({"unknown": unknown} if unknown else {})}
 
 

@@ -96,15 +96,15 @@ class BfclScenario:
         """Return tools that return their arguments."""
         return SimulatedTools({}, {})
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by BFCL's rules, on the first answer."""
         names = {sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions}
-        made = [call for call in iter_calls(ended) if call.turn == 0]
+        made = [call for call in iter_calls(loop_result) if call.turn == 0]
         calls = [(names.get(call.tool, call.tool), call.result.arguments or {}) for call in made]
         wrong = find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
         case = verdict.CheckedResult(
             instance=instance,
-            ended=ended,
+            loop_result=loop_result,
             rule=AST_RULE,
             checks=tuple(_iter_checks(self.case, calls, wrong)),
             case_study_checks=None,

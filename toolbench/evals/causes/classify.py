@@ -1,7 +1,6 @@
-"""The causes that a trial's steps show.
+"""Classification of a trial's steps: every cause of a problem that they show.
 
-Classification is deterministic: fresh and stored steps give the same causes. decisive.py determines which of them the
-trial failed of.
+Fresh and stored steps of a trial give the same causes. decisive.py determines which of them made the trial fail.
 """
 
 import re
@@ -23,14 +22,15 @@ _LIST_INDEX = re.compile(r"\[\d+\]")
 
 @light(frozen=True, slots=True)
 class CauseOccurrence:
-    """A cause at the step where it first occurred.
+    """A cause at the step where it first occurred. The names of its fields are the keys under which it is stored.
 
     Attributes:
+        code: The code of the cause in the table of causes.
         path: The JSON path of the problem.
         turn: The turn, from 0.
         ordinal: The ordinal of the step.
-        mended: Whether each occurrence was healed, or a later step recovered from it.
-        healed: Whether each occurrence is harmless, or its own turn still went on with a call.
+        mended: Whether a later step recovered from each occurrence, or `healed` is true.
+        healed: Whether each occurrence is harmless, or its answer nevertheless had calls.
         count: The number of occurrences.
     """
 
@@ -45,14 +45,14 @@ class CauseOccurrence:
 
 @light(frozen=True, slots=True)
 class TrialEnd:
-    """How a trial ended.
+    """The end of a trial and the requirements of its task.
 
     Attributes:
         outcome: As in Verdict.
-        end: The value of engine.EndReason.
-        failure_class: That of the verdict.
+        end: The value of its EndReason.
+        failure_class: As in Verdict.
         call_expected: Whether a call was needed; None if that is not known or no tool was offered.
-        needs: The needs of the task.
+        needs: The requirements of the task.
     """
 
     outcome: str
@@ -63,25 +63,31 @@ class TrialEnd:
 
 
 def find_occurrences(steps: Sequence[WireStep]) -> tuple[CauseOccurrence, ...]:
-    """Return every occurrence, in the order of the steps."""
-    outlook = _LaterSteps(steps)
-    return tuple(seen for place, step in enumerate(steps) for seen in _classify_step(step, place, outlook))
+    """Return every occurrence of a cause, in the order of the steps.
+
+    Args:
+        steps: The steps of one execution, in order.
+    """
+    later = _LaterSteps(steps)
+    return tuple(occurrence for index, step in enumerate(steps) for occurrence in _classify_step(step, index, later))
 
 
-def group_occurrences(found: Sequence[CauseOccurrence]) -> tuple[CauseOccurrence, ...]:
-    """Return one occurrence per code and path (list indices ignored), in the order of the first ones."""
+def group_occurrences(occurrences: Sequence[CauseOccurrence]) -> tuple[CauseOccurrence, ...]:
+    """Return one occurrence for each code and path, in the order of the first ones.
+
+    Two paths are the same if they differ only in list indices.
+    """
     groups: dict[tuple[str, str], CauseOccurrence] = {}
-    for occurrence in found:
+    for occurrence in occurrences:
         key = (occurrence.code, remove_indices(occurrence.path))
-        known = groups.get(key)
-        first = known or replace(occurrence, count=0)
+        first = groups.get(key) or replace(occurrence, count=0)
         mended, healed = first.mended and occurrence.mended, first.healed and occurrence.healed
         groups[key] = replace(first, count=first.count + occurrence.count, mended=mended, healed=healed)
     return tuple(groups.values())
 
 
 def remove_indices(path: str) -> str:
-    """Return the path with every list index left open: `$.ops[3].path` becomes `$.ops[].path`."""
+    """Return the path without its list indices: `$.ops[3].path` becomes `$.ops[].path`."""
     return _LIST_INDEX.sub("[]", path)
 
 
@@ -91,40 +97,53 @@ def build_cause_signature(cause: CauseOccurrence, scenario: str) -> str:
 
 
 class _LaterSteps:
-    """The last index at which each kind of event happened, -1 for never.
+    """An index of the steps of an execution, which tells whether a certain event follows a step.
 
-    It answers what follows a step without going through the steps again. `first_call` is the index of the first call
-    that ran; without one, the number of steps.
+    Attributes:
+        first_call: The index of the first call that ran; the number of steps if none did.
+        last_answer: The index of the last answer; -1 for none.
+        last_content: The index of the last answer with a call or visible text; -1 for none.
+        last_success: The index of the last successful call; -1 for none.
+        last_success_turn: The turn of that call; -1 for none.
+        last_success_by_tool: The index of the last successful call of each tool.
+        last_call_by_turn: The index of the last call of each turn.
+        last_unreadable_by_turn: The index of the last call of each turn whose arguments could not be read.
     """
 
     def __init__(self, steps: Sequence[WireStep]) -> None:
-        ran = [(place, step) for place, step in enumerate(steps) if isinstance(step, ToolRun)]
-        good = [(place, step) for place, step in ran if step.ok]
-        answers = [(place, s.answer) for place, s in enumerate(steps) if isinstance(s, ExchangeAttempt) and s.answer]
-        answered = [place for place, answer in answers if answer.calls_found or not is_blank(answer.text)]
-        self.first_call = ran[0][0] if ran else len(steps)
-        self.answer = answers[-1][0] if answers else -1
-        self.word = answered[-1] if answered else -1
-        self.success = good[-1][0] if good else -1
-        self.success_turn = good[-1][1].turn if good else -1
-        self.success_of_tool = {step.tool: place for place, step in good}
-        self.ran_in_turn = {step.turn: place for place, step in ran}
-        self.unread_in_turn = {step.turn: place for place, step in ran if step.result.parse_status == "invalid_json"}
+        calls = [(index, step) for index, step in enumerate(steps) if isinstance(step, ToolRun)]
+        successes = [(index, step) for index, step in calls if step.ok]
+        answers = [
+            (index, step.answer)
+            for index, step in enumerate(steps)
+            if isinstance(step, ExchangeAttempt) and step.answer
+        ]
+        with_content = [index for index, answer in answers if answer.calls_found or not is_blank(answer.text)]
+        self.first_call = calls[0][0] if calls else len(steps)
+        self.last_answer = answers[-1][0] if answers else -1
+        self.last_content = with_content[-1] if with_content else -1
+        self.last_success = successes[-1][0] if successes else -1
+        self.last_success_turn = successes[-1][1].turn if successes else -1
+        self.last_success_by_tool = {step.tool: index for index, step in successes}
+        self.last_call_by_turn = {step.turn: index for index, step in calls}
+        self.last_unreadable_by_turn = {
+            step.turn: index for index, step in calls if step.result.parse_status == "invalid_json"
+        }
 
-    def all_read_in_turn(self, turn: int, place: int) -> bool:
-        """Return whether calls ran after `place` in the turn and all their arguments were readable."""
-        return self.ran_in_turn.get(turn, -1) > place > self.unread_in_turn.get(turn, -1)
+    def are_all_readable(self, turn: int, index: int) -> bool:
+        """Return whether calls ran after the step at `index` in the turn, and all their arguments were readable."""
+        return self.last_call_by_turn.get(turn, -1) > index > self.last_unreadable_by_turn.get(turn, -1)
 
 
-def _classify_step(step: WireStep, place: int, outlook: _LaterSteps) -> Iterator[CauseOccurrence]:
+def _classify_step(step: WireStep, index: int, later: _LaterSteps) -> Iterator[CauseOccurrence]:
     if isinstance(step, ToolRun):
-        yield from _classify_call(step, place, outlook)
+        yield from _classify_call(step, index, later)
     elif step.answer is not None:
-        yield from _classify_answer(step, step.answer, place, outlook)
+        yield from _classify_answer(step, step.answer, index, later)
     elif code := _classify_error(step):
-        # An answer without tools does not recover from refused tools.
-        made_good = outlook.success if code == TOOLS_REFUSED else outlook.answer
-        yield CauseOccurrence(code, "$", step.turn, step.ordinal, mended=made_good > place)
+        # An answer to a request without tools does not recover from refused tools.
+        recovered_at = later.last_success if code == TOOLS_REFUSED else later.last_answer
+        yield CauseOccurrence(code, "$", step.turn, step.ordinal, mended=recovered_at > index)
 
 
 def _classify_error(step: ExchangeAttempt) -> str:
@@ -133,26 +152,24 @@ def _classify_error(step: ExchangeAttempt) -> str:
     return TOOLS_REFUSED if step.tool_support else lookup_code("exchange", step.error) or "exchange_failed"
 
 
-def _classify_answer(
-    step: ExchangeAttempt, answer: Turn, place: int, outlook: _LaterSteps
-) -> Iterator[CauseOccurrence]:
-    acts = outlook.success > place
+def _classify_answer(step: ExchangeAttempt, answer: Turn, index: int, later: _LaterSteps) -> Iterator[CauseOccurrence]:
+    succeeds_later = later.last_success > index
     for code, path in _iter_named_codes(answer):
         healed = bool(answer.calls) or load_causes()[code].harmless
-        yield CauseOccurrence(code, path, step.turn, step.ordinal, healed or acts, healed)
+        yield CauseOccurrence(code, path, step.turn, step.ordinal, healed or succeeds_later, healed)
     if answer.ignored_calls:
         ignored = CauseOccurrence("calls_ignored", CALLS_PATH, step.turn, step.ordinal, mended=True, healed=True)
         yield replace(ignored, count=answer.ignored_calls)
-    if answer.finish_reason == CUT_FINISH_REASON and not outlook.all_read_in_turn(step.turn, place):
-        later = outlook.success_turn > step.turn
-        yield CauseOccurrence("cut_by_length", FINISH_REASON_PATH, step.turn, step.ordinal, mended=later)
+    if answer.finish_reason == CUT_FINISH_REASON and not later.are_all_readable(step.turn, index):
+        recovered = later.last_success_turn > step.turn
+        yield CauseOccurrence("cut_by_length", FINISH_REASON_PATH, step.turn, step.ordinal, mended=recovered)
     if not answer.calls_found and is_blank(answer.text):
-        code = "empty_final" if outlook.first_call < place else "empty_answer"
-        yield CauseOccurrence(code, CONTENT_PATH, step.turn, step.ordinal, mended=outlook.word > place)
+        code = "empty_final" if later.first_call < index else "empty_answer"
+        yield CauseOccurrence(code, CONTENT_PATH, step.turn, step.ordinal, mended=later.last_content > index)
 
 
 def _iter_named_codes(answer: Turn) -> Iterator[tuple[str, str]]:
-    """Yield each code that an answer's transforms and findings name, once, with its path."""
+    """Yield each cause that an answer's changes, findings and message show, once, with its first path."""
     codes_and_paths = dict.fromkeys(
         [
             *((lookup_code("changes", change.name), MESSAGE_PATH) for change in answer.changes),
@@ -173,7 +190,7 @@ def _classify_finding(finding: Finding, answer: Turn) -> str:
 
 
 def _find_raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
-    """Yield outdated or wrong forms of calls that no transform corrected, so that no call was read."""
+    """Yield code and path of each outdated or wrong form of calls, in an answer from which no call was read."""
     if answer.calls_found:
         return
     if answer.finish_reason == "function_call" or isinstance(answer.message.get("function_call"), dict):
@@ -184,27 +201,27 @@ def _find_raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
         yield "call_in_reasoning", path
 
 
-def _classify_call(step: ToolRun, place: int, outlook: _LaterSteps) -> Iterator[CauseOccurrence]:
+def _classify_call(step: ToolRun, index: int, later: _LaterSteps) -> Iterator[CauseOccurrence]:
     if step.ok:
         return
-    mended = outlook.success_of_tool.get(step.tool, -1) > place
+    recovered = later.last_success_by_tool.get(step.tool, -1) > index
     result = step.result
     if result.schema_errors:
         for error in result.schema_errors:
             code = lookup_code("violations", error.kind) or "schema_other"
-            yield CauseOccurrence(code, error.path, step.turn, step.ordinal, mended)
+            yield CauseOccurrence(code, error.path, step.turn, step.ordinal, recovered)
         return
-    known = classify_envelope(*(str(error.get("code", "")) for error in result.envelope.errors))
-    if known == "arguments_not_json":
-        known = _classify_arguments(result.call.arguments)
-    if known == "tool_unknown":
-        known, mended = classify_unknown_tool(result.call.name), outlook.success > place
-    yield CauseOccurrence(known, "$", step.turn, step.ordinal, mended)
+    code = classify_envelope(*(str(error.get("code", "")) for error in result.envelope.errors))
+    if code == "arguments_not_json":
+        code = _classify_arguments(result.call.arguments)
+    if code == "tool_unknown":
+        code, recovered = classify_unknown_tool(result.call.name), later.last_success > index
+    yield CauseOccurrence(code, "$", step.turn, step.ordinal, recovered)
 
 
 def _classify_arguments(written: object) -> str:
-    """Return the cause for arguments that were not read as a JSON object, as they were received."""
+    """Return the cause for arguments that could not be read, from their form as received."""
     if isinstance(written, dict):
         return "arguments_as_object"
-    blank = written is None or (isinstance(written, str) and not written.strip())
-    return "arguments_blank" if blank else "arguments_not_json"
+    is_missing = written is None or (isinstance(written, str) and not written.strip())
+    return "arguments_blank" if is_missing else "arguments_not_json"

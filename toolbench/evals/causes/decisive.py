@@ -1,23 +1,22 @@
-"""The cause of a failed trial: the decisive departure, the last one on which the verdict rests.
+"""Selection of the one cause of a failed trial.
 
-A departure is a problem in a step that no later step recovered from. The verdict rests on one if, without it, the task
-could still have been done. The rule, in this order:
+A departure is a problem in a step from which no later step recovered. The first of these rules that applies gives the
+cause:
 
-1. *Named by its class.* Some failure classes are a cause by themselves: a trial that could not be started, an error of
-Toolbench, tools that the server's template dropped, a final text that stayed blank. 2. *Broken off.* If the trial
-deadline passed, that is the cause. If the provider ended the trial, the exchange that did is. 3. *A needless call.* If
-the task wants no call and one was made, that call is the cause, with or without other problems. 4. *A departure without
-recovery.* The turn of the last one counts, and in that turn the first: an answer that was truncated explains the
-arguments that cannot be read. Problems of answers count (a call in text, a truncation, a call that cannot be read; a
-blank answer only if a call or a text was still needed), and so do failed calls of a tool that the task needs or of a
-tool that does not exist. A failed call of any other tool counts only if a call was still needed and the model stopped
-there. An error that the task provokes (arguments over a limit, a fault of the simulated tool) is no departure as often
-as the task provokes it; one more is a departure. 5. *The ending.* Without such a departure, or if the turns ran out
-after other work: the turns were used up; the last answer is words although a call was needed (`no_call`); the calls
-were never in one message; or everything ran and the result is not the one asked for (`task_not_done`).
-
-So prose in place of a call is `no_call`, whether nothing, a good call or a provoked error came before it. Arguments
-that were rejected and never corrected are the cause also if the model ends in words afterwards.
+1. Failure class: some classes are a cause by themselves, for instance a trial that could not be started, or tools that
+   the server's template dropped.
+2. Broken off: if the trial deadline passed, that is the cause. If the provider ended the trial, the cause is that of
+   the exchange.
+3. Needless call: if the task needs no call and one was made, the call is the cause.
+4. Departure: the cause is the first departure of the last turn that has one. For instance, a truncated answer explains
+   arguments that cannot be read. The following count as departures:
+   - a problem of an answer; a blank answer only if a call or a text was still needed;
+   - a failed call of a tool that the task needs, or, if a call was still needed, of a tool that does not exist;
+   - a failed call of any other tool if a call was still needed and the model made no call in a later turn.
+   An error that the task provokes counts only from the occurrence after those that the task provokes.
+5. End: if there is no such departure, or the turns ran out after later work, the cause is that the turns were used up
+   (`turns_used_up`), the last answer has no call although one was needed (`no_call`), the calls were not in one message
+   (`calls_apart`), or else that the result is wrong (`task_not_done`).
 """
 
 from collections import Counter
@@ -37,82 +36,92 @@ UNKNOWN_TOOL_CODES = ("tool_unknown", "calls_wrapped", "name_unclean")
 MISSING_CALL_CLASSES = ("no_tool_calls", "never_patched", "missing_call")  # failure classes
 
 
-def find_cause(steps: Sequence[WireStep], found: Sequence[CauseOccurrence], ending: TrialEnd) -> CauseOccurrence | None:
-    """Return the cause of a failed trial or of its infrastructure error; None for any other trial."""
+def find_cause(
+    steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence], ending: TrialEnd
+) -> CauseOccurrence | None:
+    """Return the cause of a failed trial or of an infrastructure error; None for any other trial.
+
+    Args:
+        steps: The steps of the last execution, in order.
+        occurrences: The result of `find_occurrences` for these steps.
+        ending: The end of the trial.
+    """
     if ending.outcome not in FAILED_OUTCOMES:
         return None
     if code := lookup_code("classes", ending.failure_class):
-        return _find_named_cause(code, steps, found)
+        return _find_named_cause(code, steps, occurrences)
     if not steps:
         return CauseOccurrence("never_sent", "$", 0, 0, mended=False)
     if ending.end == EndReason.DEADLINE_EXCEEDED:
         return _build_occurrence("deadline_passed", steps[-1])
-    ended_by = _find_ending_exchange(steps, found) if ending.end == EndReason.PROVIDER_ERROR else None
+    is_ended_by_provider = ending.end == EndReason.PROVIDER_ERROR
     return (
-        ended_by
+        (_find_last_failed_exchange(steps, occurrences) if is_ended_by_provider else None)
         or _find_needless_call(steps, ending)
-        or _find_departure(steps, found, ending)
+        or _find_departure(steps, occurrences, ending)
         or _classify_end(steps, ending)
     )
 
 
 def iter_departures(
-    steps: Sequence[WireStep], found: Sequence[CauseOccurrence], ending: TrialEnd
+    steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence], ending: TrialEnd
 ) -> Iterator[CauseOccurrence]:
-    """Yield the problems without recovery on which the verdict may rest, in order."""
+    """Yield the departures that may be the cause by rule 4, in the order of the steps."""
     by_ordinal = {step.ordinal: step for step in steps}
-    lacking = _lacks_call(steps, ending)
-    stopped = _find_last_calling_turn(steps)
-    for occurrence in _skip_provoked(found, ending.needs.provoked):
+    needs = ending.needs
+    is_call_missing = _lacks_call(steps, ending)
+    last_calling_turn = _find_last_calling_turn(steps)
+    for occurrence in _skip_provoked(occurrences, needs.provoked_causes):
         step = by_ordinal[occurrence.ordinal]
         if occurrence.mended:
             continue
         if isinstance(step, ExchangeAttempt):
-            counts = (
-                not _is_missing_text(occurrence, step) or lacking or ending.needs.reply or ending.needs.tools is None
-            )
+            is_text_needed = is_call_missing or needs.needs_reply or needs.tools is None
+            is_departure = is_text_needed or not _is_missing_text(occurrence, step)
         else:
-            counts = _is_relevant_call(step, occurrence, ending, lacking) or (lacking and occurrence.turn == stopped)
-        if counts:
+            is_last = is_call_missing and occurrence.turn == last_calling_turn
+            is_departure = is_last or _is_relevant_call(step, occurrence, ending, is_call_missing)
+        if is_departure:
             yield occurrence
 
 
 def _is_missing_text(occurrence: CauseOccurrence, step: ExchangeAttempt) -> bool:
     """Return whether the problem is missing text: a blank answer, or a truncated one without a call."""
-    cut_words = occurrence.code == CUT_ANSWER_CODE and step.answer is not None and not step.answer.calls_found
-    return occurrence.code in BLANK_ANSWER_CODES or cut_words
+    is_text_cut = occurrence.code == CUT_ANSWER_CODE and step.answer is not None and not step.answer.calls_found
+    return occurrence.code in BLANK_ANSWER_CODES or is_text_cut
 
 
-def _find_named_cause(code: str, steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> CauseOccurrence:
-    """Return the cause that a failure class names, at its last occurrence; without one, at the first step."""
-    seen = [occurrence for occurrence in found if occurrence.code == code]
-    return seen[-1] if seen else CauseOccurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
+def _find_named_cause(code: str, steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence]) -> CauseOccurrence:
+    """Return the cause that a failure class names, at its last occurrence; if it did not occur, at the first step."""
+    of_code = [occurrence for occurrence in occurrences if occurrence.code == code]
+    return of_code[-1] if of_code else CauseOccurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
 
 
-def _find_ending_exchange(steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> CauseOccurrence | None:
+def _find_last_failed_exchange(
+    steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence]
+) -> CauseOccurrence | None:
     failed = {step.ordinal for step in steps if isinstance(step, ExchangeAttempt) and step.error}
-    ended_by = [occurrence for occurrence in found if occurrence.ordinal in failed]
-    return ended_by[-1] if ended_by else None
+    return next((occurrence for occurrence in reversed(occurrences) if occurrence.ordinal in failed), None)
 
 
 def _find_needless_call(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrence | None:
     if ending.call_expected is not False:
         return None
-    calling = [step for step in steps if _count_calls(step)]
-    return _build_occurrence("needless_call", calling[-1], CALLS_PATH) if calling else None
+    calling_steps = [step for step in steps if _count_calls(step)]
+    return _build_occurrence("needless_call", calling_steps[-1], CALLS_PATH) if calling_steps else None
 
 
 def _find_departure(
-    steps: Sequence[WireStep], found: Sequence[CauseOccurrence], ending: TrialEnd
+    steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence], ending: TrialEnd
 ) -> CauseOccurrence | None:
-    """Return the first departure of the last turn that has one."""
-    departed = tuple(iter_departures(steps, found, ending))
-    if not departed:
+    """Return the first departure of the last turn that has one; None if there is none or the turns ran out later."""
+    departures = tuple(iter_departures(steps, occurrences, ending))
+    if not departures:
         return None
-    turn = departed[-1].turn
+    turn = departures[-1].turn
     if _has_used_all_turns(steps, ending) and turn < steps[-1].turn:
         return None
-    return next(occurrence for occurrence in departed if occurrence.turn == turn)
+    return next(occurrence for occurrence in departures if occurrence.turn == turn)
 
 
 def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrence:
@@ -121,46 +130,53 @@ def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrenc
         return _build_occurrence("turns_used_up", last)
     if _lacks_call(steps, ending) and not _count_calls(_find_last_answer(steps)):
         return _build_occurrence("no_call", last)
-    if ending.needs.together > max(1, _count_parallel_calls(steps)):
+    if ending.needs.parallel_calls > max(1, _count_parallel_calls(steps)):
         return _build_occurrence("calls_apart", last)
     return _build_occurrence("task_not_done", last)
 
 
-def _is_relevant_call(step: ToolRun, occurrence: CauseOccurrence, ending: TrialEnd, lacking: bool) -> bool:
-    """Return whether a failed call is one that the task needs, or may have been meant as one."""
-    needed = ending.needs.tools
-    if needed is None or ending.end == EndReason.TOOL_ERROR:
-        return True
-    return step.tool in needed or (lacking and occurrence.code in UNKNOWN_TOOL_CODES)
+def _is_relevant_call(step: ToolRun, occurrence: CauseOccurrence, ending: TrialEnd, is_call_missing: bool) -> bool:
+    """Return whether a failed call is of a tool that the task needs, or of an unknown one while a call is missing.
 
-
-def _skip_provoked(found: Sequence[CauseOccurrence], provoked: Sequence[str]) -> Iterator[CauseOccurrence]:
-    """Yield all occurrences but those that the task provokes.
-
-    For each code those are its first steps, as often as the task names the code.
+    Every failed call is relevant if the needed tools are not known, or if a failed call ended the run.
     """
-    left = Counter(provoked)
-    forgiven: set[tuple[str, int]] = set()
-    for occurrence in found:
-        place = (occurrence.code, occurrence.ordinal)
-        if place not in forgiven and left[occurrence.code]:
-            left[occurrence.code] -= 1
-            forgiven.add(place)
-        if place not in forgiven:
+    needed_tools = ending.needs.tools
+    if needed_tools is None or ending.end == EndReason.TOOL_ERROR:
+        return True
+    return step.tool in needed_tools or (is_call_missing and occurrence.code in UNKNOWN_TOOL_CODES)
+
+
+def _skip_provoked(occurrences: Sequence[CauseOccurrence], provoked_causes: Sequence[str]) -> Iterator[CauseOccurrence]:
+    """Yield all occurrences except those that the task provokes.
+
+    A code that the task provokes n times is skipped at the first n steps where it occurs.
+    """
+    remaining = Counter(provoked_causes)
+    skipped: set[tuple[str, int]] = set()  # codes with the ordinals of their steps
+    for occurrence in occurrences:
+        key = (occurrence.code, occurrence.ordinal)
+        if key not in skipped and remaining[occurrence.code]:
+            remaining[occurrence.code] -= 1
+            skipped.add(key)
+        if key not in skipped:
             yield occurrence
 
 
 def _lacks_call(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
-    """Return whether a call was still needed at the end; if the task does not name it, whether none succeeded."""
-    lacking = lacks_call(steps, ending.needs)
-    if lacking is not None:
-        return lacking
-    none_good = not any(isinstance(step, ToolRun) and step.ok for step in steps)
-    return bool(ending.call_expected) and (none_good or ending.failure_class in MISSING_CALL_CLASSES)
+    """Return whether a needed call was never made with success.
+
+    If the needed tools are not known, a call is missing if one was needed and none succeeded, or if the failure class
+    says so.
+    """
+    is_call_missing = lacks_call(steps, ending.needs)
+    if is_call_missing is not None:
+        return is_call_missing
+    has_success = any(isinstance(step, ToolRun) and step.ok for step in steps)
+    return bool(ending.call_expected) and (not has_success or ending.failure_class in MISSING_CALL_CLASSES)
 
 
 def _has_used_all_turns(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
-    """Return whether the turns ran out; a task of one turn always ends after it and does not count."""
+    """Return whether the turns ran out; False for a run of one turn, which always ends at that limit."""
     return ending.end == EndReason.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
 
 

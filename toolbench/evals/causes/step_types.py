@@ -1,4 +1,4 @@
-"""The steps of a trial as classification reads them: the same values from a finished run and from stored data."""
+"""The steps of a trial that classification reads, built from a finished run or from stored data."""
 
 from toolbench.engine.events import ToolResult
 from toolbench.engine.light_dataclass import light
@@ -10,7 +10,9 @@ class ExchangeAttempt:
     """One attempt of an exchange.
 
     Attributes:
+        ordinal: The number of the step in its trial.
         turn: The turn, from 0.
+        tools_sent: Whether the request offered tools, in the body or in the prompt.
         answer: The answer; None if the attempt failed.
         error: The error code of a failed attempt, a row of providers/data/outcomes.json; "" for success.
         tool_support: Whether the error says that the endpoint cannot use tools.
@@ -26,7 +28,12 @@ class ExchangeAttempt:
 
 @light(frozen=True, slots=True)
 class ToolRun:
-    """One call with its result."""
+    """One call with its result.
+
+    Attributes:
+        ordinal: The number of the step in its trial.
+        turn: The turn, from 0.
+    """
 
     ordinal: int
     turn: int

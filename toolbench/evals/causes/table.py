@@ -1,4 +1,4 @@
-"""The table of causes: a stable code for each, with a plain sentence, a suggested fix and a link."""
+"""The table of causes: for each a stable code, a plain sentence, a suggested fix and a link."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +11,16 @@ from toolbench.evals.data_files import freeze_row, read_table
 class WireCause:
     """One row of the table.
 
-    The fields after `harmless` list what is mapped onto the row, as the table's head explains.
-
     Attributes:
-        link: A page of Toolbench.
+        remedy: The suggested fix.
+        link: The path of a page of Toolbench that helps with the fix.
         harmless: Whether the cause has no consequence by itself.
+        exchange: The error codes of failed exchanges that have this cause.
+        findings: The codes of findings about an answer that have this cause.
+        envelope: The error codes of failed calls that have this cause.
+        changes: The names of transforms whose change of an answer shows this cause.
+        violations: The kinds of schema violations that have this cause.
+        classes: The failure classes that are this cause by themselves.
     """
 
     code: str
@@ -33,7 +38,7 @@ class WireCause:
 
 
 def read_taxonomy_version() -> int:
-    """Return the version of the table."""
+    """Return the version of the table, which is stored with every classified trial."""
     return int(read_table("wire_causes")["version"])
 
 
@@ -61,5 +66,5 @@ def _build_code_mapping(column: str) -> Mapping[str, str]:
 
 @cache
 def load_class_presets() -> dict[str, str]:
-    """Return the preset names by failure class."""
+    """Return the name of the preset that is suggested for each failure class that has one."""
     return {row["failure_class"]: row["preset"] for row in read_table("class_presets")}

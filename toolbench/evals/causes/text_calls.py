@@ -1,7 +1,7 @@
-"""Reasons why calls come as text: four causes, each with the evidence and a suggested fix.
+"""The four possible causes of calls in text, each with its likelihood, evidence and a suggested fix.
 
-A structured call that was received rules out every cause but the model's habit of writing calls. A cause is likely only
-with two independent signs; with one it is possible.
+A structured call that was received rules out every cause except that the model writes calls as text. A cause is likely
+with two or more signs, and possible with one.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,13 @@ class TextCallEvidence:
     """The facts known about a model at its provider.
 
     Attributes:
-        known: Its effective capabilities.
-        dialect: The text format of a call found in the text of the trial at hand; "" without one.
-        siblings: Other providers that serve the same weights and call natively.
-        silent_siblings: Other providers that serve them and do not call natively.
-        self_hosted: Whether the tool parser of the server can be switched on by its operator.
-        silent_trials: Trials that needed a call and had no structured one; 0 if some had one, or with too few trials.
+        known: The effective capabilities.
+        dialect: The text format of the call in the text of the trial that is examined; "" for none.
+        siblings: Names of other providers that serve the same canonical model and at which it calls natively.
+        silent_siblings: Names of other providers that serve the same canonical model and at which it does not.
+        self_hosted: Whether the user operates the server and can switch on its tool parser.
+        silent_trials: The number of trials that needed a call and had no structured one; 0 if some trial had one, or
+            there are too few trials.
     """
 
     known: Capabilities
@@ -45,16 +46,22 @@ class TextCallCause:
 
 
 def assess_text_call_causes(clues: TextCallEvidence) -> tuple[TextCallCause, ...]:
-    """Return the four causes, always in the same order."""
+    """Return the four causes in this order: model, configuration, behaviour, provider."""
     return (_assess_model(clues), _assess_configuration(clues), _assess_behaviour(clues), _assess_provider(clues))
 
 
-def _rate_likelihood(signs: list[str], against: str, otherwise: str) -> tuple[Likelihood, str]:
-    """Return verdict and evidence: `against` rules the cause out; otherwise the number of independent signs decides."""
-    if against:
-        return "ruled out", against
+def _rate_likelihood(signs: list[str], counter_evidence: str, default_text: str) -> tuple[Likelihood, str]:
+    """Return the likelihood of a cause and its evidence as text.
+
+    Args:
+        signs: Sentences that speak for the cause; their number decides.
+        counter_evidence: A sentence that rules the cause out; "" for none.
+        default_text: The evidence if there is neither.
+    """
+    if counter_evidence:
+        return "ruled out", counter_evidence
     verdict: Likelihood = "likely" if len(signs) > 1 else "possible" if signs else "unknown"
-    return verdict, " ".join(signs) or otherwise
+    return verdict, " ".join(signs) or default_text
 
 
 def _describe_native_calls(clues: TextCallEvidence) -> str:
@@ -67,19 +74,19 @@ def _describe_native_siblings(names: tuple[str, ...]) -> str:
 
 def _assess_model(clues: TextCallEvidence) -> TextCallCause:
     known = clues.known
-    written = clues.dialect or known.text_format
-    writes = f"It writes calls, in the text format {written}." if written else ""
+    text_format = clues.dialect or known.text_format
+    writes_calls = f"It writes calls, in the text format {text_format}." if text_format else ""
     signs = []
     if known.tools_field == "accepted" and known.supports_tool_use is False:
-        signs.append("It is given the tools and answers in words, also when a call is required.")
+        signs.append("It receives the tools and answers in words, even if a call is required.")
     if known.tools_field == "refused":
         signs.append("The endpoint refuses tools for it.")
     if clues.silent_siblings:
         signs.append(f"The same weights do not call at {', '.join(clues.silent_siblings)} either.")
     if clues.silent_trials:
         signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
-    against = _describe_native_calls(clues) or _describe_native_siblings(clues.siblings) or writes
-    verdict, evidence = _rate_likelihood(signs, against, "Nobody has probed it yet.")
+    counter_evidence = _describe_native_calls(clues) or _describe_native_siblings(clues.siblings) or writes_calls
+    verdict, evidence = _rate_likelihood(signs, counter_evidence, "It has not been probed yet.")
     remedy = "Choose another model, or ask for calls as text JSON or constrained."
     return TextCallCause("model", "The model does not support tool calling", verdict, evidence, remedy)
 
@@ -95,7 +102,9 @@ def _assess_configuration(clues: TextCallEvidence) -> TextCallCause:
         signs.append("The chat template of this server seems to have no place for tools.")
     if clues.siblings and clues.self_hosted:
         signs.append(_describe_native_siblings(clues.siblings))
-    verdict, evidence = _rate_likelihood(signs, _describe_native_calls(clues), "Nothing speaks for or against it.")
+    verdict, evidence = _rate_likelihood(
+        signs, _describe_native_calls(clues), "There is no evidence for or against it."
+    )
     remedy = (
         f"Switch on the server's tool parser{f' for {dialect}' if dialect else ''}, or give it a template with tools."
     )
@@ -111,12 +120,10 @@ def _assess_behaviour(clues: TextCallEvidence) -> TextCallCause:
         signs.append(f"A probe found a call in the text format {clues.known.text_format}.")
     if clues.silent_trials and signs:
         signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
-    against = "" if clues.dialect else _describe_native_calls(clues)
-    verdict, evidence = _rate_likelihood(signs, against, "No call was seen in a text.")
-    reads = (
-        "The preset content_tag_tool_call_fallback reads it" if dialect == "hermes" else "The method text_json reads it"
-    )
-    remedy = f"{reads}; the method template uses the same text format; constrained enforces a form."
+    counter_evidence = "" if clues.dialect else _describe_native_calls(clues)
+    verdict, evidence = _rate_likelihood(signs, counter_evidence, "No call was found in a text.")
+    reader = "preset content_tag_tool_call_fallback" if dialect == "hermes" else "method text_json"
+    remedy = f"The {reader} reads it; the method template uses the same text format; constrained enforces a form."
     return TextCallCause("behaviour", "The model writes calls as text", verdict, evidence, remedy)
 
 
@@ -127,7 +134,7 @@ def _assess_provider(clues: TextCallEvidence) -> TextCallCause:
     if clues.siblings:
         signs.append(_describe_native_siblings(clues.siblings))
     verdict, evidence = _rate_likelihood(
-        signs, _describe_native_calls(clues), "No other place that serves these weights was probed."
+        signs, _describe_native_calls(clues), "No other provider of the same model was probed."
     )
-    remedy = "Use one of those places, or another method at this one."
+    remedy = "Use one of those providers, or another method at this one."
     return TextCallCause("provider", "The provider handles tools in its own way", verdict, evidence, remedy)

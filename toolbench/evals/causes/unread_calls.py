@@ -1,4 +1,4 @@
-"""Calls that no transform read, classified by an answer's text, its reasoning and the tool's name."""
+"""Classification of calls that could not be run: in an answer's text, in its reasoning, or of an unknown tool."""
 
 import re
 
@@ -14,18 +14,18 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 MAX_SEARCHED_CHARACTERS = 4000  # from the end of the reasoning
 MAX_TOOL_NAMES = 40
 _TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{1,63}")
-_CALL_MARKS = ("<", "[")  # every text format but plain JSON begins a call with one of them
+_CALL_MARKS = ("<", "[")  # every text format except plain JSON begins a call with one of them
 _CALL_TAG = re.compile(r"<tool_call[\s>]")  # not the end marker `<tool_call|>` of another family
 
 
-def classify_written_call(answer: Turn, found: Finding) -> str:
+def classify_written_call(answer: Turn, finding: Finding) -> str:
     """Return the cause for an answer in whose text the engine found a call.
 
-    It depends on where the call is and whether it can be read. The tools offered are not known here: the tool that
-    `found` names is taken, or else any word may be one.
+    It depends on whether the call is in the reasoning and whether it can be read. The tools offered are not known here,
+    so that any word may be the name of a tool; a name in the message of the finding is tried first.
     """
     text = split_partial_reasoning(answer.text)
-    names = _find_tool_names(answer.text, found.message)
+    names = _find_tool_names(answer.text, finding.message)
     if has_readable_call(text, names):
         return "call_in_tags" if _CALL_TAG.search(text) else "call_in_text"
     if text != answer.text and has_readable_call(answer.text, names):
@@ -34,17 +34,17 @@ def classify_written_call(answer: Turn, found: Finding) -> str:
 
 
 def find_call_in_reasoning(answer: Turn) -> str:
-    """Return the path of reasoning that has a call in a text format, in an answer without other text; "" for none."""
-    text, thought = split_text_reasoning(answer.text)
+    """Return the JSON path of reasoning that contains a call, in an answer without other text; "" for none."""
+    text, reasoning = split_text_reasoning(answer.text)
     if not is_blank(text):
         return ""
-    if _has_call(thought):
+    if _has_call(reasoning):
         return CONTENT_PATH
     return next((f"{MESSAGE_PATH}.{field}" for field in REASONING_FIELDS if _has_call(answer.message.get(field))), "")
 
 
 def classify_unknown_tool(name: str) -> str:
-    """Return the cause for a call of a tool that does not exist, from the name that the model gave it."""
+    """Return the cause for a call of a tool that does not exist, from the name in the call."""
     if name in PARALLEL_TOOL_NAMES:
         return "calls_wrapped"
     return "name_unclean" if LEAKED_TOKEN.search(name) else "tool_unknown"
@@ -58,9 +58,10 @@ def _has_call(text: object) -> bool:
 
 
 def _find_tool_names(text: str, call_text: str = "") -> list[str]:
-    """Return the first words of a text that may be a tool's name, beginning with one in brackets in `call_text`.
+    """Return words of a text that may be the name of a tool, each once, at most MAX_TOOL_NAMES.
 
-    Of `functions.get` the last part may be a name too.
+    A word that is in brackets in `call_text` comes first. A word with dots also gives its last part: `functions.get`
+    gives `get`.
     """
     words = dict.fromkeys(part for word in _TOOL_NAME.findall(text) for part in (word, word.rpartition(".")[2]) if part)
     return sorted(words, key=lambda word: f"({word})" not in call_text)[:MAX_TOOL_NAMES]

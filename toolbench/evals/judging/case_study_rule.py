@@ -21,33 +21,36 @@ _CATEGORY_BY_END = {
 def is_done_sentence(text: str) -> bool:
     """Return whether the text is the case study's final sentence.
 
-    That is `done`, optionally with `.` or `!`, optionally in quotes or backticks; case is ignored.
+    The sentence is `done`, optionally with `.` or `!`, optionally in quotes or backticks; case is ignored.
     """
     return re.fullmatch(r"done[.!]?", text.strip().strip("\"'`"), re.IGNORECASE) is not None
 
 
-def build_done_check(ended: LoopResult) -> Check:
-    """Return the check of the final sentence.
+def build_done_check(loop_result: LoopResult) -> Check:
+    """Return the check whether the final text is the case study's final sentence.
 
-    It decides the pass by the case study's rule, never the task pass.
+    The case study's rule requires it; a task passes without it, except the control scenario that asks for the sentence.
     """
-    if is_done_sentence(ended.final_text):
+    if is_done_sentence(loop_result.final_text):
         return Check("says Done.", True)
-    return Check("says Done.", False, f"the final text is {ended.final_text[:80]!r}")
+    return Check("says Done.", False, f"the final text is {loop_result.final_text[:80]!r}")
 
 
-def is_case_study_pass(ended: LoopResult, checks: Sequence[Check]) -> bool:
-    """Return whether the trial passes by the case study's rule: a final answer, and every assertion holds."""
-    return ended.end in ANSWERED_ENDS and all(check.ok for check in checks)
+def is_case_study_pass(loop_result: LoopResult, checks: Sequence[Check]) -> bool:
+    """Return whether the trial passes by the case study's rule: it ends with an answer, and every check holds."""
+    return loop_result.end in ANSWERED_ENDS and all(check.ok for check in checks)
 
 
-def categorise_failure(ended: LoopResult) -> str:
-    """Return the case study's word for a trial that failed by its rule, in its order of precedence."""
-    if ended.error is not None and ended.end is EndReason.PROVIDER_ERROR:
-        return _categorise_exchange_error(ended.error)
-    if ended.end in _CATEGORY_BY_END:
-        return _CATEGORY_BY_END[ended.end]
-    return "ASSERTION_FAILED" if has_calls(ended) or is_without_tools(ended) else "NO_TOOL_CALLS"
+def categorise_failure(loop_result: LoopResult) -> str:
+    """Return the case study's word for a failed trial.
+
+    If several words apply, it is the one that the case study gives precedence.
+    """
+    if loop_result.error is not None and loop_result.end is EndReason.PROVIDER_ERROR:
+        return _categorise_exchange_error(loop_result.error)
+    if loop_result.end in _CATEGORY_BY_END:
+        return _CATEGORY_BY_END[loop_result.end]
+    return "ASSERTION_FAILED" if has_calls(loop_result) or is_without_tools(loop_result) else "NO_TOOL_CALLS"
 
 
 def _categorise_exchange_error(error: ExchangeError) -> str:

@@ -1,4 +1,4 @@
-"""Diagnosis of a record: every problem in order, with whether a later step recovered from it."""
+"""Diagnosis of a finished run: every problem in order, and whether a later step recovered from it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,69 +26,77 @@ BROKEN_SCHEMA_CLASS = "arguments_break_schema"
 
 @light(frozen=True, slots=True)
 class Problem:
-    """A problem in a record.
+    """A problem in a finished run.
 
     Attributes:
         failure_class: A code of the table of failure classes.
+        bad: The location of the problem, with its sentence.
         code: The error code of a failed call or exchange; "" for other problems.
-        mended: Whether a later step recovered from it.
+        recovered: Whether a later step recovered from it.
     """
 
     failure_class: str
     bad: ProblemLocation
     code: str = ""
-    mended: bool = False
+    recovered: bool = False
 
 
 def find_first_problem(
-    ended: LoopResult, tools: Sequence[ToolDefinition], *, expected: Sequence[str] = ()
+    loop_result: LoopResult, tools: Sequence[ToolDefinition], *, expected_codes: Sequence[str] = ()
 ) -> Problem | None:
     """Return the first problem without recovery; None if there is none.
 
     Args:
-        ended: The record.
+        loop_result: The finished run.
         tools: The tools offered.
-        expected: Error codes that belong to the task. Such an error is no problem, but it is one not to recover from
-            it.
+        expected_codes: Error codes that belong to the task. For such an error the problem is that no later call
+            recovered from it.
     """
-    for problem in iter_problems(ended, tools):
-        if problem.mended:
+    for problem in iter_problems(loop_result, tools):
+        if problem.recovered:
             continue
-        as_expected = problem.code in expected and problem.failure_class != BROKEN_SCHEMA_CLASS
-        return _diagnose_gave_up(ended, problem) if as_expected else problem
+        is_expected = problem.code in expected_codes and problem.failure_class != BROKEN_SCHEMA_CLASS
+        return _diagnose_gave_up(loop_result, problem) if is_expected else problem
     return None
 
 
-def iter_problems(ended: LoopResult, tools: Sequence[ToolDefinition]) -> Iterator[Problem]:
-    """Yield every problem in the order of the steps, also those that a later step recovered from."""
+def iter_problems(loop_result: LoopResult, tools: Sequence[ToolDefinition]) -> Iterator[Problem]:
+    """Yield every problem in the order of the steps, including those that a later step recovered from."""
     by_name = {tool.name: tool for tool in tools}
-    last_success = _find_last_successes(ended)
-    for number, record in enumerate(ended.turns):
-        later = ended.turns[number + 1 :]
+    last_success = _find_last_successes(loop_result)
+    for number, record in enumerate(loop_result.turns):
+        later = loop_result.turns[number + 1 :]
         if record.failure is not None:
-            yield _diagnose_exchange(record, mended=any(step.answer for step in later))
+            yield _diagnose_exchange(record, recovered=any(step.answer for step in later))
         if record.answer is not None:
-            called_before = any(turn.results for turn in ended.turns[:number])
+            called_before = any(turn.results for turn in loop_result.turns[:number])
             yield from _diagnose_answer(record, record.answer, later, called_before=called_before)
-        for call in iter_calls(replace(ended, turns=(record,))):
+        for call in iter_calls(replace(loop_result, turns=(record,))):
             if not call.ok:
-                last = last_success.get(call.tool)
-                mended = last is not None and last > (number, call.place)
-                yield _diagnose_call(call, by_name.get(call.tool), mended=mended)
+                success = last_success.get(call.tool)
+                recovered = success is not None and success > (number, call.index)
+                yield _diagnose_call(call, by_name.get(call.tool), recovered=recovered)
 
 
 def locate_problem(turn: int, *, call: int | None = None, path: str = "$", sentence: str) -> ProblemLocation:
-    """Return a location with its sentence, in which turns and calls count from 1."""
-    where = f"Turn {turn + 1}" if call is None else f"Turn {turn + 1}, parsed call {call + 1}"
-    return ProblemLocation(turn, call, path, f"{where}: {sentence}")
+    """Return the location of a problem; its sentence begins with the turn and the call, both from 1.
+
+    Args:
+        turn: The turn, from 0.
+        call: The index of the call in the turn, from 0; None if the problem concerns no call.
+        path: The JSON path of the problem.
+        sentence: The problem in words, beginning with a small letter.
+    """
+    prefix = f"Turn {turn + 1}" if call is None else f"Turn {turn + 1}, parsed call {call + 1}"
+    return ProblemLocation(turn, call, path, f"{prefix}: {sentence}")
 
 
-def find_last_turn(ended: LoopResult) -> int:
+def find_last_turn(loop_result: LoopResult) -> int:
     """Return the number of the last turn, from 0; 0 without turns."""
-    return ended.turns[-1].turn if ended.turns else 0
+    return loop_result.turns[-1].turn if loop_result.turns else 0
 
 
-def _diagnose_exchange(record: TurnRecord, *, mended: bool) -> Problem:
+def _diagnose_exchange(record: TurnRecord, *, recovered: bool) -> Problem:
     assert record.failure is not None
     sentence = (
         record.failure.message
@@ -98,7 +106,7 @@ def _diagnose_exchange(record: TurnRecord, *, mended: bool) -> Problem:
         failure_classes.classify_exchange_error(record.failure),
         locate_problem(record.turn, sentence=sentence),
         record.failure.code,
-        mended,
+        recovered,
     )
 
 
@@ -110,34 +118,37 @@ def _diagnose_answer(
         yield Problem(
             "cut_by_length",
             locate_problem(record.turn, path=FINISH_REASON_PATH, sentence=sentence),
-            mended=_has_success(later),
+            recovered=_has_success(later),
         )
     if answer.calls:
         return
-    known = [(failure_classes.classify_finding(finding), finding) for finding in answer.findings]
-    for name, finding in known:
-        if name:
-            kind = "call_in_tags" if name == "text_instead_of_call" and has_call_tag(answer) else name
+    for finding in answer.findings:
+        if failure_class := failure_classes.classify_finding(finding):
+            is_tagged = failure_class == "text_instead_of_call" and has_call_tag(answer)
             sentence = finding.message[:1].lower() + finding.message[1:]
             yield Problem(
-                kind, locate_problem(record.turn, path=finding.path, sentence=sentence), mended=_has_success(later)
+                "call_in_tags" if is_tagged else failure_class,
+                locate_problem(record.turn, path=finding.path, sentence=sentence),
+                recovered=_has_success(later),
             )
     if is_blank(answer.text):
-        name, when = ("empty_final", " after the calls") if called_before else ("empty_answer", "")
-        sentence = f"the answer{when} is empty: no visible text and no call."
+        failure_class, suffix = ("empty_final", " after the calls") if called_before else ("empty_answer", "")
+        sentence = f"the answer{suffix} is empty: no visible text and no call."
         yield Problem(
-            name, locate_problem(record.turn, path=CONTENT_PATH, sentence=sentence), mended=_has_output(later)
+            failure_class,
+            locate_problem(record.turn, path=CONTENT_PATH, sentence=sentence),
+            recovered=_has_output(later),
         )
 
 
-def _diagnose_call(call: RecordedCall, tool: ToolDefinition | None, *, mended: bool) -> Problem:
+def _diagnose_call(call: RecordedCall, tool: ToolDefinition | None, *, recovered: bool) -> Problem:
     codes = list_error_codes(call.result)
-    name, path, sentence = _describe_failed_call(call.result, call.tool, tool)
+    failure_class, path, sentence = _describe_failed_call(call.result, call.tool, tool)
     return Problem(
-        name,
-        locate_problem(call.turn, call=call.place, path=path, sentence=sentence),
+        failure_class,
+        locate_problem(call.turn, call=call.index, path=path, sentence=sentence),
         codes[0] if codes else "",
-        mended,
+        recovered,
     )
 
 
@@ -146,32 +157,35 @@ def _describe_failed_call(result: ToolResult, name: str, tool: ToolDefinition | 
     if result.schema_errors and tool is not None:
         error = result.schema_errors[0]
         return BROKEN_SCHEMA_CLASS, error.path, messages.describe_schema_error(error, result.arguments, tool)
-    kind = failure_classes.classify_envelope(list_error_codes(result))
-    if kind == "arguments_not_json":
-        return kind, "$", f"the arguments of {name} are not a JSON object."
-    if kind == "unknown_tool":
-        return kind, "$", f"there is no tool called {messages.render_short(result.call.name)}."
+    failure_class = failure_classes.classify_envelope(list_error_codes(result))
+    if failure_class == "arguments_not_json":
+        return failure_class, "$", f"the arguments of {name} are not a JSON object."
+    if failure_class == "unknown_tool":
+        return failure_class, "$", f"there is no tool called {messages.render_short(result.call.name)}."
     message = next((str(error.get("message", "")) for error in result.envelope.errors), "")
-    return kind, "$", f"{name} failed: {message.rstrip('.') or 'it gave no reason'}."
+    return failure_class, "$", f"{name} failed: {message.rstrip('.') or 'it gave no reason'}."
 
 
-def _diagnose_gave_up(ended: LoopResult, problem: Problem) -> Problem:
-    """Return the problem at the first later turn without a call, where the model gave up; else at the last turn."""
-    later = (record.turn for record in ended.turns if record.turn > problem.bad.turn and not record.results)
+def _diagnose_gave_up(loop_result: LoopResult, problem: Problem) -> Problem:
+    """Return the problem that no call recovered from an error.
+
+    Its location is the first later turn without a call; if there is none, the last turn.
+    """
+    later = (record.turn for record in loop_result.turns if record.turn > problem.bad.turn and not record.results)
     sentence = f"no call makes good the {problem.code} of turn {problem.bad.turn + 1}."
     return Problem(
         "gave_up_after_error",
-        locate_problem(next(later, find_last_turn(ended)), path=CALLS_PATH, sentence=sentence),
+        locate_problem(next(later, find_last_turn(loop_result)), path=CALLS_PATH, sentence=sentence),
         problem.code,
     )
 
 
-def _find_last_successes(ended: LoopResult) -> dict[str, tuple[int, int]]:
-    """Return for each tool the turn and the place of its last successful call, from 0."""
+def _find_last_successes(loop_result: LoopResult) -> dict[str, tuple[int, int]]:
+    """Return for each tool the turn and the index of its last successful call, both from 0."""
     return {
-        result.envelope.tool_name: (number, place)
-        for number, record in enumerate(ended.turns)
-        for place, result in enumerate(record.results)
+        result.envelope.tool_name: (number, index)
+        for number, record in enumerate(loop_result.turns)
+        for index, result in enumerate(record.results)
         if result.envelope.ok
     }
 

@@ -1,4 +1,4 @@
-"""Failure classes: a table with a plain sentence, a suggested fix and the case study's word for each."""
+"""The table of failure classes: for each a plain sentence, a suggested fix and the case study's word."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,15 +16,19 @@ ANY_STATUS_CATEGORY = "HTTP_4XX"
 class FailureClass:
     """One row of the table.
 
-    `ends`, `findings`, `envelope`, `exchange` and `statuses` list what is mapped onto the row: values of
-    engine.EndReason, findings about an answer, error codes of an envelope, error codes of an exchange, HTTP statuses.
-
     Attributes:
+        remedy: The suggested fix.
         category: The case study's word.
-        later_category: The word of its later version, if that differs.
-        set_up: Whether a key, account, address or machine of the user was not ready, which says nothing about how well
-            the endpoint delivers.
-        judged: Whether judging gives the class; other rows come from imported reports or from the lab.
+        later_category: The word of its later version; "" if that is the same.
+        infrastructure: Whether the class is an infrastructure error.
+        set_up: Whether a key, account, address or machine of the user was not ready. Such an error does not count
+            against the endpoint.
+        judged: Whether judging gives the class; other classes occur only in imported reports, or the lab sets them.
+        ends: The values of EndReason that have this class.
+        findings: The codes of findings about an answer that have this class.
+        envelope: The error codes of failed calls that have this class.
+        exchange: The error codes of failed exchanges that have this class.
+        statuses: The HTTP statuses of failed exchanges that have this class.
     """
 
     code: str
@@ -58,13 +62,13 @@ def lookup_class(code: str) -> FailureClass:
 
 
 def classify_end(end: EndReason) -> str:
-    """Return the class of an end reason; "" for FINAL."""
+    """Return the class of an end reason; "" for one without a class."""
     row = _index_by("ends").get(end.value)
     return row.code if row else ""
 
 
 def classify_finding(finding: Finding) -> str:
-    """Return the class of a finding about an answer; "" for a harmless one."""
+    """Return the class of a finding about an answer; "" for one without a class."""
     row = _index_by("findings").get(finding.code)
     return row.code if row else ""
 
@@ -76,7 +80,7 @@ def classify_envelope(codes: Iterable[str]) -> str:
 
 
 def classify_exchange_error(error: ExchangeError) -> str:
-    """Return the class of a failed exchange, by its code, else by its status."""
+    """Return the class of a failed exchange: that of its error code, or else that of its HTTP status."""
     if error.tool_support:
         return "tools_not_supported"
     row = _index_by("exchange").get(error.code) or _index_by("statuses").get(error.status)
@@ -95,9 +99,9 @@ def categorise_status(status: int) -> str:
 
 @cache
 def _index_by(column: str) -> Mapping[object, FailureClass]:
-    found: dict[object, FailureClass] = {}
+    rows: dict[object, FailureClass] = {}
     for row in load_classes():
         value = getattr(row, column)
         for key in value if isinstance(value, tuple) else (value,):
-            found.setdefault(key, row)
-    return found
+            rows.setdefault(key, row)
+    return rows

@@ -1,4 +1,4 @@
-"""Plain sentences about the problem of a call."""
+"""Plain sentences about the arguments of a call, and the JSON paths in them."""
 
 import json
 import re
@@ -22,10 +22,7 @@ _MAX_SHOWN_CHARACTERS = 60
 
 
 def describe_schema_error(error: SchemaError, arguments: JsonObject | None, tool: ToolDefinition) -> str:
-    """Return the schema error as a sentence, for instance "$.ops is an object; state_patch takes an array.".
-
-    The tool's schema gives what was expected at the path.
-    """
+    """Return the schema error as a sentence, for instance "$.ops is an object; state_patch takes an array."."""
     steps = parse_path(error.path)
     expected = _find_schema(tool.parameters, steps)
     if error.kind == "missing":
@@ -42,11 +39,12 @@ def describe_schema_error(error: SchemaError, arguments: JsonObject | None, tool
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    """Return the steps of a JSON path.
+    """Return the steps of a JSON path: `$.ops[0].path` becomes ("ops", 0, "path").
 
-    `$.ops[0].path` becomes ("ops", 0, "path").
+    Raises:
+        ValueError: A quoted member name is not a JSON string.
     """
-    return tuple(_parse_step(*found) for found in _PATH_STEP.findall(path))
+    return tuple(_parse_step(*groups) for groups in _PATH_STEP.findall(path))
 
 
 def _parse_step(name: str, index: str, quoted: str) -> str | int:
@@ -78,11 +76,10 @@ def render_short(value: Any) -> str:
 
 
 def _find_schema(schema: Mapping[str, Any], steps: Iterable[str | int]) -> Mapping[str, Any]:
-    here = schema
     for step in steps:
-        inside = here.get("items") if isinstance(step, int) else here.get("properties", {}).get(step)
-        here = inside if isinstance(inside, Mapping) else {}
-    return here
+        child = schema.get("items") if isinstance(step, int) else schema.get("properties", {}).get(step)
+        schema = child if isinstance(child, Mapping) else {}
+    return schema
 
 
 def _describe_types(schema: Mapping[str, Any]) -> str:

@@ -1,7 +1,4 @@
-"""Judging: from the checks of a scenario to one verdict.
-
-The order of questions is the same for every scenario.
-"""
+"""Judging: the verdict of a trial from the checks of its scenario, by the same rules for every scenario."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
@@ -15,9 +12,9 @@ from toolbench.evals.judging import case_study_rule, failure_classes
 from toolbench.evals.judging.diagnosis import Problem, find_first_problem, find_last_turn, locate_problem
 from toolbench.evals.types import Check, Instance, ProblemLocation, Verdict
 
-VERSION = 2  # of the judging rules; increased by one whenever a verdict may change
+VERSION = 2  # of the judging rules; increase it by one whenever a verdict or one of its texts may change
 NEW_CLASSES_BY_VERSION = {2: frozenset({"empty_final", "empty_answer"})}
-"""By version: the failure classes that it newly gives. A verdict of an older version changes to these and no others."""
+"""The failure classes that each version of the rules added; a verdict of an older version can only change to these."""
 
 FINAL_TEXT_CHECK = "the run ends with a visible text"
 
@@ -27,17 +24,21 @@ class CheckedResult:
     """The result of a scenario's checks, before the verdict.
 
     Attributes:
-        checks: They decide the task pass, together with an end in `good_ends`.
+        rule: The rule of a pass in plain words.
+        checks: The checks that must all hold for a pass.
         case_study_checks: The case study's assertions; None if it has no such scenario.
-        fallback_problem: The problem if the record shows none and a check fails.
+        fallback_problem: The problem of a failed trial whose run shows no problem.
+        good_ends: The end reasons with which a trial can pass.
         needs_tools: Whether the task is not applicable without tools.
         needs_final_text: Whether a run whose last message is blank fails the task.
-        expected: Error codes that belong to the task.
+        behaviour_seen: As in Verdict.
+        avoided: As in Verdict.
+        expected_codes: Error codes that belong to the task.
         counts: Counts of the scenario, beside those of every trial.
     """
 
     instance: Instance
-    ended: LoopResult
+    loop_result: LoopResult
     rule: str
     checks: tuple[Check, ...]
     case_study_checks: tuple[Check, ...] | None
@@ -47,91 +48,98 @@ class CheckedResult:
     needs_final_text: bool = False
     behaviour_seen: bool | None = None
     avoided: bool = False
-    expected: tuple[str, ...] = ()
+    expected_codes: tuple[str, ...] = ()
     counts: JsonObject = field(default_factory=dict)
 
 
-def judge(case: CheckedResult) -> Verdict:
-    """Return the verdict of the first question that applies.
+def judge(checked: CheckedResult) -> Verdict:
+    """Return the verdict of the first rule that applies.
 
     The order is: cancelled, not applicable, infrastructure error, broken off, checks.
     """
-    checked = _add_final_text_check(case) if case.needs_final_text else case
-    return next(verdict for question in _JUDGES if (verdict := question(checked)) is not None)
+    if checked.needs_final_text:
+        checked = _add_final_text_check(checked)
+    return next(verdict for judge_by_rule in _RULES if (verdict := judge_by_rule(checked)) is not None)
 
 
-def _add_final_text_check(case: CheckedResult) -> CheckedResult:
-    """Add the check that the last message is not blank."""
-    blank = is_blank(case.ended.final_text)
-    check = Check(FINAL_TEXT_CHECK, not blank, "the last message has no visible character" if blank else "")
-    return replace(case, checks=(*case.checks, check))
+def _add_final_text_check(checked: CheckedResult) -> CheckedResult:
+    """Return the result with the check that the last message is not blank."""
+    is_missing = is_blank(checked.loop_result.final_text)
+    check = Check(FINAL_TEXT_CHECK, not is_missing, "the last message has no visible character" if is_missing else "")
+    return replace(checked, checks=(*checked.checks, check))
 
 
-def _judge_cancelled(case: CheckedResult) -> Verdict | None:
-    if case.ended.end not in (EndReason.CANCELLED, EndReason.BUDGET_SPENT):
+def _judge_cancelled(checked: CheckedResult) -> Verdict | None:
+    if checked.loop_result.end not in (EndReason.CANCELLED, EndReason.BUDGET_SPENT):
         return None
     return _build_verdict(
-        case, "cancelled", task_pass=None, parity_pass=None, failure_class=failure_classes.classify_end(case.ended.end)
+        checked,
+        "cancelled",
+        task_pass=None,
+        parity_pass=None,
+        failure_class=failure_classes.classify_end(checked.loop_result.end),
     )
 
 
-def _judge_not_applicable(case: CheckedResult) -> Verdict | None:
-    if not (case.needs_tools and record_counts.is_without_tools(case.ended)):
+def _judge_not_applicable(checked: CheckedResult) -> Verdict | None:
+    if not (checked.needs_tools and record_counts.is_without_tools(checked.loop_result)):
         return None
-    done = (case_study_rule.build_done_check(case.ended),)  # with tools off the case study asserts only the final word
-    passed = None if case.case_study_checks is None else case_study_rule.is_case_study_pass(case.ended, done)
-    return _build_verdict(case, "na", task_pass=None, parity_pass=passed, failure_class="tools_off")
+    parity_pass = None
+    if checked.case_study_checks is not None:  # with tools off the case study asserts only the final sentence
+        done_check = case_study_rule.build_done_check(checked.loop_result)
+        parity_pass = case_study_rule.is_case_study_pass(checked.loop_result, (done_check,))
+    return _build_verdict(checked, "na", task_pass=None, parity_pass=parity_pass, failure_class="tools_off")
 
 
-def _judge_infrastructure(case: CheckedResult) -> Verdict | None:
-    error = case.ended.error
-    if case.ended.end is not EndReason.PROVIDER_ERROR or error is None or not error.infrastructure:
+def _judge_infrastructure(checked: CheckedResult) -> Verdict | None:
+    error = checked.loop_result.error
+    if checked.loop_result.end is not EndReason.PROVIDER_ERROR or error is None or not error.infrastructure:
         return None
-    return _build_broken_off(case, "infra", failure_classes.classify_exchange_error(error))
+    return _build_broken_off(checked, "infra", failure_classes.classify_exchange_error(error))
 
 
-def _judge_broken_off(case: CheckedResult) -> Verdict | None:
-    """Return the verdict if the provider ended the run or the trial deadline passed: the trial failed."""
-    if case.ended.end is EndReason.PROVIDER_ERROR:
-        error = case.ended.error
+def _judge_broken_off(checked: CheckedResult) -> Verdict | None:
+    """Return a failure if the provider ended the run or the trial deadline passed; else None."""
+    if checked.loop_result.end is EndReason.PROVIDER_ERROR:
+        error = checked.loop_result.error
         return _build_broken_off(
-            case, "fail", failure_classes.classify_exchange_error(error) if error else failure_classes.UNNAMED_CLASS
+            checked, "fail", failure_classes.classify_exchange_error(error) if error else failure_classes.UNNAMED_CLASS
         )
-    if case.ended.end is EndReason.DEADLINE_EXCEEDED:
-        return _build_broken_off(case, "fail", failure_classes.classify_end(case.ended.end))
+    if checked.loop_result.end is EndReason.DEADLINE_EXCEEDED:
+        return _build_broken_off(checked, "fail", failure_classes.classify_end(checked.loop_result.end))
     return None
 
 
-def _judge_checks(case: CheckedResult) -> Verdict:
-    """Return the verdict of the checks; without an answer nothing passes, even if no call is expected."""
-    has_answer = record_counts.has_answer(case.ended)
-    passed = has_answer and case.ended.end in case.good_ends and all(check.ok for check in case.checks)
-    by_parity = (
+def _judge_checks(checked: CheckedResult) -> Verdict:
+    """Return the verdict of the checks; a trial without an answer fails, even if no call is expected."""
+    has_answer = record_counts.has_answer(checked.loop_result)
+    passed = has_answer and checked.loop_result.end in checked.good_ends and all(check.ok for check in checked.checks)
+    parity_pass = (
         None
-        if case.case_study_checks is None
-        else has_answer and case_study_rule.is_case_study_pass(case.ended, case.case_study_checks)
+        if checked.case_study_checks is None
+        else has_answer and case_study_rule.is_case_study_pass(checked.loop_result, checked.case_study_checks)
     )
     if passed:
-        return _build_verdict(case, "pass", task_pass=True, parity_pass=by_parity)
-    problem = _find_cause(case)
+        return _build_verdict(checked, "pass", task_pass=True, parity_pass=parity_pass)
+    problem = _find_cause(checked)
     return _build_verdict(
-        case, "fail", task_pass=False, parity_pass=by_parity, failure_class=problem.failure_class, bad=problem.bad
+        checked, "fail", task_pass=False, parity_pass=parity_pass, failure_class=problem.failure_class, bad=problem.bad
     )
 
 
-def mark_tools_dropped(verdict: Verdict, ended: LoopResult) -> Verdict:
-    """Return the verdict for a server that kept the tools from the model: the first cause of a failed task.
+def mark_tools_dropped(verdict: Verdict, loop_result: LoopResult) -> Verdict:
+    """Return a failed verdict with the class `tools_dropped`, for a server that left the tools out of the prompt.
 
-    A verdict that does not rest on the model's answers stays as it is.
+    Any other verdict is returned unchanged, as is one of a run that the provider or the trial deadline ended.
     """
-    if verdict.outcome != "fail" or ended.end in (EndReason.PROVIDER_ERROR, EndReason.DEADLINE_EXCEEDED):
+    if verdict.outcome != "fail" or loop_result.end in (EndReason.PROVIDER_ERROR, EndReason.DEADLINE_EXCEEDED):
         return verdict
     row = failure_classes.lookup_class("tools_dropped")
     bad = locate_problem(0, path="$.tools", sentence=row.sentence[:1].lower() + row.sentence[1:])
     return replace(verdict, failure_class=row.code, sentence=bad.sentence, first_bad=bad)
 
 
-_JUDGES: tuple[Callable[[CheckedResult], Verdict | None], ...] = (
+_RULES: tuple[Callable[[CheckedResult], Verdict | None], ...] = (
     _judge_cancelled,
     _judge_not_applicable,
     _judge_infrastructure,
@@ -140,42 +148,45 @@ _JUDGES: tuple[Callable[[CheckedResult], Verdict | None], ...] = (
 )
 
 
-def _find_cause(case: CheckedResult) -> Problem:
-    wrong = [check for check in case.checks if not check.ok]
-    if case.ended.end in case.good_ends and [check.name for check in wrong] == [FINAL_TEXT_CHECK]:
+def _find_cause(checked: CheckedResult) -> Problem:
+    failed = [check for check in checked.checks if not check.ok]
+    if checked.loop_result.end in checked.good_ends and [check.name for check in failed] == [FINAL_TEXT_CHECK]:
         return Problem(
             "empty_final",
-            locate_problem(find_last_turn(case.ended), path=record_counts.CONTENT_PATH, sentence=f"{wrong[0].detail}."),
+            locate_problem(
+                find_last_turn(checked.loop_result), path=record_counts.CONTENT_PATH, sentence=f"{failed[0].detail}."
+            ),
         )
-    found = find_first_problem(case.ended, case.instance.tools, expected=case.expected)
-    if found is not None:
-        return found
-    if case.ended.end in case.good_ends or case.ended.end is EndReason.NO_TOOL_CALLS:
-        return case.fallback_problem
-    name = failure_classes.classify_end(case.ended.end)
+    problem = find_first_problem(checked.loop_result, checked.instance.tools, expected_codes=checked.expected_codes)
+    if problem is not None:
+        return problem
+    if checked.loop_result.end in checked.good_ends or checked.loop_result.end is EndReason.NO_TOOL_CALLS:
+        return checked.fallback_problem
+    failure_class = failure_classes.classify_end(checked.loop_result.end)
     return Problem(
-        name,
+        failure_class,
         locate_problem(
-            find_last_turn(case.ended), sentence=case.ended.message or failure_classes.lookup_class(name).sentence
+            find_last_turn(checked.loop_result),
+            sentence=checked.loop_result.message or failure_classes.lookup_class(failure_class).sentence,
         ),
     )
 
 
-def _build_broken_off(case: CheckedResult, outcome: str, failure_class: str) -> Verdict:
-    error = case.ended.error
+def _build_broken_off(checked: CheckedResult, outcome: str, failure_class: str) -> Verdict:
+    error = checked.loop_result.error
     sentence = error.message if error and error.message else failure_classes.lookup_class(failure_class).sentence
     return _build_verdict(
-        case,
+        checked,
         outcome,
         task_pass=None if outcome == "infra" else False,
-        parity_pass=None if case.case_study_checks is None else False,
+        parity_pass=None if checked.case_study_checks is None else False,
         failure_class=failure_class,
-        bad=locate_problem(find_last_turn(case.ended), sentence=sentence),
+        bad=locate_problem(find_last_turn(checked.loop_result), sentence=sentence),
     )
 
 
 def _build_verdict(
-    case: CheckedResult,
+    checked: CheckedResult,
     outcome: str,
     *,
     task_pass: bool | None,
@@ -189,23 +200,26 @@ def _build_verdict(
         task_pass=task_pass,
         parity_pass=parity_pass,
         failure_class=failure_class,
-        category=_find_category(case, outcome, parity_pass),
+        category=_find_category(checked, outcome, parity_pass),
         sentence=bad.sentence if bad else row.sentence if row else "",
-        rule=case.rule,
-        behaviour_seen=case.behaviour_seen,
-        avoided=case.avoided,
-        checks=_merge_checks(case.checks, case.case_study_checks or ()),
+        rule=checked.rule,
+        behaviour_seen=checked.behaviour_seen,
+        avoided=checked.avoided,
+        checks=_merge_checks(checked.checks, checked.case_study_checks or ()),
         first_bad=bad,
-        counts={**record_counts.count_trial(case.ended), **case.counts},
+        counts={**record_counts.count_trial(checked.loop_result), **checked.counts},
     )
 
 
-def _find_category(case: CheckedResult, outcome: str, parity_pass: bool | None) -> str:
-    """Return the case study's word if its rule, or Toolbench's if it has none, counts the trial as a failure."""
-    failed = parity_pass is False or (parity_pass is None and outcome in ("fail", "infra"))
-    return case_study_rule.categorise_failure(case.ended) if failed else ""
+def _find_category(checked: CheckedResult, outcome: str, parity_pass: bool | None) -> str:
+    """Return the case study's word for a failed trial, else "".
+
+    The case study's rule decides whether the trial failed; if it is not applied, the outcome decides.
+    """
+    is_failure = parity_pass is False or (parity_pass is None and outcome in ("fail", "infra"))
+    return case_study_rule.categorise_failure(checked.loop_result) if is_failure else ""
 
 
-def _merge_checks(checks: Sequence[Check], more: Sequence[Check]) -> tuple[Check, ...]:
-    """Return each check once, by name."""
-    return tuple({check.name: check for check in (*checks, *more)}.values())
+def _merge_checks(checks: Sequence[Check], others: Sequence[Check]) -> tuple[Check, ...]:
+    """Return all checks in order, each name once."""
+    return tuple({check.name: check for check in (*checks, *others)}.values())

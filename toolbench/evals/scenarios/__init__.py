@@ -1,6 +1,7 @@
-"""The scenarios: lookup, selection and groups.
+"""The built-in scenarios: lookup, selection and groups.
 
-PACKS are groups of tasks of one kind, SETS are selections across groups; `example_sets` are a scenario's few-shot sets.
+PACKS are the names of groups of similar tasks, SETS the names of selections across groups. `example_sets` returns the
+few-shot sets of a scenario.
 """
 
 from toolbench.evals.few_shot import load_sets as example_sets

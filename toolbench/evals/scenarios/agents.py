@@ -1,4 +1,4 @@
-"""Scenarios of four agents between a question and a query, each alone or in a chain."""
+"""Scenarios of the four agents that turn a question into an SQL query, each alone or all as a chain."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,9 +23,10 @@ ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
 
 @dataclass(eq=False, slots=True)
 class AgentScenario:
-    """One agent with its own tool in one turn, or the chain of all four.
+    """A scenario of one agent with its own tool in one turn, or of the chain of all four.
 
-    The published instance has the first wording.
+    Attributes:
+        agent: The name of the agent, or CHAIN_AGENT.
     """
 
     agent: str
@@ -41,11 +42,11 @@ class AgentScenario:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Return the agents that take part, in order."""
+        """Return the names of the scenario's agents, in order."""
         return agent_judging.AGENT_ORDER if self.agent == CHAIN_AGENT else (self.agent,)
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        """Return the instance of a seed."""
+        """Return the instance of a seed; with PUBLISHED_WORDING it has the first wording and order of tools."""
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         question = _read_texts()["questions"][draw.source.randrange(len(_read_texts()["questions"]))]
         words = {name: choices[draw.source.randrange(len(choices))] for name, choices in question["words"].items()}
@@ -64,43 +65,43 @@ class AgentScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return one call per agent."""
+        """Return one expected call for each agent."""
         return agent_judging.build_expected_calls(instance, self.agents)
 
     def open(self, instance: Instance) -> Workspace:
         """Return a new workspace."""
         return AgentWorkspace()
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict of the agent or the chain."""
         judge: Callable[[Instance, LoopResult, tuple[str, ...]], Verdict]
         judge = agent_judging.judge_chain if self.agent == CHAIN_AGENT else agent_judging.judge_agent
-        return judge(instance, ended, self.agents)
+        return judge(instance, loop_result, self.agents)
 
 
 def load_scenarios() -> tuple[AgentScenario, ...]:
-    """Return the scenarios of data/packs/agents.json, in its order."""
+    """Return the scenarios of data/packs/agents.json, in the order of the file."""
     return tuple(AgentScenario(**row) for row in _read_texts()["scenarios"])
 
 
 def _build_right_values(question: JsonObject) -> JsonObject:
-    loose = question.get("loose_columns", ())
+    optional = question.get("loose_columns", ())
     return {
         "workspace_id": question["workspace"],
         "tables": list(question["tables"]),
-        "columns": [column for column in question["columns"] if column not in loose],
+        "columns": [column for column in question["columns"] if column not in optional],
     }
 
 
 @cache
 def _build_prompt_context(workspace_id: str) -> Mapping[str, str]:
-    """Return what the prompts say about the workspaces, and about one workspace's tables."""
+    """Return the placeholders of the prompts: all workspaces, and the tables of one workspace, as sentences."""
     tables = [
-        f"{name}({', '.join(f'{column} {kind}' for column, kind in table.columns.items())})"
+        f"{name}({', '.join(f'{column} {sql_type}' for column, sql_type in table.columns.items())})"
         for name, table in load_workspaces()[workspace_id].tables.items()
     ]
-    spaces = [f"{name}: {workspace.about}" for name, workspace in load_workspaces().items()]
-    return {"workspaces": "Workspaces: " + "; ".join(spaces) + ".", "tables": "Tables: " + "; ".join(tables) + "."}
+    workspaces = [f"{name}: {workspace.about}" for name, workspace in load_workspaces().items()]
+    return {"workspaces": f"Workspaces: {'; '.join(workspaces)}.", "tables": f"Tables: {'; '.join(tables)}."}
 
 
 def _read_texts() -> JsonObject:

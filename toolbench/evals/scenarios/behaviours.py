@@ -1,4 +1,4 @@
-"""Behaviours after which scenarios are named, and whether they occurred in a record."""
+"""The behaviours that scenarios provoke, with functions that detect them in a finished run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,17 +20,21 @@ OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """The behaviour that a scenario provokes.
+    """A behaviour that a scenario provokes.
 
     Attributes:
-        has_occurred: Returns whether it occurred; None if the scenario names no behaviour.
-        required_for_pass: Whether the task fails without it (with `failure_class` and the sentence `missing`).
-        required_by_case_study: Whether the case study's rule fails without it.
-        avoidable: Whether it is an error to recover from, so that a trial without it still passes.
-        expected: Error codes that belong to it.
-        provoked: The causes that it brings about in a trial that passes.
-        together: The number of calls that must be in one message.
-        counts: Returns further counts of the record.
+        name: The behaviour as the text of a check; "" for a scenario without a behaviour.
+        has_occurred: Returns whether the behaviour occurred; None for a scenario without a behaviour.
+        rule: Sentences that are added to the rule of a pass, with a leading space.
+        required_for_pass: Whether a task without the behaviour fails.
+        required_by_case_study: Whether a trial without the behaviour fails by the case study's rule.
+        avoidable: Whether it is an error that a model may avoid, which counts as a pass.
+        expected_codes: Error codes of the behaviour.
+        provoked_causes: The causes that it leads to in a trial that passes.
+        parallel_calls: The number of calls that must be in one message.
+        failure_class: The failure class of a trial that fails only because the behaviour did not occur.
+        missing: The sentence about such a failure.
+        counts: Returns further counts of the run; None for none.
     """
 
     name: str = ""
@@ -39,43 +43,47 @@ class Behaviour:
     required_for_pass: bool = False
     required_by_case_study: bool = False
     avoidable: bool = False
-    expected: tuple[str, ...] = ()
-    provoked: tuple[str, ...] = ()
-    together: int = 1
+    expected_codes: tuple[str, ...] = ()
+    provoked_causes: tuple[str, ...] = ()
+    parallel_calls: int = 1
     failure_class: str = "wrong_state"
     missing: str = ""
     counts: Callable[[LoopResult], JsonObject] | None = None
 
 
-def has_mixed_turn(ended: LoopResult) -> bool:
+def has_mixed_turn(loop_result: LoopResult) -> bool:
     """Return whether a turn has a successful state_get and a failed state_patch."""
     return any(
         _has_result(record, "state_get", ok=True) and _has_result(record, "state_patch", ok=False)
-        for record in ended.turns
+        for record in loop_result.turns
     )
 
 
-def has_parallel_turn(ended: LoopResult) -> bool:
+def has_parallel_turn(loop_result: LoopResult) -> bool:
     """Return whether a turn has two calls or more."""
-    return any(count_calls(record) >= 2 for record in ended.turns)
+    return any(count_calls(record) >= 2 for record in loop_result.turns)
 
 
-def is_id_omitted(ended: LoopResult) -> bool:
+def is_id_omitted(loop_result: LoopResult) -> bool:
     """Return whether there are calls of state tools and none of them passes a workspace_id."""
-    arguments = [call.result.arguments for call in iter_calls(ended) if call.tool.startswith("state_")]
+    arguments = [call.result.arguments for call in iter_calls(loop_result) if call.tool.startswith("state_")]
     return bool(arguments) and all(not (given or {}).get("workspace_id") for given in arguments)
 
 
-def has_refused_ops(ended: LoopResult) -> bool:
+def has_refused_ops(loop_result: LoopResult) -> bool:
     """Return whether a state_patch was refused because `ops` is not an array."""
-    return any(_is_ops_error(call) for call in iter_calls(ended))
+    return any(_is_ops_error(call) for call in iter_calls(loop_result))
 
 
-def count_long_arguments(ended: LoopResult) -> JsonObject:
-    """Return what happened to the long arguments, each 0 or 1: refused for size, truncated, or never tried."""
-    met = has_error(ended, ARGUMENTS_TOO_LARGE)
-    cut = not met and any(_is_cut_off(record) for record in ended.turns)
-    return {"limit_met": int(met), "cut_by_length": int(cut), "never_tried": int(not met and not cut)}
+def count_long_arguments(loop_result: LoopResult) -> JsonObject:
+    """Return three counts of the long arguments, exactly one of which is 1: refused for size, truncated, not tried."""
+    is_refused = has_error(loop_result, ARGUMENTS_TOO_LARGE)
+    is_truncated = not is_refused and any(_is_truncated(record) for record in loop_result.turns)
+    return {
+        "limit_met": int(is_refused),
+        "cut_by_length": int(is_truncated),
+        "never_tried": int(not is_refused and not is_truncated),
+    }
 
 
 def _has_result(record: TurnRecord, tool: str, *, ok: bool) -> bool:
@@ -91,17 +99,17 @@ def _is_ops_error(call: RecordedCall) -> bool:
     return "ARGUMENT_ERROR" in list_error_codes(call.result) and given is not None and not isinstance(given, list)
 
 
-def _is_cut_off(record: TurnRecord) -> bool:
-    broken = not record.results or any(result.parse_status == "invalid_json" for result in record.results)
-    return record.answer is not None and record.answer.finish_reason == CUT_FINISH_REASON and broken
+def _is_truncated(record: TurnRecord) -> bool:
+    is_unreadable = not record.results or any(result.parse_status == "invalid_json" for result in record.results)
+    return record.answer is not None and record.answer.finish_reason == CUT_FINISH_REASON and is_unreadable
 
 
 _LONG_ARGUMENTS = Behaviour(
     name="ARGUMENTS_TOO_LARGE occurred",
-    has_occurred=lambda ended: has_error(ended, ARGUMENTS_TOO_LARGE),
+    has_occurred=lambda loop_result: has_error(loop_result, ARGUMENTS_TOO_LARGE),
     avoidable=True,
-    expected=(ARGUMENTS_TOO_LARGE,),
-    provoked=("arguments_too_large",),
+    expected_codes=(ARGUMENTS_TOO_LARGE,),
+    provoked_causes=("arguments_too_large",),
     counts=count_long_arguments,
 )
 
@@ -111,15 +119,15 @@ BEHAVIOURS = {
         has_occurred=has_mixed_turn,
         required_by_case_study=True,
         avoidable=True,
-        expected=("ARGUMENT_ERROR",),
-        provoked=("arguments_refused",),
+        expected_codes=("ARGUMENT_ERROR",),
+        provoked_causes=("arguments_refused",),
         rule=" A model that never makes the wrong call on purpose has avoided the recovery and passes.",
     ),
     "id_left_out": Behaviour(name="no call passed a workspace_id", has_occurred=is_id_omitted),
     "ops_refused": Behaviour(
         name="a wrong type of ops was refused",
         has_occurred=has_refused_ops,
-        provoked=("schema_type",),
+        provoked_causes=("schema_type",),
         avoidable=True,
         rule=" Sending an array at once avoids the error and passes.",
     ),
@@ -128,7 +136,7 @@ BEHAVIOURS = {
         has_occurred=has_parallel_turn,
         required_for_pass=True,
         required_by_case_study=True,
-        together=2,
+        parallel_calls=2,
         failure_class="not_parallel",
         missing="this message and all later ones hold at most one call; two were asked for.",
         rule=" Two calls must come in one message.",
@@ -136,11 +144,11 @@ BEHAVIOURS = {
     "arguments_too_large": _LONG_ARGUMENTS,
     "output_too_large": Behaviour(
         name="TOOL_OUTPUT_TOO_LARGE occurred",
-        has_occurred=lambda ended: has_error(ended, OUTPUT_TOO_LARGE),
+        has_occurred=lambda loop_result: has_error(loop_result, OUTPUT_TOO_LARGE),
         required_by_case_study=True,
         avoidable=True,
-        expected=(OUTPUT_TOO_LARGE,),
-        provoked=("tool_output_too_large",),
+        expected_codes=(OUTPUT_TOO_LARGE,),
+        provoked_causes=("tool_output_too_large",),
         rule=" A narrow select that never overflows has avoided the error and passes.",
     ),
 }

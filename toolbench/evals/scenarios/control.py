@@ -1,4 +1,4 @@
-"""Control scenarios: they show whether a model answers at all, not whether it calls tools."""
+"""Control scenarios, which show whether a model answers at all. They need no call."""
 
 import re
 from dataclasses import dataclass, field
@@ -23,7 +23,14 @@ SUM_RULE = "The reply names the sum in digits, and no tool was called."
 
 @dataclass(eq=False, slots=True)
 class ControlScenario:
-    """One row of data/controls.json; `check` is done (the fixed sentence) or sum (of two numbers)."""
+    """One row of data/controls.json.
+
+    Attributes:
+        check: `done`, if the reply must be the case study's final sentence; `sum`, if it must name the sum of two
+            numbers, and tools that are not needed are offered.
+        system: The wordings of the system text.
+        user_text: The wordings of the user's message.
+    """
 
     slug: str
     title: str
@@ -59,48 +66,49 @@ class ControlScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return that no call is needed and a reply is."""
-        return ExpectedCalls(False, reply=True)
+        """Return expectations without a call: only a reply is needed."""
+        return ExpectedCalls(False, needs_reply=True)
 
     def open(self, instance: Instance) -> Workspace:
         """Return the distractor tools with their fixed answers."""
         return FixedAnswerTools({name: answer for name, (_, answer) in load_distractors().items()})
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by the final text."""
-        done = self.check == "done"
-        checks = (case_study_rule.build_done_check(ended),) if done else _build_sum_checks(instance, ended)
-        case = verdict.CheckedResult(
+        is_done_task = self.check == "done"
+        done_checks = (case_study_rule.build_done_check(loop_result),)
+        checks = done_checks if is_done_task else _build_sum_checks(instance, loop_result)
+        checked = verdict.CheckedResult(
             instance=instance,
-            ended=ended,
-            rule=DONE_RULE if done else SUM_RULE,
+            loop_result=loop_result,
+            rule=DONE_RULE if is_done_task else SUM_RULE,
             checks=checks,
-            case_study_checks=checks if done else None,
-            fallback_problem=_find_problem(ended, checks),
+            case_study_checks=checks if is_done_task else None,
+            fallback_problem=_find_problem(loop_result, checks),
             needs_tools=False,
         )
-        return verdict.judge(case)
+        return verdict.judge(checked)
 
 
 def load_scenarios() -> tuple[ControlScenario, ...]:
-    """Return the scenarios of data/controls.json, in its order."""
+    """Return the scenarios of data/controls.json, in the order of the file."""
     return tuple(ControlScenario(**freeze_row(row)) for row in read_table("controls"))
 
 
-def _build_sum_checks(instance: Instance, ended: LoopResult) -> tuple[Check, ...]:
+def _build_sum_checks(instance: Instance, loop_result: LoopResult) -> tuple[Check, ...]:
     number = instance.values["sum"]
-    named = re.search(rf"(?<!\d){number}(?!\d)", ended.final_text) is not None
-    detail = "" if named else f"the final text is {ended.final_text[:80]!r}"
-    return Check(f"names {number}", named, detail), Check("calls no tool", not has_calls(ended))
+    is_named = re.search(rf"(?<!\d){number}(?!\d)", loop_result.final_text) is not None
+    detail = "" if is_named else f"the final text is {loop_result.final_text[:80]!r}"
+    return Check(f"names {number}", is_named, detail), Check("calls no tool", not has_calls(loop_result))
 
 
-def _find_problem(ended: LoopResult, checks: tuple[Check, ...]) -> Problem:
+def _find_problem(loop_result: LoopResult, checks: tuple[Check, ...]) -> Problem:
     wrong = next((check for check in checks if not check.ok), None)
     if wrong and wrong.name == "calls no tool":
-        turn = next(record.turn for record in ended.turns if record.answer and record.answer.calls)
+        turn = next(record.turn for record in loop_result.turns if record.answer and record.answer.calls)
         return Problem(
             "needless_call",
             locate_problem(turn, path=CALLS_PATH, sentence="a tool is called for a question that needs none."),
         )
     detail = wrong.detail if wrong else "the run has no answer"
-    return Problem("wrong_reply", locate_problem(find_last_turn(ended), path=CONTENT_PATH, sentence=f"{detail}."))
+    return Problem("wrong_reply", locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence=f"{detail}."))

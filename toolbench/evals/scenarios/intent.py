@@ -1,4 +1,4 @@
-"""One call of classify_intent: a choice of three, in which one valid call in three is right by chance."""
+"""The scenario of one call of classify_intent, a choice among three values."""
 
 from toolbench.engine.events import LoopResult
 from toolbench.engine.policy.settings import METHODS
@@ -13,10 +13,10 @@ from toolbench.evals.workspace import FixedAnswerTools
 
 
 class IntentScenario:
-    """A question to be sorted into one of three workspaces.
+    """The scenario in which the model assigns a question to one of three workspaces.
 
-    The workspaces alternate by `seed`, so that any three consecutive seeds are balanced; a drawn instance also draws
-    question and wording.
+    The seed selects the workspace, so that three consecutive seeds have each of them once. A drawn instance also draws
+    the question and the wording. A valid call with a random workspace is right in one trial of three.
     """
 
     slug = "classify_intent"
@@ -36,30 +36,30 @@ class IntentScenario:
         workspaces: dict[str, list[str]] = texts["workspaces"]
         workspace_id = list(workspaces)[seed % len(workspaces)]
         questions = workspaces[workspace_id]
-        place = seed // len(workspaces) % len(questions)
+        question_index = seed // len(workspaces) % len(questions)
         return Instance(
             scenario=self.slug,
             version=self.version,
             kind=kind,
             seed=seed,
             system=draw.choice(texts["system"]),
-            user_text=questions[place] if kind == PUBLISHED_WORDING else draw.choice(questions),
+            user_text=questions[question_index] if kind == PUBLISHED_WORDING else draw.choice(questions),
             tools=(build_definition(texts["tool"]),),
             layer=dict(single_call.ONE_TURN_LAYER),
             values={"workspace_id": workspace_id},
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return the one right call."""
+        """Return the expected call."""
         return _build_expected_call(instance).to_expected_calls()
 
     def open(self, instance: Instance) -> Workspace:
         """Return the tool with its fixed answer."""
         return FixedAnswerTools({"classify_intent": _read_texts()["answer"]})
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict on the first answer."""
-        return single_call.judge(instance, ended, _build_expected_call(instance))
+        return single_call.judge(instance, loop_result, _build_expected_call(instance))
 
 
 def _build_expected_call(instance: Instance) -> single_call.ExpectedSingleCall:

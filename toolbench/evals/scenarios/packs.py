@@ -1,4 +1,4 @@
-"""Task packs: tasks as data, with the wordings, the expected calls and the values to draw."""
+"""Task packs: scenarios as data, with the wordings, the expected calls and the values to draw."""
 
 import re
 from collections.abc import Mapping
@@ -25,14 +25,25 @@ ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
 
 @dataclass(eq=False, slots=True)
 class PackScenario:
-    """One row of data/packs/; the published instance has the first wording.
+    """One row of a file of data/packs/. The fields have the names of the row's keys.
 
     Attributes:
-        asks: Objects with `text` (wordings), `calls` and `reply`.
-        words: The values to draw, by name: a list to choose from, or {from, to} for a number; several names with commas
-            get as many different values.
+        system: The wordings of the system text.
+        asks: The questions, one of which is drawn: objects with `text` (the wordings), `calls` (the expected calls) and
+            `reply` (texts that the reply must contain).
         tools: The pool of tools.
-        offered: The number of tools shown; 0 for all.
+        offered: The number of tools that an instance offers; 0 for all.
+        words: The values to draw, by name: a list to choose from, or {from, to} for a whole number. Several names,
+            separated by commas, get different values of the list.
+        answers: The fixed answers of the tools by name; other tools answer {"done": true}.
+        faults: The faults of the tools (tool_faults.py).
+        fault_codes: The error code of each of `faults`.
+        history: The messages before the question.
+        padding: The lines that make the user's message longer (padding.py).
+        padding_names: The names in those lines.
+        timeout_seconds: The time limit of each call of a tool; None for the default.
+        together: Whether the calls must be in one message.
+        question: Whether the reply must ask a question.
     """
 
     slug: str
@@ -50,7 +61,7 @@ class PackScenario:
     history: tuple[JsonObject, ...] = ()
     padding: JsonObject = field(default_factory=dict)
     padding_names: JsonObject = field(default_factory=dict)
-    timeout_seconds: float | None = None  # of each tool
+    timeout_seconds: float | None = None
     together: bool = False
     question: bool = False
     layer: JsonObject = field(default_factory=lambda: dict(ONE_TURN_LAYER))
@@ -61,7 +72,7 @@ class PackScenario:
     public: bool = True
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        """Return the instance of a seed."""
+        """Return the instance of a seed; with PUBLISHED_WORDING it has the first wording and order of tools."""
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         ask = self.asks[draw.source.randrange(len(self.asks))]
         values = draw_words(self.words, draw.source)
@@ -92,29 +103,29 @@ class PackScenario:
 
     def open(self, instance: Instance) -> Workspace:
         """Return the tools with their answers and faults."""
-        known = {tool.name: {"done": True} for tool in instance.tools}
-        return FaultyTools({**known, **instance.values["answers"]}, self.faults)
+        default_answers = {tool.name: {"done": True} for tool in instance.tools}
+        return FaultyTools({**default_answers, **instance.values["answers"]}, self.faults)
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by calls and reply."""
-        return expected.judge(instance, ended, self._build_expectation(instance))
+        return expected.judge(instance, loop_result, self._build_expectation(instance))
 
     def _build_expectation(self, instance: Instance) -> expected.TaskExpectation:
         return expected.TaskExpectation(
             calls=tuple(instance.values["calls"]),
-            together=self.together,
-            reply=tuple(instance.values["reply"]),
-            question=self.question,
-            faults=self.fault_codes,
-            repeats=bool(self.faults),
-            one_turn=self.layer.get("max_turns") == 1,
+            is_parallel=self.together,
+            reply_texts=tuple(instance.values["reply"]),
+            needs_question=self.question,
+            fault_codes=self.fault_codes,
+            permits_repeats=bool(self.faults),
+            has_one_turn=self.layer.get("max_turns") == 1,
         )
 
     def _list_provoked_causes(self) -> tuple[str, ...]:
-        """Return the cause of each fault of a tool, as often as the tool has it."""
+        """Return the cause of each fault, as often as the fault occurs."""
         causes = (classify_envelope(code) for code in self.fault_codes)
-        times = (fault.get("times", 1) for fault in self.faults)
-        return tuple(cause for cause, often in zip(causes, times, strict=False) for _ in range(often))
+        counts = (fault.get("times", 1) for fault in self.faults)
+        return tuple(cause for cause, count in zip(causes, counts, strict=False) for _ in range(count))
 
 
 def load_scenarios() -> tuple[PackScenario, ...]:
@@ -123,34 +134,40 @@ def load_scenarios() -> tuple[PackScenario, ...]:
 
 
 def draw_words(words: Mapping[str, Any], source: Random) -> JsonObject:
-    """Return one drawn value for every name; a number stays a number."""
+    """Return one drawn value for every name.
+
+    Args:
+        words: The values to draw, as in PackScenario.
+        source: The random generator.
+    """
     values: JsonObject = {}
-    for names, choices in words.items():
+    for key, choices in words.items():
         if isinstance(choices, dict):
-            values[names] = source.randint(choices["from"], choices["to"])
+            values[key] = source.randint(choices["from"], choices["to"])
         else:
-            several = names.split(",")
-            values |= zip(several, source.sample(choices, len(several)), strict=True)
+            names = key.split(",")
+            values |= zip(names, source.sample(choices, len(names)), strict=True)
     return values
 
 
 def fill_values(value: Any, values: Mapping[str, Any]) -> Any:
-    """Return the JSON value with every `$name` replaced.
+    """Return the JSON value with every placeholder `$name` replaced.
 
-    A text that is only a name becomes the value itself, and a tool's name is written in snake_case.
+    A string that is only a placeholder becomes the value itself, which may be a number. In the member `tool` of an
+    object underscores replace spaces.
     """
     if isinstance(value, str):
-        alone = NAME_ONLY.fullmatch(value)
+        match = NAME_ONLY.fullmatch(value)
         return (
-            values[alone[1]]
-            if alone
+            values[match[1]]
+            if match
             else fill_placeholders(value, {name: str(value) for name, value in values.items()})
         )
     if isinstance(value, list):
         return [fill_values(item, values) for item in value]
     if isinstance(value, Mapping):
-        done = {key: fill_values(item, values) for key, item in value.items()}
-        return done | {"tool": done["tool"].replace(" ", "_")} if "tool" in done else done
+        filled = {key: fill_values(item, values) for key, item in value.items()}
+        return filled | {"tool": filled["tool"].replace(" ", "_")} if "tool" in filled else filled
     return value
 
 
@@ -160,9 +177,9 @@ def _read_rows(name: str) -> list[JsonObject]:
 
 
 def _build_scenario(row: JsonObject, pack: JsonObject) -> PackScenario:
-    """Return the scenario: the pack's fields, overridden by those of the row."""
-    shared = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
-    return PackScenario(**freeze_row({**shared, **row}), tools=toolboxes.read_pool(pack["tools"]))
+    """Return the scenario of a row, in which the row's fields override those of the pack."""
+    shared_fields = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
+    return PackScenario(**freeze_row({**shared_fields, **row}), tools=toolboxes.read_pool(pack["tools"]))
 
 
 def _build_message(row: JsonObject) -> Message:

@@ -1,4 +1,4 @@
-"""Long contexts: one relevant line at a random place among many similar ones."""
+"""Padding of the user's message in scenarios of long context."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -9,20 +9,25 @@ from toolbench.evals.scenarios.wording import fill_placeholders
 
 
 def pad_text(text: str, rows: Mapping[str, Any], values: Mapping[str, Any], source: Random) -> str:
-    """Return the text below `lines` lines, one with `values` and the others with other names.
+    """Return the text after many similar lines, of which one at a random position has the task's values.
 
-    Without `lines` in `rows` the text is returned unchanged.
+    Args:
+        text: The user's message.
+        rows: `text` with the placeholders of a line, lists of names `first` and `last`, and the number of `lines`;
+            without `lines` the text is returned unchanged.
+        values: The `first`, `last` and `number` of the task.
+        source: The random generator.
     """
     if "lines" not in rows:
         return text
-    ends = (values["first"], values["last"])
-    names = [pair for pair in product(rows["first"], rows["last"]) if pair != ends]
-    drawn = source.sample(names, rows["lines"] - 1)
-    lines = [_draw_line(rows["text"], first, last, source.randint(10, 999)) for first, last in drawn]
-    lines.insert(source.randrange(len(lines)), _draw_line(rows["text"], *ends, values["number"]))
+    task_names = (values["first"], values["last"])
+    other_names = [names for names in product(rows["first"], rows["last"]) if names != task_names]
+    drawn_names = source.sample(other_names, rows["lines"] - 1)
+    lines = [_render_line(rows["text"], first, last, source.randint(10, 999)) for first, last in drawn_names]
+    lines.insert(source.randrange(len(lines)), _render_line(rows["text"], *task_names, values["number"]))
     return "\n".join([*lines, "", text])
 
 
-def _draw_line(text: str, first: str, last: str, number: int) -> str:
+def _render_line(text: str, first: str, last: str, number: int) -> str:
     line: str = fill_placeholders(text, {"first": first, "last": last, "number": str(number)})
     return line

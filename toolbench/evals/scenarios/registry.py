@@ -1,4 +1,4 @@
-"""All scenarios in catalogue order, and the preset words that select them."""
+"""The registry of built-in scenarios, and the words that select them."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -44,80 +44,79 @@ def list_scenarios() -> tuple[Scenario, ...]:
 
 
 def lookup_scenario(slug: str, version: int | None = None) -> Scenario:
-    """Return a scenario in its newest version, or in the one asked for.
+    """Return a scenario in its newest version, or in the given one.
 
-    An earlier version finishes, replays and judges the trials that were launched with it.
+    Trials that were launched with an earlier version are finished, replayed and judged with that version.
 
     Raises:
-        KeyError: the slug, or this version of it, is unknown.
+        KeyError: The slug, or this version of it, is unknown.
     """
-    known = _versions()
+    known = _index_versions()
     if slug not in known:
         raise KeyError(f"there is no scenario {slug}; there are {', '.join(known)}")
     if version is None:
         return known[slug][0]
-    found = next((scenario for scenario in known[slug] if scenario.version == version), None)
-    if found is None:
+    scenario = next((scenario for scenario in known[slug] if scenario.version == version), None)
+    if scenario is None:
         raise KeyError(f"there is no version {version} of scenario {slug}")
-    return found
+    return scenario
 
 
 def is_published(slug: str) -> bool:
-    """Return whether the case study has the scenario, and so a published wording."""
+    """Return whether the scenario is one of the case study, which published its wording."""
     return slug in _CASE_STUDY_SLUGS
 
 
 def list_versions(slug: str) -> tuple[Scenario, ...]:
-    """Return every known version of a scenario, the newest first; () for an unknown slug."""
-    return _versions().get(slug, ())
+    """Return every known version of a scenario, the newest first; empty for an unknown slug."""
+    return _index_versions().get(slug, ())
 
 
 @cache
-def _versions() -> dict[str, tuple[Scenario, ...]]:
-    earlier = state.load_scenarios(state.SPELT_OUT_VERSION)
+def _index_versions() -> dict[str, tuple[Scenario, ...]]:
+    earlier_versions = state.load_scenarios(state.SPELT_OUT_VERSION)
     return {
-        scenario.slug: (scenario, *(old for old in earlier if old.slug == scenario.slug))
+        scenario.slug: (scenario, *(earlier for earlier in earlier_versions if earlier.slug == scenario.slug))
         for scenario in list_scenarios()
     }
 
 
 def group_scenarios() -> dict[str, tuple[Scenario, ...]]:
-    """Return the scenarios by group, groups and scenarios in catalogue order."""
+    """Return the scenarios by group; groups and scenarios are in the order of `list_scenarios`."""
     names = dict.fromkeys(scenario.group for scenario in list_scenarios())
     return {name: tuple(scenario for scenario in list_scenarios() if scenario.group == name) for name in names}
 
 
 def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
-    """Return the scenarios of preset words, groups and slugs, in catalogue order.
+    """Return the scenarios that preset words, groups and slugs select, in the order of `list_scenarios`.
 
-    Case is ignored, and so are unknown words; without a known word the result is that of `typical`. The word `all`
-    selects the case study's eight.
+    Case is ignored, and so are unknown words. If no word is known, the result is that of `typical`. The word `all`
+    selects the eight scenarios of the case study.
 
     Args:
         tokens: The words, separated by commas or as a sequence.
     """
     words = tokens.split(",") if isinstance(tokens, str) else tokens
-    slugs = [word.strip().lower() for word in words]
-    known = _index_sets()
-    chosen = {slug for word in slugs for slug in known.get(word, (word,))}
-    found = tuple(scenario for scenario in list_scenarios() if scenario.slug in chosen)
-    return found or tuple(scenario for scenario in list_scenarios() if scenario.slug in TYPICAL_SLUGS)
+    sets = _index_sets()
+    slugs = {slug for word in words for slug in sets.get(word.strip().lower(), (word.strip().lower(),))}
+    selected = tuple(scenario for scenario in list_scenarios() if scenario.slug in slugs)
+    return selected or tuple(scenario for scenario in list_scenarios() if scenario.slug in TYPICAL_SLUGS)
 
 
 def list_unknown_words(tokens: str | Sequence[str]) -> tuple[str, ...]:
     """Return the words that `select_scenarios` ignores, for a warning."""
-    given = tokens.split(",") if isinstance(tokens, str) else tokens
-    known = {*list_words()}
-    return tuple(word.strip() for word in given if word.strip() and word.strip().lower() not in known)
+    words = tokens.split(",") if isinstance(tokens, str) else tokens
+    known = set(list_words())
+    return tuple(word.strip() for word in words if word.strip() and word.strip().lower() not in known)
 
 
 def list_words() -> tuple[str, ...]:
     """Return every word that `select_scenarios` knows."""
-    return (*_index_sets(), *_versions())
+    return (*_index_sets(), *_index_versions())
 
 
 @cache
 def _index_sets() -> dict[str, tuple[str, ...]]:
-    """Return groups and preset words with their slugs; a preset word takes precedence over a group of its name."""
-    by_group = {name: tuple(scenario.slug for scenario in found) for name, found in group_scenarios().items()}
+    """Return the slugs of each group and preset word; a preset word takes precedence over a group of the same name."""
+    by_group = {name: tuple(scenario.slug for scenario in group) for name, group in group_scenarios().items()}
     return {**by_group, **SLUGS_BY_PRESET}

@@ -1,4 +1,4 @@
-"""Seeded draws: the same seed gives the same instance on every machine and Python version."""
+"""Random draws from a seed, which give the same instance on every machine and Python version."""
 
 import hashlib
 import random
@@ -12,33 +12,38 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class SeededDraws:
-    """Draws for one instance; with `plain` every choice is the first one, as in the published wording."""
+    """The random draws of one instance.
+
+    Attributes:
+        source: The random generator.
+        plain: Whether wordings, orders and additions are not drawn but always the first, as in the published wording.
+    """
 
     source: random.Random
     plain: bool
 
     @classmethod
     def from_seed(cls, scenario: str, seed: int, *, plain: bool) -> "SeededDraws":
-        """Return the draws of a scenario; scenarios draw independently of each other from the same seed."""
+        """Return the draws of a scenario; two scenarios draw independently of each other from the same seed."""
         digest = hashlib.sha256(f"{scenario}:{seed}".encode()).digest()
         return cls(random.Random(int.from_bytes(digest[:16], "big")), plain)
 
     def choice(self, items: Sequence[Item]) -> Item:
-        """Return one item; the first if plain."""
+        """Return one random item; the first if `plain`."""
         return items[0] if self.plain else items[self.source.randrange(len(items))]
 
     def shuffle(self, items: Sequence[Item]) -> list[Item]:
-        """Return the items in random order; in their own order if plain."""
+        """Return the items in random order; in the given order if `plain`."""
         return list(items) if self.plain else self.source.sample(list(items), len(items))
 
-    def draw_some(self, items: Sequence[Item], most: int) -> list[Item]:
-        """Return 0 to `most` of the items; none if plain."""
-        return [] if self.plain else self.source.sample(list(items), self.source.randrange(most + 1))
+    def draw_some(self, items: Sequence[Item], limit: int) -> list[Item]:
+        """Return 0 to `limit` random items, each at most once; none if `plain`."""
+        return [] if self.plain else self.source.sample(list(items), self.source.randrange(limit + 1))
 
     def draw_integer(self, low: int, high: int) -> int:
-        """Return an integer from low to high, both included; it is random also if plain."""
+        """Return a random integer from `low` to `high`, both included, even if `plain`."""
         return self.source.randint(low, high)
 
     def draw_uuid(self) -> str:
-        """Return a random UUID, also if plain: every trial has its own workspace."""
+        """Return a random UUID, even if `plain`."""
         return str(UUID(int=self.source.getrandbits(128), version=4))

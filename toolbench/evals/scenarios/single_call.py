@@ -1,4 +1,4 @@
-"""Judging a task that is one call: one turn, one valid call, the right value."""
+"""Judging of tasks that need one valid call with one right value in one turn."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,12 @@ RULE = "The first answer makes one valid call of {tool}, and its {field} is {wan
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSingleCall:
-    """The right call: `field` of the arguments of `tool` is `value`.
+    """The expected call.
 
-    With `loose`, case and outer spaces are ignored.
+    Attributes:
+        field: The argument that decides.
+        value: Its right value.
+        loose: Whether case and outer white space of the value are ignored.
     """
 
     tool: str
@@ -35,38 +38,38 @@ class ExpectedSingleCall:
         return bool(given == self.value)
 
     def list_wrong_paths(self, arguments: JsonObject) -> tuple[str, ...]:
-        """Return the path of the field unless it has the right value."""
+        """Return the JSON path of the field if its value is wrong, else an empty tuple."""
         return () if self.is_match(arguments) else (f"$.{self.field}",)
 
     def to_expected_calls(self) -> ExpectedCalls:
-        """Return the call as expected calls."""
+        """Return the expectations that consist of this call."""
         call = ExpectedToolCall(self.tool, self.is_match, self.list_wrong_paths, {self.field: self.value})
         return ExpectedCalls(True, (call,))
 
 
-def judge(instance: Instance, ended: LoopResult, expected: ExpectedSingleCall) -> Verdict:
-    """Return the verdict on the first answer; running out of the one turn is a good end.
+def judge(instance: Instance, loop_result: LoopResult, expected: ExpectedSingleCall) -> Verdict:
+    """Return the verdict on the first answer; a run that ends at the limit of one turn can pass.
 
-    The case study has no such scenario, so its rule is not applied.
+    The case study's rule is not applied, because it has no such scenario.
     """
-    first = next((record for record in ended.turns if record.answer), None)
+    first = next((record for record in loop_result.turns if record.answer), None)
     results = first.results if first else ()
-    valid = len(results) == 1 and _is_valid(results[0], expected.tool)
-    right = valid and expected.is_match(results[0].arguments)
+    is_valid = len(results) == 1 and _is_valid(results[0], expected.tool)
+    is_right = is_valid and expected.is_match(results[0].arguments)
     checks = (
-        Check(f"one valid call of {expected.tool}", valid, "" if valid else f"calls made: {len(results)}"),
-        Check(f"{expected.field} is {render_short(expected.value)}", right),
+        Check(f"one valid call of {expected.tool}", is_valid, "" if is_valid else f"calls made: {len(results)}"),
+        Check(f"{expected.field} is {render_short(expected.value)}", is_right),
     )
-    case = verdict.CheckedResult(
+    checked = verdict.CheckedResult(
         instance=instance,
-        ended=ended,
+        loop_result=loop_result,
         rule=RULE.format(tool=expected.tool, field=expected.field, wanted=render_short(expected.value)),
         checks=checks,
         case_study_checks=None,
         fallback_problem=_find_problem(first, expected),
         good_ends=ANSWERED_ENDS | {EndReason.MAX_TURNS_EXCEEDED},
     )
-    return verdict.judge(case)
+    return verdict.judge(checked)
 
 
 def _is_valid(result: ToolResult, tool: str) -> bool:

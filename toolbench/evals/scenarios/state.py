@@ -1,4 +1,4 @@
-"""The case study's scenarios that read a workspace, change one value and answer Done."""
+"""The case study's tool scenarios, in which the model reads a workspace and changes one value."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ from toolbench.evals.workspace import StateWorkspace
 
 LONG_TEXT_CHARACTERS = 300
 SPELT_OUT_VERSION, TASK_ONLY_VERSION = 1, 2
-"""Versions of the wording: the first ends with every call as JSON, the second tells the task only."""
+"""The versions of the wording: the first includes every call as JSON, the second only describes the task."""
 RULE = (
     "The run ends with a visible answer, and /draft/{key} is {value} in the workspace. "
     "What the answer says decides nothing."
@@ -32,8 +32,14 @@ class StateScenario:
     """One row of data/state_scenarios.json, in one version of its wording.
 
     The published instance sets /draft/foo to "bar", has the first wording of every rule, and is always version 1. A
-    drawn one draws ids, key, value, wording, order of tools, other tools and a nonce. A seed draws the same values and
-    tools in every version.
+    drawn instance has random ids, key, value, wording, order of tools, distractor tools and nonce; a seed gives the
+    same values and tools in every version.
+
+    Attributes:
+        rules: The names of the sentences of the system text.
+        messages: The expected messages, each with the names of its calls, separated by `+`.
+        behaviour: A name of BEHAVIOURS; "" for none.
+        big_letters: The number of letters of /draft/big; 0 if the draft is empty.
     """
 
     slug: str
@@ -57,7 +63,7 @@ class StateScenario:
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         version = SPELT_OUT_VERSION if draw.plain else self.version
         values = _draw_values(draw)
-        others = dict(draw.draw_some(list(load_distractors().items()), most=2))
+        distractors = dict(draw.draw_some(list(load_distractors().items()), limit=2))
         return Instance(
             scenario=self.slug,
             version=version,
@@ -65,16 +71,21 @@ class StateScenario:
             seed=seed,
             system=self._render_system_text(draw, values, version),
             user_text=fill_placeholders(draw.choice(_read_texts()["user_text"]), values),
-            tools=tuple(draw.shuffle([*load_state_tools(), *(tool for tool, _ in others.values())])),
+            tools=tuple(draw.shuffle([*load_state_tools(), *(tool for tool, _ in distractors.values())])),
             layer=dict(self.layer),
-            values={**values, "answers": {name: answer for name, (_, answer) in others.items()}},
+            values={**values, "answers": {name: answer for name, (_, answer) in distractors.items()}},
             prompt_version=str(version),
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return that state_patch is needed, with what the behaviour adds."""
+        """Return that a call of state_patch is needed, with the requirements of the behaviour."""
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
-        return ExpectedCalls(True, tools=("state_patch",), provoked=behaviour.provoked, together=behaviour.together)
+        return ExpectedCalls(
+            True,
+            tools=("state_patch",),
+            provoked_causes=behaviour.provoked_causes,
+            parallel_calls=behaviour.parallel_calls,
+        )
 
     def open(self, instance: Instance) -> Workspace:
         """Return a new workspace."""
@@ -84,37 +95,37 @@ class StateScenario:
             values["workspace_id"], writable=values["key"], draft=draft, answers=values.get("answers", {})
         )
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by the state at the end and the scenario's behaviour."""
-        state = _check_state(instance, workspace)
+        state_check = _check_state(instance, workspace)
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
-        seen = behaviour.has_occurred(ended) if behaviour.has_occurred else None
-        extra = (Check(behaviour.name, seen),) if seen is not None else ()
-        case = verdict.CheckedResult(
+        has_occurred = behaviour.has_occurred(loop_result) if behaviour.has_occurred else None
+        behaviour_checks = (Check(behaviour.name, has_occurred),) if has_occurred is not None else ()
+        checked = verdict.CheckedResult(
             instance=instance,
-            ended=ended,
+            loop_result=loop_result,
             rule=RULE.format(key=instance.values["key"], value=render_short(instance.values["value"])) + behaviour.rule,
-            checks=(state, *(extra if behaviour.required_for_pass else ())),
+            checks=(state_check, *(behaviour_checks if behaviour.required_for_pass else ())),
             case_study_checks=(
-                state,
-                case_study_rule.build_done_check(ended),
-                *(extra if behaviour.required_by_case_study else ()),
+                state_check,
+                case_study_rule.build_done_check(loop_result),
+                *(behaviour_checks if behaviour.required_by_case_study else ()),
             ),
-            fallback_problem=_find_problem(instance, ended, state, behaviour),
-            behaviour_seen=seen,
-            avoided=behaviour.avoidable and state.ok and seen is False,
+            fallback_problem=_find_problem(instance, loop_result, state_check, behaviour),
+            behaviour_seen=has_occurred,
+            avoided=behaviour.avoidable and state_check.ok and has_occurred is False,
             needs_final_text=self.needs_final_text,
-            expected=behaviour.expected,
-            counts=behaviour.counts(ended) if behaviour.counts else {},
+            expected_codes=behaviour.expected_codes,
+            counts=behaviour.counts(loop_result) if behaviour.counts else {},
         )
-        return verdict.judge(case)
+        return verdict.judge(checked)
 
     def _render_system_text(self, draw: SeededDraws, values: JsonObject, version: int) -> str:
         texts = _read_texts()
         wordings = texts["rules"] if version == SPELT_OUT_VERSION else texts["rules"] | texts["task_rules"]
         sentences = [draw.choice(wordings[name]) for name in self.rules]
         rules = fill_placeholders(
-            "\n".join(f"- {sentence}" if place else sentence for place, sentence in enumerate(sentences)), values
+            "\n".join(f"- {sentence}" if index else sentence for index, sentence in enumerate(sentences)), values
         )
         if version != SPELT_OUT_VERSION:
             return str(rules)
@@ -123,7 +134,7 @@ class StateScenario:
 
 
 def load_scenarios(version: int = TASK_ONLY_VERSION) -> tuple[StateScenario, ...]:
-    """Return the scenarios in the table's order, in this version of their wording."""
+    """Return the scenarios in this version of their wording, in the table's order."""
     return tuple(StateScenario(**freeze_row(row), version=version) for row in _read_texts()["scenarios"])
 
 
@@ -134,14 +145,14 @@ def _read_texts() -> JsonObject:
 
 def _draw_values(draw: SeededDraws) -> JsonObject:
     words = _read_texts()["words"]
-    drawn = not draw.plain
-    key, wrong_key = draw.source.sample(words["keys"], 2) if drawn else ("foo", "wrong")
+    is_drawn = not draw.plain
+    key, wrong_key = draw.source.sample(words["keys"], 2) if is_drawn else ("foo", "wrong")
     return {
         "workspace_id": draw.draw_uuid(),
         "key": key,
         "wrong_key": wrong_key,
-        "value": f"{draw.choice(words['values'])} {draw.draw_integer(10, 99)}" if drawn else "bar",
-        "request_id": f"{draw.choice(words['request_ids'])}-{draw.draw_integer(100, 999)}" if drawn else "r1",
+        "value": f"{draw.choice(words['values'])} {draw.draw_integer(10, 99)}" if is_drawn else "bar",
+        "request_id": f"{draw.choice(words['request_ids'])}-{draw.draw_integer(100, 999)}" if is_drawn else "r1",
         "nonce": f"{draw.draw_integer(0, 16**8 - 1):08x}",
         "long_text": "x" * LONG_TEXT_CHARACTERS,
     }
@@ -149,29 +160,26 @@ def _draw_values(draw: SeededDraws) -> JsonObject:
 
 def _check_state(instance: Instance, workspace: Workspace) -> Check:
     key, expected = instance.values["key"], instance.values["value"]
-    found = workspace.snapshot()["draft"].get(key)
+    value = workspace.snapshot()["draft"].get(key)
     name = f"/draft/{key} is {render_short(expected)}"
-    return Check(name, found == expected, "" if found == expected else f"it is {render_short(found)}")
+    return Check(name, value == expected, "" if value == expected else f"it is {render_short(value)}")
 
 
-def _find_problem(instance: Instance, ended: LoopResult, state: Check, behaviour: Behaviour) -> Problem:
-    """Return the problem if every call succeeded and the trial still fails."""
-    last = find_last_turn(ended)
-    if not has_calls(ended):
+def _find_problem(instance: Instance, loop_result: LoopResult, state_check: Check, behaviour: Behaviour) -> Problem:
+    """Return the problem of a trial that fails although the record shows no problem."""
+    if not has_calls(loop_result):
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
-    if state.ok:
+    if state_check.ok:
         return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, sentence=behaviour.missing))
-    patches = [call for call in iter_calls(ended) if call.tool == "state_patch" and call.ok]
+    patches = [call for call in iter_calls(loop_result) if call.tool == "state_patch" and call.ok]
     if not patches:
-        return Problem(
-            "never_patched",
-            locate_problem(last, path=CALLS_PATH, sentence="the run ends here; state_patch was never called."),
-        )
+        sentence = "the run ends here; state_patch was never called."
+        return Problem("never_patched", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))
     last_patch = patches[-1]
     key, expected = instance.values["key"], instance.values["value"]
-    sentence = f"/draft/{key} should be {render_short(expected)}; {state.detail}."
+    sentence = f"/draft/{key} should be {render_short(expected)}; {state_check.detail}."
     return Problem(
-        "wrong_state", locate_problem(last_patch.turn, call=last_patch.place, path="$.ops", sentence=sentence)
+        "wrong_state", locate_problem(last_patch.turn, call=last_patch.index, path="$.ops", sentence=sentence)
     )

@@ -1,4 +1,4 @@
-"""The tools that a task offers: those it needs, those most similar to them, and random others."""
+"""Choice of the tools that a task offers: those that it needs, those most similar to them, and random others."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -13,7 +13,12 @@ SIMILAR_TOOLS = 3  # always offered, as near-duplicates
 
 
 def read_pool(rows: Any) -> ToolPool:
-    """Return the tools of a list of definitions, or of {verbs, nouns, parameters}: one for each verb and noun."""
+    """Return the tools of a pack.
+
+    Args:
+        rows: A list of definitions, or an object {verbs, nouns, parameters} that stands for one tool for each verb and
+            noun.
+    """
     if isinstance(rows, Mapping):
         return tuple(
             _build_tool(verb, noun, rows["parameters"]) for verb, noun in product(rows["verbs"], rows["nouns"])
@@ -22,18 +27,22 @@ def read_pool(rows: Any) -> ToolPool:
 
 
 def choose_tools(pool: ToolPool, names: Sequence[str], offered: int, draw: SeededDraws) -> ToolPool:
-    """Return `offered` tools of the pool (0: all) in random order.
+    """Return the tools that an instance offers, in random order.
 
-    They include the wanted tools and the ones most similar to them.
+    Args:
+        pool: The tools of the pack.
+        names: The names of the tools that the task needs. They are offered first, then the most similar ones.
+        offered: The number of tools to offer; 0 for all.
+        draw: The random draws of the instance.
     """
     rest = [tool for tool in pool if tool.name not in names]
-    by_likeness = sorted(
+    by_similarity = sorted(
         rest, key=lambda tool: -max((_count_shared_words(tool.name, name) for name in names), default=0)
     )
-    near = by_likeness[:SIMILAR_TOOLS]
-    rest_tools = draw.source.sample([tool for tool in rest if tool not in near], len(rest) - len(near))
-    kept = [*(tool for tool in pool if tool.name in names), *near, *rest_tools][: offered or len(pool)]
-    return tuple(draw.shuffle(kept))
+    similar = by_similarity[:SIMILAR_TOOLS]
+    random_tools = draw.source.sample([tool for tool in rest if tool not in similar], len(rest) - len(similar))
+    chosen = [*(tool for tool in pool if tool.name in names), *similar, *random_tools][: offered or len(pool)]
+    return tuple(draw.shuffle(chosen))
 
 
 def _build_tool(verb: str, noun: str, parameters: Any) -> ToolDefinition:

@@ -11,16 +11,16 @@ from toolbench.evals.data_files import read_table
 
 @cache
 def load_state_tools() -> tuple[ToolDefinition, ...]:
-    """Return state_get, state_patch, and facts_commit, which no model may see or run."""
+    """Return the tools state_get, state_patch and facts_commit; the last one is never offered to a model."""
     return tuple(build_definition(row) for row in read_table("state_tools")["tools"])
 
 
 @cache
 def load_distractors() -> Mapping[str, tuple[ToolDefinition, Any]]:
-    """Return tools unrelated to any task, by name, each with its fixed answer."""
+    """Return the tools that no task needs, by name, each with its fixed answer."""
     return {row["name"]: (build_definition(row), row["answer"]) for row in read_table("state_tools")["distractors"]}
 
 
 def build_definition(row: JsonObject) -> ToolDefinition:
-    """Return the definition of a row: name, description, parameters, and exposed_to_model if it is false."""
+    """Return the tool definition of a row of a data file; `exposed_to_model` is true if absent."""
     return ToolDefinition(row["name"], row["description"], row["parameters"], row.get("exposed_to_model", True))

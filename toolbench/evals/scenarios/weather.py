@@ -1,4 +1,4 @@
-"""One call of get_weather for a city: small enough for a tiny model, and able to distinguish six methods."""
+"""The scenario of one call of get_weather, short enough for a small model."""
 
 from toolbench.engine.events import LoopResult
 from toolbench.engine.policy.settings import METHODS
@@ -14,10 +14,10 @@ from toolbench.evals.workspace import FixedAnswerTools
 
 
 class WeatherScenario:
-    """A question about the weather in a city.
+    """The scenario in which the model is asked about the weather in a city.
 
-    The published instance has the first wording and the city at `seed` in a fixed list, so that repeats differ; a drawn
-    one draws city, wording and other tools.
+    In the published wording the seed selects the city, so that repeats differ. A drawn instance has a random city,
+    wording and distractor tools.
     """
 
     slug = "weather"
@@ -39,7 +39,7 @@ class WeatherScenario:
             if kind == PUBLISHED_WORDING
             else draw.choice(texts["cities"])
         )
-        others = [tool for tool, _ in draw.draw_some(list(load_distractors().values()), most=2)]
+        distractors = [tool for tool, _ in draw.draw_some(list(load_distractors().values()), limit=2)]
         return Instance(
             scenario=self.slug,
             version=self.version,
@@ -47,24 +47,24 @@ class WeatherScenario:
             seed=seed,
             system=draw.choice(texts["system"]),
             user_text=fill_placeholders(draw.choice(texts["user_text"]), {"city": city}),
-            tools=tuple(draw.shuffle([build_definition(texts["tool"]), *others])),
+            tools=tuple(draw.shuffle([build_definition(texts["tool"]), *distractors])),
             layer=dict(single_call.ONE_TURN_LAYER),
             values={"city": city},
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return the one right call."""
+        """Return the expected call."""
         return _build_expected_call(instance).to_expected_calls()
 
     def open(self, instance: Instance) -> Workspace:
         """Return the tools with their fixed answers."""
-        answer = {"city": instance.values["city"], **_read_texts()["answer"]}
-        fixed = {name: answer for name, (_, answer) in load_distractors().items()}
-        return FixedAnswerTools({**fixed, "get_weather": answer})
+        weather = {"city": instance.values["city"], **_read_texts()["answer"]}
+        distractor_answers = {name: answer for name, (_, answer) in load_distractors().items()}
+        return FixedAnswerTools({**distractor_answers, "get_weather": weather})
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict on the first answer."""
-        return single_call.judge(instance, ended, _build_expected_call(instance))
+        return single_call.judge(instance, loop_result, _build_expected_call(instance))
 
 
 def _build_expected_call(instance: Instance) -> single_call.ExpectedSingleCall:

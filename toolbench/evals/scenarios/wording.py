@@ -1,4 +1,4 @@
-"""Texts with `$name` placeholders, and the layout of a scenario's prompt."""
+"""Texts with `$name` placeholders, and the example exchange in a scenario's prompt."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,26 +8,33 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 
 
-def fill_placeholders(text: Any, values: Mapping[str, str]) -> Any:
-    """Return the same JSON value with every `$name` in its strings replaced."""
-    if isinstance(text, str):
-        return Template(text).substitute(values) if "$" in text else text
-    if isinstance(text, list):
-        return [fill_placeholders(item, values) for item in text]
-    if isinstance(text, Mapping):
-        return {key: fill_placeholders(item, values) for key, item in text.items()}
-    return text
+def fill_placeholders(value: Any, values: Mapping[str, str]) -> Any:
+    """Return the JSON value with every `$name` in its strings replaced.
+
+    Raises:
+        KeyError: A placeholder has no value.
+    """
+    if isinstance(value, str):
+        return Template(value).substitute(values) if "$" in value else value
+    if isinstance(value, list):
+        return [fill_placeholders(item, values) for item in value]
+    if isinstance(value, Mapping):
+        return {key: fill_placeholders(item, values) for key, item in value.items()}
+    return value
 
 
 def render_example_call(call: JsonObject) -> str:
-    """Return a call on one line that a program can read too: `state_get {"workspace_id":"…"}`."""
+    """Return a call as one line of the tool's name and compact JSON: `state_get {"workspace_id":"…"}`."""
     return f"{call['tool']} {json.dumps(call['arguments'], ensure_ascii=False, separators=(',', ':'))}"
 
 
 def render_example(heading: str, messages: Sequence[Sequence[JsonObject]], closing: str) -> str:
-    """Return the expected exchange as text.
+    """Return the expected messages of the model as text.
 
-    Each message is a line `Message N`, followed by one line per call; the last one has the closing sentence.
+    Args:
+        heading: The first line.
+        messages: The calls of each message; every message begins with a line `Message N`.
+        closing: The text of the last message.
     """
     lines = [heading]
     for number, calls in enumerate(messages, start=1):

@@ -50,13 +50,13 @@ class CallComparison:
     others: tuple[RecordedCall, ...]  # calls that were not expected
 
 
-def compare_calls(expect: CaseExpectation, ended: LoopResult) -> CallComparison:
+def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallComparison:
     """Return the calls matched so that as few arguments as possible are wrong.
 
     With `ordered`, each expected call is matched with the next call of its tool. A failed call is ignored if a later
     call of its tool succeeded.
     """
-    made = _drop_recovered_calls(tuple(iter_calls(ended)))
+    made = _drop_recovered_calls(tuple(iter_calls(loop_result)))
     places = _match_in_order(expect.calls, made) if expect.ordered else _match_best(expect.calls, made)
     pairs = tuple(
         _build_pair(expected_call, made[place] if place is not None else None) for expected_call, place in places
@@ -91,18 +91,18 @@ def build_expected_calls(case: UserCase) -> ExpectedCalls:
         ExpectedToolCall(call.name, partial(_is_match, call), partial(_list_wrong_paths, call), call.arguments)
         for call in case.expect.calls
     )
-    reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
+    needs_reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
     behaviour = BEHAVIOURS.get(case.behaviour, Behaviour())
-    together = max((row["together"] for row in case.expect.checks if "together" in row), default=1)
+    parallel_calls = max((row["together"] for row in case.expect.checks if "together" in row), default=1)
     return ExpectedCalls(
         _needs_a_call(case),
         calls,
         tools=(*_list_names(calls), *_iter_named_tools(case)),
-        provoked=(*behaviour.provoked, *list_fault_causes(case)),
-        together=max(together, behaviour.together),
-        reply=reply,
-        ordered=case.expect.ordered,
-        others=case.expect.others,
+        provoked_causes=(*behaviour.provoked_causes, *list_fault_causes(case)),
+        parallel_calls=max(parallel_calls, behaviour.parallel_calls),
+        needs_reply=needs_reply,
+        is_ordered=case.expect.ordered,
+        permits_others=case.expect.others,
     )
 
 

@@ -37,10 +37,10 @@ TOGETHER_SUFFIX = " calls in one message"  # of the name of the check "together"
 _FLAG_KINDS = ("answer_given", "answer_asks", "answer_done")
 
 
-def run_check(row: JsonObject, ended: LoopResult) -> Check:
+def run_check(row: JsonObject, loop_result: LoopResult) -> Check:
     """Return the result of a valid row."""
     kind = next(name for name in CHECK_KINDS if name in row)
-    return _CHECK_BY_KIND[kind](row, ended)
+    return _CHECK_BY_KIND[kind](row, loop_result)
 
 
 def find_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
@@ -76,83 +76,83 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _list_called_tools(ended: LoopResult) -> list[str]:
-    return [call.tool for call in iter_calls(ended)]
+def _list_called_tools(loop_result: LoopResult) -> list[str]:
+    return [call.tool for call in iter_calls(loop_result)]
 
 
-def _check_contains(row: JsonObject, ended: LoopResult) -> Check:
+def _check_contains(row: JsonObject, loop_result: LoopResult) -> Check:
     text = row["answer_contains"]
     return _build_answer_check(
-        f"the answer contains {render_short(text)}", text.casefold() in ended.final_text.casefold(), ended
+        f"the answer contains {render_short(text)}", text.casefold() in loop_result.final_text.casefold(), loop_result
     )
 
 
-def _check_lacks(row: JsonObject, ended: LoopResult) -> Check:
+def _check_lacks(row: JsonObject, loop_result: LoopResult) -> Check:
     text = row["answer_lacks"]
     return _build_answer_check(
-        f"the answer lacks {render_short(text)}", text.casefold() not in ended.final_text.casefold(), ended
+        f"the answer lacks {render_short(text)}", text.casefold() not in loop_result.final_text.casefold(), loop_result
     )
 
 
-def _check_is(row: JsonObject, ended: LoopResult) -> Check:
+def _check_is(row: JsonObject, loop_result: LoopResult) -> Check:
     text = row["answer_is"]
-    is_it = text.strip().casefold() == ended.final_text.strip().casefold()
-    return _build_answer_check(f"the answer is {render_short(text)}", is_it, ended)
+    is_it = text.strip().casefold() == loop_result.final_text.strip().casefold()
+    return _build_answer_check(f"the answer is {render_short(text)}", is_it, loop_result)
 
 
-def _check_called(row: JsonObject, ended: LoopResult) -> Check:
-    tool, times, found = row["called"], row.get("times"), _list_called_tools(ended).count(row["called"])
+def _check_called(row: JsonObject, loop_result: LoopResult) -> Check:
+    tool, times, found = row["called"], row.get("times"), _list_called_tools(loop_result).count(row["called"])
     name = f"{tool} is called" + ("" if times is None else f" {times} times")
     return Check(name, found >= 1 if times is None else found == times, f"it was called {found} times")
 
 
-def _check_not_called(row: JsonObject, ended: LoopResult) -> Check:
-    found = _list_called_tools(ended).count(row["not_called"])
+def _check_not_called(row: JsonObject, loop_result: LoopResult) -> Check:
+    found = _list_called_tools(loop_result).count(row["not_called"])
     return Check(f"{row['not_called']} is not called", not found, f"it was called {found} times" if found else "")
 
 
-def _check_at_most(row: JsonObject, ended: LoopResult) -> Check:
-    found = len(_list_called_tools(ended))
+def _check_at_most(row: JsonObject, loop_result: LoopResult) -> Check:
+    found = len(_list_called_tools(loop_result))
     return Check(f"at most {row['calls_at_most']} calls", found <= row["calls_at_most"], f"calls made: {found}")
 
 
-def _check_before(row: JsonObject, ended: LoopResult) -> Check:
+def _check_before(row: JsonObject, loop_result: LoopResult) -> Check:
     first, second = row["before"]
-    return Check(f"{first} before {second}", _is_first(_list_called_tools(ended), first, second))
+    return Check(f"{first} before {second}", _is_first(_list_called_tools(loop_result), first, second))
 
 
 def _is_first(names: Sequence[str], first: str, second: str) -> bool:
     return first in names and (second not in names or names.index(first) < names.index(second))
 
 
-def _check_names(row: JsonObject, ended: LoopResult) -> Check:
+def _check_names(row: JsonObject, loop_result: LoopResult) -> Check:
     text = row["answer_names"]
-    found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", ended.final_text, re.IGNORECASE) is not None
-    return _build_answer_check(f"the answer names {render_short(text)}", found, ended)
+    found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", loop_result.final_text, re.IGNORECASE) is not None
+    return _build_answer_check(f"the answer names {render_short(text)}", found, loop_result)
 
 
-def _check_given(row: JsonObject, ended: LoopResult) -> Check:
-    return _build_answer_check("the answer says something", not is_blank(ended.final_text), ended)
+def _check_given(row: JsonObject, loop_result: LoopResult) -> Check:
+    return _build_answer_check("the answer says something", not is_blank(loop_result.final_text), loop_result)
 
 
-def _check_asks(row: JsonObject, ended: LoopResult) -> Check:
+def _check_asks(row: JsonObject, loop_result: LoopResult) -> Check:
     return _build_answer_check(
-        "the answer asks a question", re.search(r"[?\uff1f\u061f]", ended.final_text) is not None, ended
+        "the answer asks a question", re.search(r"[?\uff1f\u061f]", loop_result.final_text) is not None, loop_result
     )
 
 
-def _check_done(row: JsonObject, ended: LoopResult) -> Check:
-    return _build_answer_check("the answer is Done.", is_done_sentence(ended.final_text), ended)
+def _check_done(row: JsonObject, loop_result: LoopResult) -> Check:
+    return _build_answer_check("the answer is Done.", is_done_sentence(loop_result.final_text), loop_result)
 
 
-def _check_together(row: JsonObject, ended: LoopResult) -> Check:
-    most = max(map(count_calls, ended.turns), default=0)
+def _check_together(row: JsonObject, loop_result: LoopResult) -> Check:
+    most = max(map(count_calls, loop_result.turns), default=0)
     name = f"{row['together']}{TOGETHER_SUFFIX}"
     return Check(name, most >= row["together"], f"a message has at most {most}")
 
 
-def _build_answer_check(name: str, ok: bool, ended: LoopResult) -> Check:
-    return Check(name, ok, "" if ok else f"the answer is {render_short(ended.final_text)}")
+def _build_answer_check(name: str, ok: bool, loop_result: LoopResult) -> Check:
+    return Check(name, ok, "" if ok else f"the answer is {render_short(loop_result.final_text)}")
 
 
 _CHECK_BY_KIND: Mapping[str, Callable[[JsonObject, LoopResult], Check]] = {

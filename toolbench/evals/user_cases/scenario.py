@@ -63,7 +63,7 @@ class UserCaseScenario:
         self.group = f"{USER_CASE_GROUP}_{case.group}" if case.group else USER_CASE_GROUP
         self.control = case.control
         self.straight_requests = 1 + len(case.further) + bool(case.workspace)
-        if case.behaviour == "mixed_turn" or build_expected_calls(case).together > 1:
+        if case.behaviour == "mixed_turn" or build_expected_calls(case).parallel_calls > 1:
             self.methods = _SEVERAL_CALLS_METHODS
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
@@ -91,36 +91,36 @@ class UserCaseScenario:
         """Return the simulated tools with their initial state."""
         return SimulatedTools(self.case.results, self.case.initial, self.case.workspace)
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by the case's expectations."""
         expect = self.case.expect
-        comparison = compare_calls(expect, ended)
+        comparison = compare_calls(expect, loop_result)
         checks = (
             *(iter_checks(comparison, are_others_allowed=expect.others) if expect.calls else ()),
-            *((Check("no tool is called", not has_calls(ended)),) if expect.no_call else ()),
+            *((Check("no tool is called", not has_calls(loop_result)),) if expect.no_call else ()),
             *(_check_state(pointer, expected_value, workspace) for pointer, expected_value in expect.state.items()),
-            *(run_check(row, ended) for row in expect.checks),
+            *(run_check(row, loop_result) for row in expect.checks),
         )
         behaviour = BEHAVIOURS.get(self.case.behaviour, Behaviour())
-        seen = behaviour.has_occurred(ended) if behaviour.has_occurred else None
+        seen = behaviour.has_occurred(loop_result) if behaviour.has_occurred else None
         good = all(check.ok for check in checks)
         required = (Check(behaviour.name, bool(seen)),) if behaviour.required_for_pass else ()
         ends = {EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if self.case.turns else {EndReason.FINAL}
         case = verdict.CheckedResult(
             instance=instance,
-            ended=ended,
+            loop_result=loop_result,
             rule=self.rule + behaviour.rule,
             checks=(*checks, *required),
             case_study_checks=None,
             fallback_problem=_find_missing_behaviour(behaviour)
             if good and required
-            else _find_problem(self.case, ended, comparison, checks),
+            else _find_problem(self.case, loop_result, comparison, checks),
             good_ends=frozenset(ends),
             needs_tools=not self.case.control,
             behaviour_seen=seen,
             avoided=behaviour.avoidable and good and seen is False,
-            expected=(*behaviour.expected, *list_fault_codes(self.case)),
-            counts=behaviour.counts(ended) if behaviour.counts else {},
+            expected_codes=(*behaviour.expected_codes, *list_fault_codes(self.case)),
+            counts=behaviour.counts(loop_result) if behaviour.counts else {},
         )
         return verdict.judge(case)
 
@@ -157,50 +157,55 @@ def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
     return Check(f"{pointer} is {render_short(expected)}", not wrong, wrong)
 
 
-def _find_problem(case: UserCase, ended: LoopResult, comparison: CallComparison, checks: tuple[Check, ...]) -> Problem:
+def _find_problem(
+    case: UserCase, loop_result: LoopResult, comparison: CallComparison, checks: tuple[Check, ...]
+) -> Problem:
     """Return the problem if the record shows none and a check fails."""
-    if case.expect.calls and not has_calls(ended):
+    if case.expect.calls and not has_calls(loop_result):
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
-    if case.expect.no_call and has_calls(ended):
-        first = next(iter_calls(ended), None)
+    if case.expect.no_call and has_calls(loop_result):
+        first = next(iter_calls(loop_result), None)
         turn, tool = (first.turn, first.tool) if first else (0, "a tool")
         return Problem(
             "needless_call", locate_problem(turn, path=CALLS_PATH, sentence=f"{tool} is called; no call was expected.")
         )
-    return _find_call_problem(case, ended, comparison) or _find_check_problem(ended, checks)
+    return _find_call_problem(case, loop_result, comparison) or _find_check_problem(loop_result, checks)
 
 
 def _find_missing_behaviour(behaviour: Behaviour) -> Problem:
     return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, sentence=behaviour.missing))
 
 
-def _find_call_problem(case: UserCase, ended: LoopResult, comparison: CallComparison) -> Problem | None:
+def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: CallComparison) -> Problem | None:
     for pair in comparison.pairs:
         wrong = next((mismatch for found in pair.wrong.values() for mismatch in found), None)
         if pair.made is None:
             unexpected = ", ".join(call.tool for call in comparison.others)
             outcome = f"called was {unexpected}" if unexpected else "it was not called"
             sentence = f"{pair.expected.name} was expected; {outcome}."
-            return Problem("wrong_arguments", locate_problem(find_last_turn(ended), path=CALLS_PATH, sentence=sentence))
+            return Problem(
+                "wrong_arguments", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence)
+            )
         if wrong is not None:
             bad = locate_problem(
-                pair.made.turn, call=pair.made.place, path=wrong.path, sentence=f"{wrong.path}: {wrong.message}."
+                pair.made.turn, call=pair.made.index, path=wrong.path, sentence=f"{wrong.path}: {wrong.message}."
             )
             return Problem("wrong_arguments", bad)
     if comparison.others and case.expect.calls and not case.expect.others:
         call = comparison.others[0]
         sentence = f"{call.tool} is called beside what was expected."
-        return Problem("too_many_calls", locate_problem(call.turn, call=call.place, sentence=sentence))
+        return Problem("too_many_calls", locate_problem(call.turn, call=call.index, sentence=sentence))
     return None
 
 
-def _find_check_problem(ended: LoopResult, checks: tuple[Check, ...]) -> Problem:
+def _find_check_problem(loop_result: LoopResult, checks: tuple[Check, ...]) -> Problem:
     wrong = next((check for check in checks if not check.ok), None)
     if wrong is None:
         return Problem(
-            "wrong_reply", locate_problem(find_last_turn(ended), path=CONTENT_PATH, sentence="the run has no answer.")
+            "wrong_reply",
+            locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence="the run has no answer."),
         )
     if wrong.name.endswith(TOGETHER_SUFFIX):
         failure_class = "not_parallel"
@@ -209,5 +214,5 @@ def _find_check_problem(ended: LoopResult, checks: tuple[Check, ...]) -> Problem
     sentence = f"it does not hold that {wrong.name}{f': {wrong.detail}' if wrong.detail else ''}."
     return Problem(
         failure_class,
-        locate_problem(find_last_turn(ended), path=CONTENT_PATH, sentence=sentence),
+        locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence=sentence),
     )

@@ -89,7 +89,7 @@ def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
 
 def _add_price_list(paid: CostSums, price: Price | None) -> CostSums:
     """Return the sums with the name of the price list, if the provider did not report every cost."""
-    return replace(paid, price_lists=(price.named,)) if price and paid.named < paid.known else paid
+    return replace(paid, price_lists=(price.origin,)) if price and paid.named < paid.known else paid
 
 
 def add_costs(costs: Iterable[CostSums]) -> CostSums:

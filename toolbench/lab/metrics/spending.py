@@ -46,7 +46,7 @@ def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
     for provider, model, template, own_price in configs.values_list(*columns).distinct():
         price = read_price(own_price, template, model) or find_price(template, model)
         if price is not None:
-            found[provider, model] = tuple(sorted({*found.get((provider, model), ()), price.named}))
+            found[provider, model] = tuple(sorted({*found.get((provider, model), ()), price.origin}))
     return found
 
 

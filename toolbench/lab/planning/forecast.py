@@ -170,7 +170,7 @@ def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[
         "input_tokens", (0, 0)
     )[1]:
         totals.figures["cost"].add(*_compute_cost_range(price, ranges))
-        totals.prices[price.named] = None
+        totals.prices[price.origin] = None
     elif trials.may_cost:
         totals.unpriced[trials.model_name] = None
 

@@ -85,18 +85,20 @@ class MultiTurnScenario:
         """Return new instances of the case's classes."""
         return ClassesWorkspace(self.case)
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by BFCL's rules."""
         wrong = (
-            find_mistake(self.case, group_calls_by_message(ended)) if ended.turns and ended.end in GOOD_ENDS else None
+            find_mistake(self.case, group_calls_by_message(loop_result))
+            if loop_result.turns and loop_result.end in GOOD_ENDS
+            else None
         )
         case = judging.CheckedResult(
             instance=instance,
-            ended=ended,
+            loop_result=loop_result,
             rule=MULTI_TURN_RULE,
-            checks=tuple(_iter_checks(self.case, ended, wrong)),
+            checks=tuple(_iter_checks(self.case, loop_result, wrong)),
             case_study_checks=None,
-            fallback_problem=_find_problem(ended, wrong),
+            fallback_problem=_find_problem(loop_result, wrong),
             good_ends=GOOD_ENDS,
         )
         verdict = judging.judge(case)
@@ -130,9 +132,9 @@ class ClassesWorkspace:
         return {"called": [{"name": name, "arguments": arguments} for name, arguments in self._calls]}
 
 
-def group_calls_by_message(ended: LoopResult) -> tuple[tuple[BfclCall, ...], ...]:
+def group_calls_by_message(loop_result: LoopResult) -> tuple[tuple[BfclCall, ...], ...]:
     """Return the calls that BFCL's classes received, for each message that was sent."""
-    groups = groupby(ended.turns, lambda record: record.request.message)
+    groups = groupby(loop_result.turns, lambda record: record.request.message)
     return tuple(
         tuple(
             (_find_tool_name(result), result.arguments or {})
@@ -169,9 +171,9 @@ def _iter_later_tools(case: MultiTurnCase) -> Iterator[JsonObject]:
         yield from case.tools_with(int(number))
 
 
-def _iter_checks(case: MultiTurnCase, ended: LoopResult, wrong: TurnMistake | None) -> Iterator[Check]:
+def _iter_checks(case: MultiTurnCase, loop_result: LoopResult, wrong: TurnMistake | None) -> Iterator[Check]:
     """Yield one check for each message up to the first that differs, in BFCL's words."""
-    if ended.end not in GOOD_ENDS or not ended.turns:
+    if loop_result.end not in GOOD_ENDS or not loop_result.turns:
         yield Check("the conversation comes to its end", False)
         return
     reached = len(case.messages) if wrong is None else wrong.turn + 1
@@ -180,21 +182,23 @@ def _iter_checks(case: MultiTurnCase, ended: LoopResult, wrong: TurnMistake | No
         yield Check(f"message {number + 1}: state and results", not differs, wrong.message if wrong and differs else "")
 
 
-def _find_problem(ended: LoopResult, wrong: TurnMistake | None) -> Problem:
+def _find_problem(loop_result: LoopResult, wrong: TurnMistake | None) -> Problem:
     """Return the problem, located at the last turn of the message."""
     if wrong is None:
         return Problem(
             "wrong_state",
             locate_problem(
-                find_last_turn(ended), path=CALLS_PATH, sentence="the conversation did not come to its end."
+                find_last_turn(loop_result), path=CALLS_PATH, sentence="the conversation did not come to its end."
             ),
         )
-    of_message = [record.turn for record in ended.turns if record.request.message == wrong.turn]
+    of_message = [record.turn for record in loop_result.turns if record.request.message == wrong.turn]
     where = {NO_CALL_MISTAKE: "missing_call", RESULT_MISTAKE: "missing_call"}.get(wrong.kind, "wrong_state")
     sentence = f"after the user's message {wrong.turn + 1}: {wrong.message}."
     return Problem(
         where,
-        locate_problem(of_message[-1] if of_message else find_last_turn(ended), path=CALLS_PATH, sentence=sentence),
+        locate_problem(
+            of_message[-1] if of_message else find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence
+        ),
     )
 
 

@@ -86,7 +86,7 @@ def _name_expected(trial: Trial, scenario: Scenario | None) -> str:
 
 
 def _describe_expected(expected: ExpectedCalls) -> str:
-    if expected.call is False:
+    if expected.needs_call is False:
         return NO_CALL
     return _join_names([call.tool for call in expected.calls] or list(expected.tools)) or UNFIXED
 
