@@ -185,7 +185,7 @@ def test_a_package_has_3_to_20_files() -> None:
     Django looks for commands in one folder."""
     counts = Counter(path.parent.relative_to(ROOT) for path in PRODUCT if path.name != "__init__.py")
     whole = {folder: count for folder, count in counts.items() if not any(one.parent == folder for one in counts)}
-    pairs = {"toolbench/lab/interchange/history", "toolbench/lab/results/failures"}
+    pairs = {"toolbench/lab/interchange/history"}
     large = {"toolbench/engine/formats/families", "toolbench/lab/management/commands"}
     assert {str(folder) for folder, count in counts.items() if count > 20} == large
     assert {str(folder) for folder, count in whole.items() if count < 3} == pairs

@@ -20,8 +20,8 @@ _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
         "/compare/": "demo=1",
         "/decide/": "scope=demo",
     },
-    IMPORTED: {"/matrix/": "scope=imported", "/trials/": "imported=1"},
-    PUBLISHED: {"/matrix/": "scope=published"},
+    IMPORTED: {"/matrix/": "scope=imported", "/trials/": "imported=1", "/failures/": "scope=imported"},
+    PUBLISHED: {"/matrix/": "scope=published", "/failures/": "scope=published"},
 }
 
 

@@ -207,7 +207,7 @@ def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
     make_trials(cell, **{"pass": 8})
     make_trial(cell, "fail", cause="no_call", cause_signature="no_call · happy_path", taxonomy=read_taxonomy_version())
     recompute_stale_cells()
-    row = get_failures(FailuresQuery(runs=(cell.run_id,))).rows[0].cells[0]
+    row = get_failures(FailuresQuery(runs=(cell.run_id,))).heat_map.rows[0].cells[0]
     assert row is not None
     assert row.rate.interval == "anytime-valid, 95 %"
     told = compute_totals(count_changes([]), ReplayScope("run", cell.run_id).stopping())

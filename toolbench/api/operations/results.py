@@ -1,5 +1,6 @@
 """Operations that read results: matrix, comparison, failures, latency, what-if, new verdicts."""
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -104,18 +105,18 @@ def compare_sides(request: HttpRequest) -> Any:
 @router.get("/failures", response=FailuresDocument, auth=READ)
 def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any:
     """Return failures by cause, and groups of equal failures."""
-    failures_query = FailuresQuery.from_query(request.GET)
+    failures_query = replace(FailuresQuery.from_query(request.GET), by="scenario")
     if problem := check_readable(failures_query.ignored):
         return problem
     page = get_failures(failures_query)
     names = ("signature", "scenario", "version", "place", "count", "runs", "sentence", "exemplar", "nearest")
     return {
         "version": page.version,
-        "causes": [{"cause": row.cause.code, "count": row.count, "trials": row.query} for row in page.rows],
+        "causes": [{"cause": row.cause.code, "count": row.count, "trials": row.query} for row in page.heat_map.rows],
         "groups": [
             {name: getattr(group, name) for name in names}
             | {"cause": group.cause.code if group.cause else "", "trials": group.query}
-            for group in page.failure_groups
+            for group in page.groups.shown
         ],
     }
 

@@ -16,11 +16,13 @@ from django.db import connection, transaction
 from django.db.models import BooleanField, Case, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value, When
 
 from toolbench.evals.types import DRAWN
+from toolbench.lab.metrics.cause_pools import write_cause_pools
+from toolbench.lab.metrics.pool_version import ENDED, read_usable_version
 from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, find_repeated_instances
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, ResultFilter
 from toolbench.lab.metrics.tally import build_aggregates
 from toolbench.lab.metrics.times import build_time_aggregates
-from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunChange, RunConfig, Trial
+from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunConfig, Trial
 
 Line = dict[str, Any]
 
@@ -44,7 +46,6 @@ _REFRESH_LOCK = 7_310_421  # of pg_try_advisory_xact_lock: one refresh at a time
 _IS_CONFIRMING = Case(
     When(run__purpose=CONFIRMATION_PURPOSE, then=Value(True)), default=Value(False), output_field=BooleanField()
 )
-_ENDED = Q(state__in=Run.ENDED)
 
 
 def sum_cells(cells: QuerySet[Cell], *extra_keys: str) -> list[Line]:
@@ -77,11 +78,11 @@ class KeptSums:
 def sum_kept_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> KeptSums:
     """Return the chosen lines of all runs that are not deleted."""
     scope = {"simulated": simulated, "imported": imported}
-    version = None if chosen.has_time else _read_usable_version()
+    version = None if chosen.has_time else read_usable_version()
     if version is not None:
         pooled = [line for line in _load_pools(version, scope) if chosen.matches(line)]
         recent = _sum_kept_cells(chosen, scope, pooled=False)
-        if _read_usable_version() == version:
+        if read_usable_version() == version:
             return KeptSums([*pooled, *recent], None if recent else version)
     return KeptSums(_sum_kept_cells(chosen, scope))
 
@@ -163,14 +164,6 @@ def _sum_kept_cells(chosen: ResultFilter, scope: Mapping[str, bool], *, pooled: 
     return sum_cells(Cell.objects.filter(chosen.condition, run__in=in_scope))
 
 
-def _read_usable_version() -> UUID | None:
-    """Return the version of the pools; None while a run in them is deleted, goes on or has changed."""
-    changed = Exists(RunChange.objects.filter(run=OuterRef("pk")))
-    outdated = Run.objects.filter(pooled=True).filter(~_ENDED | Q(deleted_at__isnull=False) | changed)
-    state = PoolState.objects.annotate(is_outdated=Exists(outdated)).values_list("version", "is_outdated").first()
-    return None if state is None or state[1] else state[0]
-
-
 @dataclass(slots=True)
 class _PoolCache:
     """The pools of one version in memory, by scope. A new version gets a new object, so threads need no lock."""
@@ -231,7 +224,7 @@ def _take_notes(cursor: Any) -> list[int]:
 
 def _choose_runs(noted: Sequence[int], max_runs: int) -> list[int]:
     """Mark which runs are pooled; return the runs whose pools are written anew."""
-    settled = _ENDED & Q(deleted_at=None)
+    settled = ENDED & Q(deleted_at=None)
     lost = Run.objects.filter(Q(pooled=True) & (~settled | Q(pk__in=noted)))
     changed = list(lost.values_list("pk", flat=True))
     Run.objects.filter(Q(pk__in=changed) & ~settled).update(pooled=False)
@@ -256,6 +249,7 @@ def _write_pools(runs: Sequence[int]) -> None:
     CellPool.objects.bulk_create(
         [CellPool(**line, repeated=_get_repeated(line, repeated)) for line in kept], batch_size=200
     )
+    write_cause_pools(models)
     PoolState.objects.update_or_create(pk=1, defaults={"version": uuid4()})
 
 

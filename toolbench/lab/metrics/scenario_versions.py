@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from django.db.models import Q, QuerySet, Sum
-
-from toolbench.lab.models import Cell
+from django.db.models import Q
 
 CellRows = list[dict[str, Any]]
 FINISHED_COUNTS = ("passed", "failed", "infra")
-MODEL_COLUMNS = ("config__provider_name", "config__model_name")
 ModelKey = tuple[str, str]  # provider and model
 
 
@@ -68,27 +65,28 @@ def split_newest_versions(lines: CellRows) -> tuple[CellRows, CellRows]:
     return kept, [line for line in lines if line["scenario_version"] != newest[line["scenario"]][1]]
 
 
-def find_omitted_versions(cells: QuerySet[Cell]) -> tuple[tuple[OmittedVersion, ...], Mapping[ModelKey, ModelVersions]]:
-    """Return the cells in another version than the newest tried one of their scenario and kind, with one query.
+def find_omitted_versions(
+    lines: Iterable[dict[str, Any]],
+) -> tuple[tuple[OmittedVersion, ...], Mapping[ModelKey, ModelVersions]]:
+    """Return the versions that are not the newest tried one of their scenario and kind of instance.
+
+    Args:
+        lines: rows with `provider_name`, `model_name`, `scenario`, `instance_kind`, `scenario_version` and the sums of
+            `FINISHED_COUNTS`.
 
     Returns:
         The versions over all models, and the same for each provider and model alone.
     """
-    lines = _group_by_version(cells, *MODEL_COLUMNS)
+    lines = list(lines)
     overall = _split_versions(lines)[1]
     by_model: dict[ModelKey, CellRows] = {}
     for line in lines:
-        by_model.setdefault((line[MODEL_COLUMNS[0]], line[MODEL_COLUMNS[1]]), []).append(line)
+        by_model.setdefault((line["provider_name"], line["model_name"]), []).append(line)
     found: dict[ModelKey, ModelVersions] = {}
     for key, versions in by_model.items():
         counted, uncounted = _split_versions(versions)
         found[key] = ModelVersions(uncounted, tuple(version for version in counted if version in overall))
     return overall, found
-
-
-def _group_by_version(cells: QuerySet[Cell], *keys: str) -> CellRows:
-    grouped = cells.order_by().values(*keys, "scenario", "instance_kind", "scenario_version")
-    return [dict(line) for line in grouped.annotate(**{f"sum_{name}": Sum(name) for name in FINISHED_COUNTS})]
 
 
 def _split_versions(lines: CellRows) -> tuple[tuple[OmittedVersion, ...], tuple[OmittedVersion, ...]]:

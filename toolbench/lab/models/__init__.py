@@ -8,7 +8,7 @@ from toolbench.lab.models.histories import History, HistoryTurn
 from toolbench.lab.models.job_failures import JobFailure
 from toolbench.lab.models.judgements import HumanVerdict, Judgement, Replay
 from toolbench.lab.models.library import LibraryVersion
-from toolbench.lab.models.pools import CellPool, PoolState, RunChange
+from toolbench.lab.models.pools import CausePool, CellPool, PoolState, RunChange
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.refused_parameters import RefusedParameter
@@ -28,6 +28,7 @@ __all__ = [
     "Case",
     "CaseSet",
     "CaseVersion",
+    "CausePool",
     "Cell",
     "CellPool",
     "CellTimes",

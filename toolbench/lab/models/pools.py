@@ -84,6 +84,46 @@ for _name, _spec in COUNTERS.items():
     CellPool.add_to_class(f"sum_{_name}", _build_sum_column(_spec))
 
 
+class CausePool(models.Model):
+    """The number of trials of ended runs with one model, profile, strategy, scenario version, outcome and cause.
+
+    lab/metrics/cause_pools.py derives it from the trials. Trials that passed, failed or had an infrastructure error
+    are counted, and all others with a cause or failure class.
+
+    Attributes:
+        taxonomy: version of the table of causes that classified the trials; 0 for none.
+        first_trial: the smallest primary key.
+        runs: primary keys of their runs, as whole numbers of 8 bytes, most significant byte first.
+    """
+
+    simulated = models.BooleanField()
+    imported = models.BooleanField()
+    provider_name = models.CharField(max_length=80)
+    model_name = models.CharField(max_length=200)
+    profile = models.CharField(max_length=80)
+    strategy = models.CharField(max_length=80)
+    scenario = models.CharField(max_length=60)
+    scenario_version = models.PositiveSmallIntegerField()
+    instance_kind = models.CharField(max_length=8)
+    outcome = models.CharField(max_length=10, blank=True)
+    taxonomy = models.PositiveSmallIntegerField()
+    cause = models.CharField(max_length=40, blank=True)
+    cause_signature = models.CharField(max_length=240, blank=True)
+    failure_class = models.CharField(max_length=60, blank=True)
+    signature = models.CharField(max_length=200, blank=True)
+
+    trials = models.PositiveBigIntegerField()
+    first_trial = models.BigIntegerField()
+    first_seen = models.DateTimeField(null=True)
+    runs = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(fields=["provider_name", "model_name"], name="causes_of_model")]
+
+    def __str__(self) -> str:
+        return f"{self.model_name} × {self.scenario}: {self.cause or self.outcome}"
+
+
 class PoolState(models.Model):
     """The one row whose version is a new one after every refresh, so that a reader notices that pools were written."""
 

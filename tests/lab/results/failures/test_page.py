@@ -5,9 +5,18 @@ from django.http import QueryDict
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_published_snapshot,
+    make_run,
+    make_trial,
+    recompute_stale_cells,
+)
 from tests.page_html import read_html
 from toolbench.evals.causes.table import load_causes, read_taxonomy_version
+from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.failures.page import get_causes_by_group, get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
@@ -44,9 +53,9 @@ def behind(query: str) -> int:
 
 def test_the_heat_map_counts_trials_and_leads_to_them(runs: tuple[Run, Run]) -> None:
     page = get_failures(FailuresQuery())
-    assert [(column.model, column.tried) for column in page.columns] == [("a", 3), ("b", 2)]
-    assert [row.cause.code for row in page.rows] == ["no_call", "schema_type"]
-    of_types = page.rows[1]
+    assert [(column.model, column.tried) for column in page.heat_map.columns] == [("a", 3), ("b", 2)]
+    assert [row.cause.code for row in page.heat_map.rows] == ["no_call", "schema_type"]
+    of_types = page.heat_map.rows[1]
     assert of_types.cells[1] is None
     assert of_types.cells[0] is not None
     assert (of_types.cells[0].rate.k, of_types.cells[0].rate.n) == (2, 3)
@@ -54,13 +63,69 @@ def test_the_heat_map_counts_trials_and_leads_to_them(runs: tuple[Run, Run]) -> 
 
 
 def test_clusters_reach_across_runs_with_an_exemplar_and_the_nearest_pass(runs: tuple[Run, Run]) -> None:
-    clusters = {group.scenario + group.place: group for group in get_failures(FailuresQuery()).failure_groups}
+    clusters = {
+        group.scenario + group.place: group for group in get_failures(FailuresQuery(by="scenario")).groups.shown
+    }
     alike = clusters["happy_path$.ops[].path · turn 1"]
     assert (alike.count, alike.runs, behind(alike.query)) == (2, 2, 2)
     exemplar = Trial.objects.get(pk=alike.exemplar)
     assert exemplar.run_id == runs[0].pk
     assert alike.nearest is not None
     assert Trial.objects.get(pk=alike.nearest).cell_id == exemplar.cell_id
+
+
+def test_group_of_several_scenarios_and_models_opens_its_trials() -> None:
+    run = make_run()
+    for model in ("a", "b"):
+        config = make_config(run, make_model(model))
+        for scenario in ("happy_path", "weather"):
+            where = f"no_call · {scenario} · $.a · b · turn 2"
+            cell = make_cell(config, scenario)
+            make_trial(cell, "fail", cause="no_call", cause_signature=where, taxonomy=read_taxonomy_version())
+            other = f"no_call · {scenario} · $.x · $.a · b · turn 2"
+            make_trial(cell, "fail", cause="no_call", cause_signature=other, taxonomy=read_taxonomy_version())
+    recompute_stale_cells()
+    groups = {group.path: group for group in get_failures(FailuresQuery()).groups.shown}
+    group = groups["$.a · b"]
+    assert (group.count, group.turn, group.models, group.scenario) == (4, "2", ("a", "b"), "")
+    assert behind(group.query) == 4
+    by_model = get_failures(FailuresQuery(by="model")).groups
+    assert [(found.count, behind(found.query), len(found.models)) for found in by_model.shown] == [(2, 2, 1)] * 4
+    chosen = ResultFilter(models=("a", "b"), scenarios=("weather", "happy_path"))
+    (column, _) = get_failures(FailuresQuery(chosen=chosen)).heat_map.columns
+    (row,) = get_failures(FailuresQuery(chosen=chosen)).heat_map.rows
+    assert row.cells[0] is not None
+    assert (column.failed, row.cells[0].rate.k, behind(row.cells[0].query), behind(row.query)) == (4, 4, 4, 8)
+
+
+def test_first_problem_is_counted_by_failure_class(runs: tuple[Run, Run]) -> None:
+    Trial.objects.filter(cause="no_call").update(
+        failure_class="no_tool_calls", signature="no_tool_calls · happy_path · $.ops"
+    )
+    page = get_failures(FailuresQuery(look="first"))
+    (row,) = page.heat_map.rows
+    assert (row.cause.code, row.count, behind(row.query)) == ("no_tool_calls", 2, 2)
+    group = next(group for group in page.groups.shown if group.path == "$.ops")
+    assert (group.turn, group.count, behind(group.query)) == ("", 2, 2)
+    split = get_failures(FailuresQuery(look="first", by="scenario")).groups.shown
+    assert {behind(group.query) == group.count for group in split} == {True}
+
+
+def test_imported_runs_have_a_scope_of_their_own() -> None:
+    failed(make_run(imported=True), "elsewhere", "no_call")
+    (row,) = get_failures(FailuresQuery(scope="imported")).heat_map.rows
+    assert (row.count, behind(row.query)) == (1, 1)
+
+
+def test_published_failures_show_only_what_is_listed(owner_client: Client) -> None:
+    assert "No published snapshot" in read_html(owner_client.get("/failures/?scope=published"))
+    snapshot = make_published_snapshot(("vendor/a", "default", 8, 10), ("vendor/b", "default", 10, 10))
+    listed = [{"name": "TIMEOUT", "count": 1}, {"name": "happy_path", "count": 1}]
+    snapshot.cells.filter(model="vendor/a").update(failures=listed)
+    shown = read_html(owner_client.get("/failures/?scope=published"))
+    assert "<code>TIMEOUT</code>" in shown
+    assert "happy_path" not in shown
+    assert "that does not mean none" in shown
 
 
 def test_the_nearest_pass_is_the_same_models_before_anothers() -> None:
@@ -70,7 +135,7 @@ def test_the_nearest_pass_is_the_same_models_before_anothers() -> None:
     failed(run, "b", "no_call")
     trial = failed(run, "a", "schema_type", path="$.x")
     recompute_stale_cells()
-    found = {group.exemplar: group.nearest for group in get_failures(FailuresQuery()).failure_groups}
+    found = {group.exemplar: group.nearest for group in get_failures(FailuresQuery(by="scenario")).groups.shown}
     assert Trial.objects.filter(pk=found[trial.pk] or 0, config__model_name="a").exists()
 
 
@@ -88,8 +153,8 @@ def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> Non
 def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
     failed(make_run(simulated=True), "persona", "no_call")
     failed(make_run(imported=True), "elsewhere", "no_call")
-    assert get_failures(FailuresQuery()).rows == ()
-    assert get_failures(FailuresQuery(scope="demo")).rows[0].count == 1
+    assert get_failures(FailuresQuery()).heat_map.rows == ()
+    assert get_failures(FailuresQuery(scope="demo")).heat_map.rows[0].count == 1
     assert not get_failures(FailuresQuery(scope="demo")).other_versions
     make_trial(make_cell(make_config(make_run())), "fail")
     assert get_failures(FailuresQuery()).other_versions == 1
@@ -100,12 +165,12 @@ def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owne
         failed(runs[0], "a", "schema_type", path="$.ops[].path", version=1)
     page = get_failures(FailuresQuery(runs=(runs[0].pk,)))
     assert (page.version, page.newest, page.other_versions, page.can_reclassify) == (2, 2, 3, True)
-    row = next(row for row in page.rows if row.cause.code == "schema_type")
+    row = next(row for row in page.heat_map.rows if row.cause.code == "schema_type")
     assert row.count == behind(row.query) == 1
-    cell = row.cells[[column.model for column in page.columns].index("a")]
+    cell = row.cells[[column.model for column in page.heat_map.columns].index("a")]
     assert cell is not None
     assert (cell.rate.k, cell.rate.n, behind(cell.query)) == (1, 2, 1)
-    cluster = next(group for group in page.failure_groups if group.cause and group.cause.code == "schema_type")
+    cluster = next(group for group in page.groups.shown if group.cause and group.cause.code == "schema_type")
     assert cluster.count == behind(cluster.query) == 1
     sight = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
     assert sight.trials == behind(sight.query) == 1
@@ -118,7 +183,7 @@ def test_failures_only_an_old_version_is_shown_as_such(owner_client: Client) -> 
     trial = failed(run, "a", "no_call", version=1)
     recompute_stale_cells()
     page = get_failures(FailuresQuery(runs=(run.pk,)))
-    assert (page.version, page.other_versions, page.can_reclassify, page.rows[0].count) == (1, 0, False, 1)
+    assert (page.version, page.other_versions, page.can_reclassify, page.heat_map.rows[0].count) == (1, 0, False, 1)
     shown = read_html(owner_client.get(f"/failures/?run={run.pk}"))
     assert "The table of causes now has version 2. Only failures classified by version 1 are counted here." in shown
     assert "by version 1 of the table; now 2" in read_html(owner_client.get(f"/trials/{trial.pk}/"))

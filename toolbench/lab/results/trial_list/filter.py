@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 from django.db.models.expressions import OrderBy
-from django.db.models.functions import NullIf
+from django.db.models.functions import Concat, NullIf
 
 from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
@@ -27,7 +27,12 @@ _OTHER_FIELDS = ("ignored", "chosen", "layout")  # no parameters of one text
 ALL_SCOPES = "all"
 ID_FIELDS = ("run", "cell", "config", "alike", "version", "cause_version")
 LIST_FIELDS = ("runs", "cells", "without")
-VERBATIM_FIELDS = ("path", "cluster", "signature")  # made of keys that a model wrote, so blanks around them count
+VERBATIM_FIELDS = (
+    "path",
+    "place",
+    "cluster",
+    "signature",
+)  # made of keys that a model wrote, so blanks around them count
 SORTS = {
     "failed": "failed first",
     "-failed": "failed last",
@@ -131,6 +136,8 @@ class TrialFilter:
         examples: NO_EXAMPLES selects trials without examples.
         seen: a cause that was seen in the trial.
         path: a JSON path, without list indexes, at which it was seen.
+        place: what follows code and scenario in the text that groups failures: that of the failure class where one is
+            chosen, else that of the cause.
         scope: ALL_SCOPES shows own, simulated and imported runs. Without it, and unless runs, cells or a configuration
             are named, `demo` 1 shows simulated runs only and `imported` 1 imported ones only; otherwise neither is
             shown.
@@ -169,6 +176,7 @@ class TrialFilter:
     seen: str = ""  # a code that was seen in it, mended or not
     path: str = ""  # where `seen` was seen
     cluster: str = ""
+    place: str = ""
     had: str = ""  # an answer of 429 or 5xx, or a retry, in any execution
     cause_version: int | None = None  # of the table of causes that named it
     label: str = ""
@@ -271,6 +279,8 @@ def _build_cell_condition(text: str) -> Q:
 def _build_list_condition(trial_filter: TrialFilter) -> Q:
     """Return the condition of the fields that hold lists."""
     found = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
+    if trial_filter.place:
+        found &= _build_place_condition(trial_filter)
     if trial_filter.runs:
         found &= Q(run_id__in=trial_filter.runs.split(","))
     return found & _build_cell_condition(trial_filter.cells) if trial_filter.cells else found
@@ -283,6 +293,13 @@ def _build_alike_condition(config_id: int) -> Q:
         return Q(pk=None)
     same = RunConfig.objects.filter(**settings)
     return Q(config__in=same) & ~Q(run__purpose=CONFIRMATION_PURPOSE)
+
+
+def _build_place_condition(trial_filter: TrialFilter) -> Q:
+    """Return the condition of equal path and turn in any scenario."""
+    code, column = ("failure_class", "signature") if trial_filter.failure_class else ("cause", "cause_signature")
+    separator = Value(" · ")
+    return Q((column, Concat(code, separator, "scenario", separator, Value(trial_filter.place))))
 
 
 def _parse_value(name: str, given: str) -> int | str | None:

@@ -4,7 +4,9 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.failures.page import get_causes_by_group, get_failures, get_taxonomy_version
-from toolbench.lab.results.failures.query import SCOPES, FailuresQuery
+from toolbench.lab.results.failures.published import build_published_failures
+from toolbench.lab.results.failures.query import LOOKS, SCOPES, FailuresQuery
+from toolbench.lab.results.published import get_published_matrix
 from toolbench.lab.results.scope_chips import get_scope_chips
 from toolbench.web.rendering import render_page
 
@@ -13,9 +15,13 @@ from toolbench.web.rendering import render_page
 def show(request: HttpRequest) -> HttpResponse:
     """Show the failures of ?scope= or ?run= (GET /failures/)."""
     query = FailuresQuery.from_query(request.GET)
+    context: dict[str, object] = {"query": query, "scopes": SCOPES, "looks": LOOKS}
+    if query.is_published:
+        published = build_published_failures(get_published_matrix())
+        return render_page(request, "failures/show.html", {**context, "published": published, "runs": ()})
+    page = get_failures(query)
     scope = get_scope_chips(query.chosen, kind=query.scope, runs=query.runs)
-    context = {"page": get_failures(query), "scopes": SCOPES, "legend": (1, 5, 20, 50, 100), "scope": scope}
-    return render_page(request, "failures/show.html", context)
+    return render_page(request, "failures/show.html", {**context, "page": page, "runs": page.runs, "scope": scope})
 
 
 @require_safe

@@ -1,0 +1,74 @@
+"""The failures of the published snapshot, only as far as it lists them."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from toolbench.lab.models import Trial
+from toolbench.lab.results.published import PublishedMatrix
+
+_TIMEOUT = "TIMEOUT"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCount:
+    """Failures of one category at one model.
+
+    Attributes:
+        heat: 100 times the square root of their share of the model's trials.
+    """
+
+    count: int
+    heat: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFailureRow:
+    """One category in the words of the source.
+
+    Attributes:
+        cells: one per model; None where the source does not list the category.
+    """
+
+    name: str
+    count: int
+    outcome: str
+    cells: tuple[PublishedCount | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFailures:
+    """Failures by category and model; () where no snapshot is loaded."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[PublishedFailureRow, ...] = ()
+    month: str = ""
+    source: str = ""
+
+
+def build_published_failures(published: PublishedMatrix | None) -> PublishedFailures:
+    """Return the listed failures of all profiles of each model, most failures first."""
+    if published is None:
+        return PublishedFailures()
+    counts: dict[tuple[str, str], int] = Counter()
+    tried, by_model, by_name = Counter[str](), Counter[str](), Counter[str]()
+    for row in published.rows:
+        tried[row.name] += row.tool.n + row.control.n
+        for name, count in row.categories:
+            counts[name, row.name] += count
+            by_model[row.name] += count
+            by_name[name] += count
+    models = [model for model, _ in sorted(by_model.items(), key=lambda item: (-item[1], item[0]))]
+    rows = tuple(
+        PublishedFailureRow(
+            name,
+            total,
+            Trial.Outcome.INFRA if name == _TIMEOUT else Trial.Outcome.FAIL,
+            tuple(_build_count(counts.get((name, model), 0), tried[model]) for model in models),
+        )
+        for name, total in sorted(by_name.items(), key=lambda item: (-item[1], item[0]))
+    )
+    return PublishedFailures(tuple(models), rows, published.month, published.source)
+
+
+def _build_count(count: int, tried: int) -> PublishedCount | None:
+    return PublishedCount(count, round(100 * (count / tried) ** 0.5, 1)) if count else None
