@@ -9,7 +9,7 @@ from toolbench.lab.credentials.known_secrets import load_known_secrets
 def mask_answer(response: HttpResponseBase) -> HttpResponseBase:
     """Overwrite known secrets in a JSON answer, and return it."""
     if isinstance(response, HttpResponse) and "json" in response.headers.get("Content-Type", "") and response.content:
-        response.content = load_known_secrets().masker.mask_body(response.content, parts=False)
+        response.content = load_known_secrets().masker.mask_body(response.content, join_parts=False)
     return response
 
 

@@ -9,7 +9,7 @@ from toolbench.engine.events import ExchangeError
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.http.client import HttpClient
-from toolbench.providers.probing.check_result import ProbeCheck, learned
+from toolbench.providers.probing.check_result import ProbeCheck, merge_capabilities
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.probing.probes import probe_first_use
 from toolbench.providers.simulated.server import SimulatedServer
@@ -27,7 +27,7 @@ class ProbeFindings:
 
     @property
     def capabilities(self) -> Capabilities:
-        return learned(self.checks.values())
+        return merge_capabilities(self.checks.values())
 
     @property
     def errors(self) -> list[ExchangeError]:

@@ -265,7 +265,7 @@ def test_a_wrong_prefix_is_found_and_the_right_one_named() -> None:
         found = run_probe(provider.endpoint(api_prefix="/v2"), probe_conformance)
 
     assert found.checks["prefix"].outcome == "failed"
-    assert "under /api/v1 a list of models is" in found.checks["prefix"].sentence
+    assert "but a list of models under /api/v1" in found.checks["prefix"].sentence
     assert found.capabilities.known() == {}
 
 
@@ -294,7 +294,7 @@ def test_what_there_is_no_time_for_could_not_be_told() -> None:
         found = run_probe(provider.endpoint(), lambda prober: probe_conformance(prober, seconds=0))
 
     assert outcomes(found)["unicode"] == "unknown"
-    assert found.checks["unicode"].sentence == "Inconclusive: the probe's time was over."
+    assert found.checks["unicode"].sentence == "Inconclusive: the probe ran out of time."
     assert outcomes(found)["tools"] == "passed"
 
 

@@ -24,7 +24,7 @@ from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.worker.claims import lock_slots
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.masking.url_keys import mask_address
-from toolbench.providers.probing.check_result import ProbeCheck, learned
+from toolbench.providers.probing.check_result import ProbeCheck, merge_capabilities
 
 _CLAIM = load_statement("endpoints/claim_probe")
 _RENEW = """
@@ -120,7 +120,7 @@ def finish_probe(
         sentence=to_column_text(tools.sentence if tools else sentence, 4000),
         latency_ms=first.duration_ms if first else None,
         raw_hash=hashlib.sha256(first.response_body).hexdigest() if first else "",
-        learned=learned(checks).known(),
+        learned=merge_capabilities(checks).known(),
         base_url=to_column_text(mask_address(address), 300),
         engine_version=compute_engine_version(),
     )

@@ -64,7 +64,7 @@ class Exchange:
     _is_body_masked: bool = False
 
     def __post_init__(self) -> None:
-        self.request_body = self.template.masker.mask_body(self.sent_body or b"", parts=False)
+        self.request_body = self.template.masker.mask_body(self.sent_body or b"", join_parts=False)
         self.started_at = self.ended_at = self.clock()
 
     def build_request(self) -> httpx.Request:

@@ -1,8 +1,8 @@
-"""Texts of a JSON body or of an event stream, each with its position in the bytes.
+"""Extraction of the texts of a JSON body or of an event stream, each with its position in the bytes.
 
-A text may come in several parts: over the events of a stream, or over the parts of one message. Parts that belong
-together have the same path, or the same field name in succession. Any body is accepted: of a body that is not JSON, the
-quoted texts are read.
+A text may be split into parts, over the events of a stream or over the content parts of a message. Parts are joined
+twice: those with the same path, and those with the same field name. Any body is accepted; in a body that is not JSON,
+the quoted texts are extracted.
 """
 
 import json
@@ -22,27 +22,29 @@ _CONTAINER_STARTS = (b"{", b"[")
 _BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
 _SEPARATOR = b"\0\n"  # cannot be part of a secret that HTTP can send
-_INDEX_KEYS = ("index", "output_index")  # the latter in events of Responses
+_INDEX_KEYS = ("index", "output_index")  # the latter in events of the Responses API
 _MAX_DEPTH = 128  # deeper levels count as one
-_MAX_LABEL_BYTES = 80  # a longer key or id does not distinguish texts
+_MAX_LABEL_BYTES = 80  # a longer key or id is treated as ""
 
 
 def join_split_texts(data: bytes) -> bytes | None:
-    """Return the texts that came in more than one part, joined and decoded, one per line.
+    """Return the texts that are split into parts, joined and decoded, one per line.
+
+    It is faster than `extract_texts`, because it parses the body as JSON and finds no positions.
 
     Returns:
-        None when `data` cannot be read quickly; use `extract_texts` then.
+        None if `data` cannot be parsed; use `extract_texts` then.
     """
-    parts = _TextCollector()
+    collector = _TextCollector()
     try:
-        parts.add_documents(_parse_documents(data))
+        collector.add_documents(_parse_documents(data))
     except (ValueError, RecursionError):
         return None
-    return parts.joined().encode("utf-8", "surrogatepass")
+    return collector.join_parts().encode("utf-8", "surrogatepass")
 
 
 def _parse_documents(data: bytes) -> Sequence[Any]:
-    """Return the values of a body.
+    """Return the JSON value of a body, or those of the events of a stream.
 
     Raises:
         ValueError: the body is not JSON.
@@ -57,234 +59,245 @@ def _parse_documents(data: bytes) -> Sequence[Any]:
 
 
 class _TextNode:
-    """Place in the values of a body.
+    """Node of the tree of paths in a body.
 
-    `texts` were found at this place, `named` under its field name anywhere.
+    Attributes:
+        texts: texts with this path.
+        name_texts: texts with the same field name at any path; the nodes of that name share the list.
+        children: nodes by (key,) of a field, or by index or id of an item.
     """
 
-    __slots__ = ("inner", "named", "texts")
+    __slots__ = ("children", "name_texts", "texts")
 
-    def __init__(self, named: list[str]) -> None:
+    def __init__(self, name_texts: list[str]) -> None:
         self.texts: list[str] = []
-        self.named = named
-        self.inner: dict[object, _TextNode] = {}
+        self.name_texts = name_texts
+        self.children: dict[object, _TextNode] = {}
 
 
 class _TextCollector:
     """Collector of texts by path and by field name."""
 
     def __init__(self) -> None:
-        self._named: dict[str, list[str]] = {}
-        self._places: list[_TextNode] = []
+        self._texts_by_name: dict[str, list[str]] = {}
+        self._nodes: list[_TextNode] = []
         self._root = self._add_node("")
 
     def _add_node(self, name: str) -> _TextNode:
-        place = _TextNode(self._named.setdefault(name, []))
-        self._places.append(place)
-        return place
+        node = _TextNode(self._texts_by_name.setdefault(name, []))
+        self._nodes.append(node)
+        return node
 
     def add_documents(self, documents: Iterable[Any]) -> None:
-        """Add the texts of these values."""
+        """Add the texts of these JSON values."""
         for document in documents:
             if type(document) is dict:
                 index = document.get("index", document.get("output_index"))
-                self._object(document, self._root if index is None else self._get_labelled_node(self._root, index, ""))
+                node = self._root if index is None else self._get_item_node(self._root, index, "")
+                self._add_object(document, node)
             else:
-                self._list((document,), self._root, "")
+                self._add_list((document,), self._root, "")
 
-    def _get_labelled_node(self, place: _TextNode, label: object, name: str) -> _TextNode:
+    def _get_item_node(self, node: _TextNode, label: object, name: str) -> _TextNode:
         label = label if isinstance(label, (int, str)) else ""
-        return place.inner.get(label) or place.inner.setdefault(label, self._add_node(name))
+        return node.children.get(label) or node.children.setdefault(label, self._add_node(name))
 
-    def _object(self, value: dict[str, Any], place: _TextNode) -> None:
-        inner = place.inner
+    def _add_object(self, value: dict[str, Any], node: _TextNode) -> None:
+        children = node.children
         for key, item in value.items():
             kind = type(item)
             if kind is str:
-                at = inner.get((key,)) or inner.setdefault((key,), self._add_node(key))
-                at.texts.append(item)
-                at.named.append(item)
+                child = children.get((key,)) or children.setdefault((key,), self._add_node(key))
+                child.texts.append(item)
+                child.name_texts.append(item)
             elif item and (kind is dict or kind is list):
-                at = inner.get((key,)) or inner.setdefault((key,), self._add_node(key))
+                child = children.get((key,)) or children.setdefault((key,), self._add_node(key))
                 if kind is list:
-                    self._list(item, at, key)
+                    self._add_list(item, child, key)
                 else:
                     index = item.get("index")
-                    self._object(item, at if index is None else self._get_labelled_node(at, index, key))
+                    self._add_object(item, child if index is None else self._get_item_node(child, index, key))
 
-    def _list(self, items: Sequence[Any], place: _TextNode, name: str) -> None:
+    def _add_list(self, items: Sequence[Any], node: _TextNode, name: str) -> None:
         for item in items:
             kind = type(item)
             if kind is dict:
-                self._object(item, self._get_labelled_node(place, item.get("index", item.get("id", "")), name))
+                self._add_object(item, self._get_item_node(node, item.get("index", item.get("id", "")), name))
             elif kind is list:
-                self._list(item, place, name)
+                self._add_list(item, node, name)
             elif kind is str:
-                place.texts.append(item)
-                place.named.append(item)
+                node.texts.append(item)
+                node.name_texts.append(item)
 
-    def joined(self) -> str:
-        """Return the texts of more than one part, one per line."""
-        groups = {id(group): group for place in self._places for group in (place.texts, place.named)}
+    def join_parts(self) -> str:
+        """Return the texts that have more than one part, joined, one per line."""
+        groups = {id(group): group for node in self._nodes for group in (node.texts, node.name_texts)}
         return "\n".join("".join(group) for group in groups.values() if len(group) > 1)
 
 
 @dataclass(slots=True, eq=False)
 class _JsonContainer:
-    """Object or list that a scan is in.
+    """Object or list at the position of a scan.
 
-    `key` is the last key that was read; in a list it is the key of the list itself.
+    Attributes:
+        parent: the container around it, None for the outermost one.
+        parent_key: its key in the parent.
+        is_list: whether it is a list.
+        key: the last key that was read; in a list, the key of the list itself.
+        depth: number of containers around it.
+        labels: its fields `index` and `id`, as text.
     """
 
     parent: "_JsonContainer | None" = None
-    within: str = ""  # its key in the parent
+    parent_key: str = ""
     is_list: bool = False
     key: str = ""
     depth: int = 0
     labels: dict[str, str] = field(default_factory=dict)
 
-    def path(self) -> tuple[str, ...]:
-        """Return the path of the container's texts. Call it after the whole container was read."""
+    def build_path(self) -> tuple[str, ...]:
+        """Build the path of the container's texts. Call it after the whole container was read."""
         steps: list[str] = []
-        at: _JsonContainer | None = self
-        while at is not None:
-            in_list = at.parent is not None and at.parent.is_list
-            steps += (at.labels.get("index") or (at.labels.get("id", "") if in_list else ""), at.within)
-            at = at.parent
+        container: _JsonContainer | None = self
+        while container is not None:
+            is_item = container.parent is not None and container.parent.is_list
+            label = container.labels.get("index") or (container.labels.get("id", "") if is_item else "")
+            steps += (label, container.parent_key)
+            container = container.parent
         return tuple(steps)
 
 
 @dataclass(frozen=True, slots=True)
 class BodyTexts:
-    """Texts of a body, joined.
+    """Texts of a body, joined in groups of parts that belong together.
 
     Attributes:
-        joined: all texts; those of one group are adjacent, with a separator after each group.
-        parts: spans of the parts in the body.
-        begins: start of each part in `joined`.
+        joined: the parts, group by group, with a separator after each group.
+        part_spans: spans of the parts in the body.
+        part_starts: start of each part in `joined`.
         numbers: spans of numbers in the body.
     """
 
     joined: bytes
-    parts: tuple[Span, ...]
-    begins: tuple[int, ...]
+    part_spans: tuple[Span, ...]
+    part_starts: tuple[int, ...]
     numbers: tuple[Span, ...]
 
     def map_to_body(self, spans: Iterable[Span]) -> Iterator[Span]:
         """Yield the spans of the body that the given spans of `joined` cover."""
         for start, end in spans:
-            place = max(0, bisect_right(self.begins, start) - 1)
-            while place < len(self.parts) and self.begins[place] < end:
-                first, last = self.parts[place]
-                offset = first - self.begins[place]
-                covered = max(first, start + offset), min(last, end + offset)
+            part = max(0, bisect_right(self.part_starts, start) - 1)
+            while part < len(self.part_spans) and self.part_starts[part] < end:
+                part_start, part_end = self.part_spans[part]
+                offset = part_start - self.part_starts[part]
+                covered = max(part_start, start + offset), min(part_end, end + offset)
                 if covered[0] < covered[1]:
                     yield covered
-                place += 1
+                part += 1
 
 
 def extract_texts(data: bytes) -> BodyTexts:
     """Return every text of `data`, object keys included, with the positions of its parts."""
-    scan = _TokenScanner(data)
-    whole = data.removeprefix(_BOM).lstrip()[:1] in _CONTAINER_STARTS
-    if whole and not _DATA_LINE.search(data):
-        scan.read(0, len(data))
+    scanner = _TokenScanner(data)
+    is_json = data.removeprefix(_BOM).lstrip()[:1] in _CONTAINER_STARTS
+    if is_json and not _DATA_LINE.search(data):
+        scanner.scan(0, len(data))
     else:
         for line in _LINE.finditer(data):
-            scan.line(*line.span())
-    return scan.texts()
+            scanner.scan_line(*line.span())
+    return scanner.build_texts()
 
 
 class _TokenScanner:
-    """Scan over the tokens of JSON that may be invalid."""
+    """Scanner of the tokens of JSON, which may be invalid, or of the lines of an event stream."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = _JsonContainer()
-        self._too_deep = 0
+        self._container = _JsonContainer()
+        self._excess_depth = 0  # open containers below `_MAX_DEPTH`
         self._texts: list[tuple[_JsonContainer, str, Span]] = []
         self._keys: list[Span] = []
         self._numbers: list[Span] = []
 
-    def line(self, start: int, end: int) -> None:
-        """Read one line of a stream. An event that starts with an object or a list resets the path."""
+    def scan_line(self, start: int, end: int) -> None:
+        """Scan one line of a stream. An event that starts with an object or a list resets the path."""
         name, colon, value = self._data[start:end].removeprefix(_BOM).partition(b":")
         if colon and name.strip() in (b"data", b"error"):
             start = end - len(value)
             if value.lstrip()[:1] in _CONTAINER_STARTS:
-                self._at, self._too_deep = _JsonContainer(), 0
-        self.read(start, end)
+                self._container, self._excess_depth = _JsonContainer(), 0
+        self.scan(start, end)
 
-    def read(self, start: int, end: int) -> None:
-        """Read the tokens between `start` and `end`."""
+    def scan(self, start: int, end: int) -> None:
+        """Scan the tokens between two positions of the body."""
         tokens = _TOKEN.finditer(self._data, start, end)
         token = next(tokens, None)
         while token is not None:
-            follows = next(tokens, None)
-            sign = self._data[token.start() : token.start() + 1]
-            if sign == b'"':
-                self._text(token.span(), is_key=follows is not None and follows.group() == b":")
-            elif sign in b"{[":
-                self._enter(is_list=sign == b"[")
-            elif sign in b"}]":
-                self._leave()
-            elif sign not in b",:":
-                self._number(token.span())
-            token = follows
+            next_token = next(tokens, None)
+            first_byte = self._data[token.start() : token.start() + 1]
+            if first_byte == b'"':
+                self._add_text(token.span(), is_key=next_token is not None and next_token.group() == b":")
+            elif first_byte in b"{[":
+                self._enter_container(is_list=first_byte == b"[")
+            elif first_byte in b"}]":
+                self._leave_container()
+            elif first_byte not in b",:":
+                self._add_number(token.span())
+            token = next_token
 
-    def _enter(self, *, is_list: bool) -> None:
-        at = self._at
-        if at.depth == _MAX_DEPTH:
-            self._too_deep += 1
+    def _enter_container(self, *, is_list: bool) -> None:
+        parent = self._container
+        if parent.depth == _MAX_DEPTH:
+            self._excess_depth += 1
             return
-        self._at = _JsonContainer(at, at.key, is_list, at.key if is_list else "", at.depth + 1)
+        self._container = _JsonContainer(parent, parent.key, is_list, parent.key if is_list else "", parent.depth + 1)
 
-    def _leave(self) -> None:
-        if self._too_deep:
-            self._too_deep -= 1
+    def _leave_container(self) -> None:
+        if self._excess_depth:
+            self._excess_depth -= 1
         else:
-            self._at = self._at.parent or self._at
+            self._container = self._container.parent or self._container
 
-    def _text(self, span: Span, *, is_key: bool) -> None:
+    def _add_text(self, span: Span, *, is_key: bool) -> None:
         start, end = span[0] + 1, span[1]
         if end > start and self._data[end - 1 : end] == b'"':
             end -= 1
         text = self._data[start:end].decode("utf-8", "replace") if end - start <= _MAX_LABEL_BYTES else ""
         if is_key:
-            self._at.key = text
+            self._container.key = text
             self._keys.append((start, end))
             return
-        if self._at.key == "id":
-            self._at.labels.setdefault("id", text)
-        self._texts.append((self._at, self._at.key, (start, end)))
+        if self._container.key == "id":
+            self._container.labels.setdefault("id", text)
+        self._texts.append((self._container, self._container.key, (start, end)))
 
-    def _number(self, span: Span) -> None:
+    def _add_number(self, span: Span) -> None:
         self._numbers.append(span)
-        if self._at.key in _INDEX_KEYS:
-            self._at.labels["index"] = self._data[slice(*span)].decode()
+        if self._container.key in _INDEX_KEYS:
+            self._container.labels["index"] = self._data[slice(*span)].decode()
 
-    def texts(self) -> BodyTexts:
-        """Return the texts that were read, grouped by path and again by field name."""
+    def build_texts(self) -> BodyTexts:
+        """Return the texts that were scanned, grouped by path and again by field name."""
         by_path: defaultdict[tuple[tuple[str, ...], str], list[Span]] = defaultdict(list)
         by_name: defaultdict[str, list[Span]] = defaultdict(list)
         paths: dict[int, tuple[str, ...]] = {}
         for container, name, span in self._texts:
-            path = paths.get(id(container)) or paths.setdefault(id(container), container.path())
+            path = paths.get(id(container)) or paths.setdefault(id(container), container.build_path())
             by_path[path, name].append(span)
             by_name[name].append(span)
-        return self._build_texts((*by_path.values(), *by_name.values(), *([span] for span in self._keys)))
+        return self._join_groups((*by_path.values(), *by_name.values(), *([span] for span in self._keys)))
 
-    def _build_texts(self, groups: Iterable[Sequence[Span]]) -> BodyTexts:
-        pieces: list[bytes] = []
-        parts: list[Span] = []
-        begins: list[int] = []
-        size = 0
+    def _join_groups(self, groups: Iterable[Sequence[Span]]) -> BodyTexts:
+        texts: list[bytes] = []
+        part_spans: list[Span] = []
+        part_starts: list[int] = []
+        joined_bytes = 0
         for group in groups:
             for start, end in group:
-                pieces.append(self._data[start:end])
-                parts.append((start, end))
-                begins.append(size)
-                size += end - start
-            pieces.append(_SEPARATOR)
-            size += len(_SEPARATOR)
-        return BodyTexts(b"".join(pieces), tuple(parts), tuple(begins), tuple(self._numbers))
+                texts.append(self._data[start:end])
+                part_spans.append((start, end))
+                part_starts.append(joined_bytes)
+                joined_bytes += end - start
+            texts.append(_SEPARATOR)
+            joined_bytes += len(_SEPARATOR)
+        return BodyTexts(b"".join(texts), tuple(part_spans), tuple(part_starts), tuple(self._numbers))

@@ -1,4 +1,4 @@
-"""Masking of known secrets before anything is stored, with their length kept."""
+"""Masking of known secrets: each is overwritten by as many other characters before anything is stored or shown."""
 
 import functools
 import re
@@ -14,7 +14,7 @@ from toolbench.providers.masking.values import collect_texts, map_texts
 Value = TypeVar("Value")
 
 _SECRET_HEADERS = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
-# Extra headers that identify the client or a format; any other one may hold a key, whatever its name.
+# Extra headers that identify the client or a format. Any other extra header may hold a key.
 _PUBLIC_HEADERS = re.compile(
     r"accept|accept-encoding|accept-language|anthropic-beta|anthropic-version|content-type|http-referer|openai-beta"
     r"|openai-organization|openai-project|referer|user-agent|x-title",
@@ -23,39 +23,51 @@ _PUBLIC_HEADERS = re.compile(
 
 
 class Masker:
-    """Masker of one endpoint's secrets in every spelling of `SecretSpellings`.
+    """Masker of a set of secrets in every spelling of `SecretSpellings`.
 
-    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. `headers` are the lower-case names of
-    headers that carry secrets. A masker without secrets is false.
+    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. A masker without secrets is false.
     """
 
-    def __init__(self, secrets: Iterable[str], headers: Iterable[str] = ()) -> None:
-        self._headers = frozenset(headers)
-        known = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
-        self._spellings = SecretSpellings(sorted(known))
-        self._lowered = sorted({secret.lower() for secret in known}, key=len, reverse=True)
+    def __init__(self, secrets: Iterable[str], secret_headers: Iterable[str] = ()) -> None:
+        """Build a masker.
+
+        Args:
+            secrets: the secrets, of any length.
+            secret_headers: lower-case names of headers that carry secrets.
+        """
+        self._secret_headers = frozenset(secret_headers)
+        long_secrets = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
+        self._spellings = SecretSpellings(sorted(long_secrets))
+        self._lower_case_secrets = sorted({secret.lower() for secret in long_secrets}, key=len, reverse=True)
 
     def __bool__(self) -> bool:
         return bool(self._spellings)
 
     def mask(self, data: bytes) -> bytes:
-        """Return `data` itself when it holds no secret, else a masked copy of the same length."""
+        """Return `data` itself if it holds no secret, else a masked copy of the same length."""
         if not self._spellings.has_match(data):
             return data
         return overwrite(data, self._spellings.find_spans(data))
 
-    def mask_body(self, data: bytes, *, parts: bool = True) -> bytes:
+    def mask_body(self, data: bytes, *, join_parts: bool = True) -> bytes:
         """Mask a body so that JSON stays valid and a stream keeps its events.
 
-        With `parts`, a secret is also found when it came in parts: over the events of a stream, or the texts of one
-        field. Without a secret, `data` itself is returned.
+        Args:
+            data: JSON, an event stream or any other body.
+            join_parts: whether to mask also a secret whose parts are in several events of a stream or in several texts
+                of one field.
+
+        Returns:
+            `data` itself if it holds no secret, else a masked copy of the same length.
         """
-        if not self._spellings or not (self._spellings.has_match(data) or (parts and self._has_split_secret(data))):
+        if not self._spellings or not (
+            self._spellings.has_match(data) or (join_parts and self._has_split_secret(data))
+        ):
             return data
         texts = extract_texts(data)
         masked = overwrite(data, texts.map_to_body(self._spellings.find_spans(texts.joined)))
-        digits = [number for number in texts.numbers if self._spellings.has_match(data[slice(*number)])]
-        return self.mask(overwrite(masked, digits, b"1"))
+        secret_numbers = [span for span in texts.numbers if self._spellings.has_match(data[slice(*span)])]
+        return self.mask(overwrite(masked, secret_numbers, b"1"))
 
     def _has_split_secret(self, data: bytes) -> bool:
         joined = join_split_texts(data)
@@ -66,41 +78,51 @@ class Masker:
         return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def mask_value(self, value: Value) -> Value:
-        """Return `value` itself when no text in it holds a secret, else a masked copy.
+        """Return `value` itself if no text in it holds a secret, else a masked copy.
 
-        `value` may be JSON or a parsed dataclass.
+        Args:
+            value: JSON, a dataclass, or tuples of these.
         """
         if not self._spellings or not self._spellings.has_match(collect_texts(value).encode("utf-8", "surrogatepass")):
             return value
         return map_texts(value, self.mask_text)
 
     def split_at_secret(self, text: str) -> tuple[str, str]:
-        """Return the masked text in two parts: the part to show, and an end with which a secret may begin."""
+        """Mask the text and split it where its end may be the beginning of a secret.
+
+        Returns:
+            The text before that point, which may be shown, and the text after it.
+        """
         encoded = self.mask_text(text).encode("utf-8", "surrogatepass")
-        at = self._spellings.find_partial_start(encoded)
-        return encoded[:at].decode("utf-8", "surrogatepass"), encoded[at:].decode("utf-8", "surrogatepass")
+        position = self._spellings.find_partial_start(encoded)
+        shown, held = encoded[:position], encoded[position:]
+        return shown.decode("utf-8", "surrogatepass"), held.decode("utf-8", "surrogatepass")
 
     def mask_headers(self, headers: JsonObject) -> JsonObject:
-        """Return a copy of the headers with secrets masked.
+        """Return a copy of the headers with secrets masked in their names and values.
 
-        A header is masked whole when it is one of this endpoint's secret headers or its name indicates a secret.
+        The whole value is masked if the header is one of the masker's secret headers or its name indicates a secret.
         """
         texts = {name: str(value) for name, value in headers.items()}
-        together = "\n".join(texts.values()).encode("utf-8", "surrogatepass")
-        clean = self.mask(together) is together
+        joined = "\n".join(texts.values()).encode("utf-8", "surrogatepass")
+        has_no_secret = self.mask(joined) is joined
         return {
-            self._mask_name(name): "*" * len(text) if self._is_secret(name) else text if clean else self.mask_text(text)
+            self._mask_header_name(name): "*" * len(text)
+            if self._is_secret_header(name)
+            else text
+            if has_no_secret
+            else self.mask_text(text)
             for name, text in texts.items()
         }
 
-    def _mask_name(self, name: str) -> str:
-        """Return a header's name with secrets masked; they are compared in lower case, as header names are."""
-        for secret in self._lowered:
+    def _mask_header_name(self, name: str) -> str:
+        """Return a lower-case header name with secrets masked. A secret in it is in lower case, too."""
+        for secret in self._lower_case_secrets:
             name = name.replace(secret, "*" * len(secret))
         return name
 
-    def _is_secret(self, name: str) -> bool:
-        return name.lower() in self._headers or _has_secret_name(name)
+    def _is_secret_header(self, name: str) -> bool:
+        return name.lower() in self._secret_headers or _has_secret_name(name)
 
 
 def is_public_header(name: str) -> bool:
@@ -114,7 +136,7 @@ def _has_secret_name(name: str) -> bool:
 
 
 class _MaskerRegistry:
-    """All secrets for which this process has built a masker."""
+    """Registry of all secrets for which this process has built a masker, with a masker for them."""
 
     def __init__(self) -> None:
         self._secrets: frozenset[str] = frozenset()
@@ -139,13 +161,16 @@ def mask_known_secrets(text: str) -> str:
 
 
 def build_masker(key: str, headers: Iterable[tuple[str, str]], addresses: Iterable[str] = ()) -> Masker:
-    """Return the masker for an endpoint and register its secrets for `mask_known_secrets`.
+    """Build the masker for an endpoint and register its secrets for `mask_known_secrets`.
 
-    Its secrets are the key, the extra headers that are not public, and the secrets in its addresses.
+    Args:
+        key: the API key, "" for none.
+        headers: (name, value) of extra headers; the values of those that are not public are secrets.
+        addresses: addresses of the endpoint, which may contain secrets.
     """
-    secret = {name.lower(): value for name, value in headers if not is_public_header(name)}
-    credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # the part after "Bearer"
-    in_addresses = [text for address in addresses for text in find_url_secrets(address)]
-    secrets = frozenset((key, *secret.values(), *credentials, *in_addresses))
+    secret_headers = {name.lower(): value for name, value in headers if not is_public_header(name)}
+    credentials = [value.partition(" ")[2].strip() for value in secret_headers.values()]  # the part after "Bearer"
+    address_secrets = [secret for address in addresses for secret in find_url_secrets(address)]
+    secrets = frozenset((key, *secret_headers.values(), *credentials, *address_secrets))
     _registry.add(secrets)
-    return Masker(secrets, secret)
+    return Masker(secrets, secret_headers)

@@ -1,7 +1,7 @@
 """Search for secrets in bytes, in every spelling that Toolbench masks.
 
-The spellings are: plain; with characters written as JSON escapes (nested ones too), percent escapes or character
-entities; as base64 at each of its three alignments in both alphabets; and mixtures of these.
+A secret may be spelled plainly, with characters written as JSON escapes (nested ones too), percent escapes or character
+entities, in base64 at each of its three alignments and in both alphabets, or in a mixture of these.
 """
 
 import base64
@@ -12,69 +12,69 @@ from collections.abc import Iterable, Iterator
 
 Span = tuple[int, int]
 
-MIN_SECRET_CHARS = 8  # a shorter key ("ollama") may be an ordinary word: it is masked only in its header
+MIN_SECRET_CHARS = 8  # a shorter key ("ollama") may be an ordinary word, so it is masked only in its header
 
 _MAX_DEPTH = 6  # levels of nested escapes that are decoded
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"
     rb"|\\[\"'\\/bfnrt]|%[0-9a-fA-F]{2}|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|amp|lt|gt|quot|apos);"
 )
-_ANY_ESCAPE = (b"\\", b"&")
-# The only escapes that stand for characters of `_ORDINARY`.
-_RARE_ESCAPE = (b"\\u00", b"\\/", b"\\x", b"&#", b"&amp;")
-_PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
-_ORDINARY = re.compile(rb"[!#-%(-;=?-\[\]-~]*")
+_ESCAPE_STARTS = (b"\\", b"&")
+# Starts of the escapes that can stand for a character of `_ORDINARY_TEXT`.
+_RARE_ESCAPE_STARTS = (b"\\u00", b"\\/", b"\\x", b"&#", b"&amp;")
+_PERCENT_ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
+_ORDINARY_TEXT = re.compile(rb"[!#-%(-;=?-\[\]-~]*")
 _NAMED_ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _LETTER_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-_PARTIAL_ESCAPE = re.compile(rb"\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
+_PARTIAL_JSON_ESCAPE = re.compile(rb"\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
 _PARTIAL_ESCAPES = re.compile(
     rb"(?:\\++(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]?|&(?:#?[0-9a-zA-Z]{0,8})?)++\Z"
 )
 _MAX_ESCAPE_BYTES = 12  # longest escape of one character
-_MAX_PARTIAL_ESCAPE_BYTES = 64  # range before a hit, or at the end, in which a partial escape may begin
+_MAX_PARTIAL_ESCAPE_BYTES = 64  # bytes before a match, or at the end of the data, that are searched for such an escape
 
 
 class SecretSpellings:
-    """Spellings of some secrets. An instance without secrets is false and finds nothing."""
+    """Search for a set of secrets in all their spellings. An instance without secrets is false and finds nothing."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self.needles = tuple(dict.fromkeys(needle for secret in secrets for needle in _build_needles(secret)))
-        ordinary = all(_ORDINARY.fullmatch(needle) for needle in self.needles)
-        self._signs = _RARE_ESCAPE if ordinary else _ANY_ESCAPE
-        self._firsts = frozenset(needle[0] for needle in self.needles)
-        self._longest = max(map(len, self.needles), default=0)
-        self._reach = _MAX_ESCAPE_BYTES * self._longest
+        self._needles = tuple(dict.fromkeys(needle for secret in secrets for needle in _build_needles(secret)))
+        has_ordinary_needles = all(_ORDINARY_TEXT.fullmatch(needle) for needle in self._needles)
+        self._escape_starts = _RARE_ESCAPE_STARTS if has_ordinary_needles else _ESCAPE_STARTS
+        self._first_bytes = frozenset(needle[0] for needle in self._needles)
+        self._max_needle_bytes = max(map(len, self._needles), default=0)
+        self._max_spelled_bytes = _MAX_ESCAPE_BYTES * self._max_needle_bytes
 
     def __bool__(self) -> bool:
-        return bool(self.needles)
+        return bool(self._needles)
 
     def has_match(self, data: bytes) -> bool:
-        """Return whether `data` holds a secret, in time proportional to the size of `data`."""
+        """Return whether `data` holds a secret. The time is proportional to the size of `data`."""
         for _ in range(_MAX_DEPTH):
-            for needle in self.needles:
+            for needle in self._needles:
                 if needle in data:
                     return True
             if not self._has_escape(data):
                 return False
             data = _ESCAPE.sub(_decode_match, data)
-        return any(needle in data for needle in self.needles)
+        return any(needle in data for needle in self._needles)
 
     def find_spans(self, data: bytes) -> list[Span]:
         """Return the spans of `data` that spell a secret, sorted and without overlaps.
 
-        A span never begins or ends inside an escape, so that overwriting it leaves valid JSON.
+        A span never begins or ends inside an escape, so that JSON stays valid when the span is overwritten.
         """
-        found = list(self._find_plain(data))
+        spans = list(self._iter_needle_spans(data))
         layers: list[_DecodedLayer] = []
         decoded = data
         while len(layers) < _MAX_DEPTH and self._has_escape(decoded):
             layers.append(_DecodedLayer(decoded))
             decoded = layers[-1].decoded
-            for span in self._find_plain(decoded):
+            for span in self._iter_needle_spans(decoded):
                 for layer in reversed(layers):
-                    span = layer.source(span)
-                found.append(span)
-        return _merge_spans(_extend_to_escapes(data, span) for span in found)
+                    span = layer.map_to_source(span)
+                spans.append(span)
+        return _merge_spans(_extend_to_escapes(data, span) for span in spans)
 
     def find_partial_start(self, data: bytes) -> int:
         """Return the position from which the end of `data` may be the beginning of a secret.
@@ -82,97 +82,103 @@ class SecretSpellings:
         The end of `data` is decoded as a whole, layer by layer, so that the time stays proportional to its size.
 
         Returns:
-            The size of `data` when no secret can begin in it.
+            The size of `data` if no secret can begin in it.
         """
-        if not self.needles:
+        if not self._needles:
             return len(data)
-        begin = max(0, len(data) - self._reach - _MAX_PARTIAL_ESCAPE_BYTES)
+        begin = max(0, len(data) - self._max_spelled_bytes - _MAX_PARTIAL_ESCAPE_BYTES)
         decoded = data[begin:]
         earliest = len(decoded)
         layers: list[_DecodedLayer] = []
         while True:
-            at = self._find_prefix_start(decoded)
-            if at < len(decoded):
+            start = self._find_prefix_start(decoded)
+            if start < len(decoded):
                 for layer in reversed(layers):
-                    at = layer.source((at, at + 1))[0]
-                earliest = min(earliest, at)
+                    start = layer.map_to_source((start, start + 1))[0]
+                earliest = min(earliest, start)
             if len(layers) == _MAX_DEPTH or not self._has_escape(decoded):
                 return begin + earliest
             layers.append(_DecodedLayer(decoded))
             decoded = layers[-1].decoded
 
     def _find_prefix_start(self, data: bytes) -> int:
-        """Return where a secret's beginning, or incomplete escapes, start at the end of `data`."""
+        """Return where the beginning of a needle, or else of incomplete escapes, starts at the end of `data`.
+
+        Returns:
+            The size of `data` if it ends with neither.
+        """
         tail = data[-_MAX_PARTIAL_ESCAPE_BYTES:]
         size = len(data) - len(tail) + len(_PARTIAL_ESCAPES.sub(b"", tail))
-        whole = data[max(0, size - self._longest + 1) : size]
-        for at, byte in enumerate(whole):
-            if byte in self._firsts and any(needle.startswith(whole[at:]) for needle in self.needles):
-                return size - len(whole) + at
+        ending = data[max(0, size - self._max_needle_bytes + 1) : size]
+        for offset, byte in enumerate(ending):
+            if byte in self._first_bytes and any(needle.startswith(ending[offset:]) for needle in self._needles):
+                return size - len(ending) + offset
         return size
 
     def _has_escape(self, data: bytes) -> bool:
         """Return whether `data` holds an escape that may be part of a secret's spelling."""
-        for sign in self._signs:
-            if sign in data:
+        for start in self._escape_starts:
+            if start in data:
                 return True
-        return b"%" in data and _PERCENT.search(data) is not None
+        return b"%" in data and _PERCENT_ESCAPE.search(data) is not None
 
-    def _find_plain(self, data: bytes) -> Iterator[Span]:
-        for needle in self.needles:
-            at = data.find(needle)
-            while at >= 0:
-                yield at, at + len(needle)
-                at = data.find(needle, at + 1)
+    def _iter_needle_spans(self, data: bytes) -> Iterator[Span]:
+        for needle in self._needles:
+            start = data.find(needle)
+            while start >= 0:
+                yield start, start + len(needle)
+                start = data.find(needle, start + 1)
 
 
 class _DecodedLayer:
     """Bytes with one layer of escapes decoded, and the source position of each decoded byte."""
 
     def __init__(self, data: bytes) -> None:
-        pieces: list[bytes] = []
-        self._starts: list[int] = []  # of the meanings of escapes, in the decoded bytes
+        parts: list[bytes] = []
+        # Of each escape: where its characters start and end in the decoded bytes, and its span in `data`.
+        self._starts: list[int] = []
         self._ends: list[int] = []
-        self._sources: list[Span] = []
-        at = size = 0
+        self._escape_spans: list[Span] = []
+        position = decoded_bytes = 0
         for match in _ESCAPE.finditer(data):
-            meaning = _decode_escape(match.group())
-            pieces += (data[at : match.start()], meaning)
-            size += match.start() - at
-            self._starts.append(size)
-            size += len(meaning)
-            self._ends.append(size)
-            self._sources.append(match.span())
-            at = match.end()
-        self.decoded = b"".join((*pieces, data[at:]))
+            characters = _decode_escape(match.group())
+            parts += (data[position : match.start()], characters)
+            decoded_bytes += match.start() - position
+            self._starts.append(decoded_bytes)
+            decoded_bytes += len(characters)
+            self._ends.append(decoded_bytes)
+            self._escape_spans.append(match.span())
+            position = match.end()
+        self.decoded = b"".join((*parts, data[position:]))
 
-    def source(self, span: Span) -> Span:
+    def map_to_source(self, span: Span) -> Span:
         """Return the span of the encoded bytes that a span of the decoded bytes came from."""
-        return self._source(span[0])[0], self._source(span[1] - 1)[1]
+        return self._find_source(span[0])[0], self._find_source(span[1] - 1)[1]
 
-    def _source(self, at: int) -> Span:
-        place = bisect_right(self._starts, at) - 1
-        if place < 0:
-            return at, at + 1
-        if at < self._ends[place]:
-            return self._sources[place]
-        moved = self._sources[place][1] + at - self._ends[place]
-        return moved, moved + 1
+    def _find_source(self, position: int) -> Span:
+        """Return the span of the encoded bytes that the decoded byte at `position` came from."""
+        last_escape = bisect_right(self._starts, position) - 1
+        if last_escape < 0:
+            return position, position + 1
+        if position < self._ends[last_escape]:
+            return self._escape_spans[last_escape]
+        source = self._escape_spans[last_escape][1] + position - self._ends[last_escape]
+        return source, source + 1
 
 
-def overwrite(data: bytes, spans: Iterable[Span], sign: bytes = b"*") -> bytes:
-    """Return a copy of `data` of the same length with the spans filled with `sign`."""
+def overwrite(data: bytes, spans: Iterable[Span], filler: bytes = b"*") -> bytes:
+    """Return a copy of `data` of the same length with the spans filled with `filler`, a single byte."""
     copy = bytearray(data)
     for start, end in spans:
-        copy[start:end] = sign * (end - start)
+        copy[start:end] = filler * (end - start)
     return bytes(copy)
 
 
 def _build_needles(secret: str) -> Iterator[bytes]:
-    """Yield the byte strings to search for in every layer.
+    """Yield the byte strings to search for in every layer: the secret, its decoded form and its base64.
 
-    They are the secret, the secret with its escapes decoded, and its base64. Of the base64, only the characters that
-    depend on the secret alone are searched for.
+    A secret may itself contain escapes; they are decoded in its second form. Of the base64, only the characters that
+    depend on the secret alone are used.
     """
     plain = secret.encode("utf-8", "surrogatepass")
     yield plain
@@ -180,11 +186,11 @@ def _build_needles(secret: str) -> Iterator[bytes]:
     for _ in range(_MAX_DEPTH):
         decoded = _ESCAPE.sub(_decode_match, decoded)
     yield decoded
-    for before in range(3):
-        first, end = -(-before * 8 // 6), (before + len(plain)) * 8 // 6
-        standard = base64.b64encode(b"\0" * before + plain)[first:end]
-        yield standard
-        yield standard.translate(bytes.maketrans(b"+/", b"-_"))
+    for preceding_bytes in range(3):
+        first, end = -(-preceding_bytes * 8 // 6), (preceding_bytes + len(plain)) * 8 // 6
+        encoded = base64.b64encode(b"\0" * preceding_bytes + plain)[first:end]
+        yield encoded
+        yield encoded.translate(bytes.maketrans(b"+/", b"-_"))  # the alphabet for URLs
 
 
 def _decode_match(match: re.Match[bytes]) -> bytes:
@@ -193,7 +199,7 @@ def _decode_match(match: re.Match[bytes]) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _decode_escape(escape: bytes) -> bytes:
-    """Return the bytes that an escape stands for; an escape without a character is returned unchanged."""
+    """Return the bytes that an escape stands for, or the escape itself if it stands for no character."""
     if escape[:1] == b"%":
         return bytes((int(escape[1:], 16),))
     if escape[:1] == b"&":
@@ -217,17 +223,18 @@ def _decode_entity(entity: bytes) -> bytes:
 def _extend_to_escapes(data: bytes, span: Span) -> Span:
     """Return the span extended over the escapes that it would split."""
     start, end = span
-    head = max(0, start - _MAX_PARTIAL_ESCAPE_BYTES)
-    if cut := _PARTIAL_ESCAPE.search(data[head:start]):
-        start = head + cut.start()
-    last = data[start:end]
-    backslashes = len(last) - len(last.rstrip(b"\\"))
-    if backslashes % 2 and end < len(data):
+    search_start = max(0, start - _MAX_PARTIAL_ESCAPE_BYTES)
+    if split_escape := _PARTIAL_JSON_ESCAPE.search(data[search_start:start]):
+        start = search_start + split_escape.start()
+    covered = data[start:end]
+    backslash_count = len(covered) - len(covered.rstrip(b"\\"))
+    if backslash_count % 2 and end < len(data):
         end += 5 if data[end : end + 1] == b"u" else 1
     return start, min(end, len(data))
 
 
 def _merge_spans(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans sorted, with those that overlap or touch joined."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

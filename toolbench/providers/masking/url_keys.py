@@ -1,17 +1,19 @@
-"""Keys inside addresses: they are detected in new base URLs and masked in stored ones.
+"""Search for keys inside addresses: new base URLs must not contain any, and stored addresses are masked.
 
-A part of a path looks like a key when one of these holds, after percent-decoding:
+A part of a path looks like a key if one of these is true, after percent-decoding:
 
 - it contains a known secret of at least eight characters, in any case of letters;
 - it begins with `sk-` or `sk_` (also inside, after a separator) and eight more characters follow, or with another
   vendor's prefix (`_VENDOR_PREFIXES`) and at least 16 letters and digits follow;
-- it is a run of at least 20 letters and digits that has capitals, small letters and digits, and at least two in five
-  neighbours are of different kinds; or one of at least 32, with `-` and `_` left out, of which at least half are;
-- it is a run of more than 40 letters and digits that has both;
-- it holds four stars, because it was masked.
+- it has a run of at least 20 letters and digits, of which capitals, small letters and digits all occur, and at least
+  two in five neighbouring characters are of different kinds;
+- it has such a run of at least 32 letters, digits, `-` and `_`, and without `-` and `_` at least half of the neighbours
+  are of different kinds;
+- it has a run of more than 40 letters and digits that has both;
+- it has four stars, because it was masked.
 
-Account ids of 32 hexadecimal digits, UUIDs, commit hashes, names of deployments and models, projects and regions are
-therefore accepted. So is an unknown key of such a shape, because it cannot be distinguished from an account id.
+Account ids of 32 hexadecimal digits, UUIDs, commit hashes, and names of deployments, models, projects and regions do
+not look like keys. An unknown key with the shape of an account id is not detected.
 """
 
 import itertools
@@ -22,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 
 MAX_ID_CHARS = 40  # hexadecimal digits of a SHA-1
-# Share of neighbours of different kinds: 0.62 in random text, about a third in joined words.
+# Share of neighbours of different kinds; it is 0.62 in random text and about a third in joined words.
 MIN_CHANGE_RATE, MIN_CHANGE_RATE_WITH_DASHES = 0.4, 0.5
 _VENDOR_PREFIXES = re.compile(
     r"\*{4}|(?<![A-Za-z0-9])(?:c?sk[-_][A-Za-z0-9_.\-]{8}|AIza[A-Za-z0-9_\-]{30}|(?:gsk_|xai-|pplx-|nvapi-|tgp_v1_|fw_|hf_|r8_"
@@ -35,22 +37,27 @@ _DASHED_RUN = re.compile(r"[A-Za-z0-9_\-]{32,}")
 def find_keys(address: str, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the parts of an address or path that look like keys, as they are written there.
 
-    The whole address is returned when a known secret spans several parts or is in the host's name.
+    Args:
+        address: an address or a path.
+        known: secrets that must not occur in it; those shorter than `MIN_SECRET_CHARS` are ignored.
+
+    Returns:
+        The parts in order; the whole address if a known secret spans several parts or is in the host's name.
     """
     path = _parse_path(address)
     parts = (part for part in re.split(r"[/;,=&:]", path) if part)
     secrets = [secret.casefold() for secret in known if len(secret) >= MIN_SECRET_CHARS]
-    found = [part for part in parts if looks_like_key(part) or _has_secret(part, secrets)]
-    if not found and _has_secret(address, secrets):  # the secret holds a separator or is in the host's name
-        found = [address]
-    return tuple(dict.fromkeys(found))
+    keys = [part for part in parts if looks_like_key(part) or _has_secret(part, secrets)]
+    if not keys and _has_secret(address, secrets):
+        keys = [address]
+    return tuple(dict.fromkeys(keys))
 
 
 def looks_like_key(part: str) -> bool:
     """Return whether a part of a path has the shape of a key by the rules of this module."""
     return any(
         _VENDOR_PREFIXES.search(text)
-        or any(_is_long(run) or _is_random(run, MIN_CHANGE_RATE) for run in _RUN.findall(text))
+        or any(_is_longer_than_ids(run) or _is_random(run, MIN_CHANGE_RATE) for run in _RUN.findall(text))
         or any(
             _is_random(re.sub("[-_]", "", run), MIN_CHANGE_RATE_WITH_DASHES)
             for run in _DASHED_RUN.findall(text)
@@ -61,21 +68,29 @@ def looks_like_key(part: str) -> bool:
 
 
 def mask_address(address: str, known: Iterable[str] = ()) -> str:
-    """Return the address with user name, password, query, fragment and parts that look like keys masked."""
-    bare, mark, hidden = _split_once(address, "[?#]")
+    """Return the address with user name, password, query, fragment and parts that look like keys masked.
+
+    Args:
+        address: an address or a path.
+        known: secrets as for `find_keys`.
+    """
+    bare, query_mark, query = _split_once(address, "[?#]")
     scheme, colon, rest = bare.rpartition("://")
-    host, slash, path = _split_once(rest, "/")
-    user, at, name = host.rpartition("@")
-    shown = f"{scheme}{colon}{'*' * len(user)}{at}{name}{slash}{path}"
-    for part in find_keys(shown, known):
-        shown = shown.replace(part, "*" * len(part))
-    return f"{shown}{mark}{'*' * len(hidden)}"
+    network_location, slash, path = _split_once(rest, "/")
+    login, at_sign, host = network_location.rpartition("@")
+    masked = f"{scheme}{colon}{'*' * len(login)}{at_sign}{host}{slash}{path}"
+    for key in find_keys(masked, known):
+        masked = masked.replace(key, "*" * len(key))
+    return f"{masked}{query_mark}{'*' * len(query)}"
 
 
 def find_url_secrets(url: str) -> tuple[str, ...]:
-    """Return the parts of an address that may be secrets, as written and decoded.
+    """Return the parts of an address that may be secrets, each as written and decoded.
 
     These are user name, password, values of the query, and parts of the path that look like keys.
+
+    Returns:
+        () if `url` is not a valid URL.
     """
     try:
         parts = urlsplit(url)
@@ -87,7 +102,11 @@ def find_url_secrets(url: str) -> tuple[str, ...]:
 
 
 def _split_once(text: str, separator: str) -> tuple[str, str, str]:
-    """Return the text before the first match of a pattern, the match, and the text after it."""
+    """Return the text before the first match of a pattern, the match and the text after it.
+
+    Returns:
+        The whole text and two empty texts if nothing matches.
+    """
     match = re.search(separator, text)
     return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
 
@@ -108,14 +127,14 @@ def _decode_percent(text: str) -> Iterator[str]:
 
 
 def _has_secret(text: str, secrets: Iterable[str]) -> bool:
-    return any(secret in reading.casefold() for reading in _decode_percent(text) for secret in secrets)
+    return any(secret in decoded.casefold() for decoded in _decode_percent(text) for secret in secrets)
 
 
-def _is_long(run: str) -> bool:
+def _is_longer_than_ids(run: str) -> bool:
     return len(run) > MAX_ID_CHARS and not run.isalpha() and not run.isdigit()
 
 
-def _is_random(run: str, least: float) -> bool:
+def _is_random(run: str, min_change_rate: float) -> bool:
     kinds = [0 if character.isdigit() else 1 if character.isupper() else 2 for character in run]
-    changes = sum(kind != next_kind for kind, next_kind in itertools.pairwise(kinds))
-    return len(set(kinds)) == 3 and changes >= least * (len(run) - 1)
+    change_count = sum(kind != next_kind for kind, next_kind in itertools.pairwise(kinds))
+    return len(set(kinds)) == 3 and change_count >= min_change_rate * (len(run) - 1)

@@ -1,4 +1,4 @@
-"""Shape of calls, ids and reasoning, read from the bytes of an answer before any normalisation."""
+"""Checks of the shape of calls, ids and reasoning in answers as received, before any normalisation."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,14 +12,14 @@ from toolbench.providers.http.error_body import parse_json
 from toolbench.providers.probing.check_result import ProbeCheck
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
-LEGACY_FIELD, SINGLE_OBJECT, CALL_LIST = "function_call", "object", "list"
+LEGACY_FIELD, SINGLE_OBJECT, CALL_LIST = "function_call", "object", "list"  # shapes of calls
 _ARGUMENT_FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # most severe first
 
 
 def parse_raw_message(step: ExchangeStep) -> Message:
-    """Return the first choice's message as it came; {} where the body has none.
+    """Return the message of an answer's first choice, not normalised; {} if the body has none.
 
-    An answer in the format of Anthropic's Messages or of Responses is converted to the equivalent chat message.
+    An answer of the Messages or the Responses API is converted to the equivalent chat message.
     """
     payload = parse_json(step.response_body)
     if isinstance(payload, dict) and isinstance(payload.get("output"), list):
@@ -33,37 +33,37 @@ def parse_raw_message(step: ExchangeStep) -> Message:
 
 
 def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
-    """Check where calls are and what their arguments look like, over all answers with calls.
+    """Check the shapes of calls and of their arguments in all answers with calls.
 
-    One structured call that came back shows that the endpoint accepts tools, even if an earlier check concluded
-    otherwise because it saw no call.
+    A call in its own field shows that the endpoint accepts tools, also if an earlier check found the opposite because
+    it received no call.
     """
-    calling = [(step.ordinal, message) for step in exchanges if _list_calls(message := parse_raw_message(step))]
-    numbers = tuple(number for number, _ in calling)
-    if not calling:
+    answers = [(step.ordinal, message) for step in exchanges if _list_calls(message := parse_raw_message(step))]
+    numbers = tuple(number for number, _ in answers)
+    if not answers:
         return ProbeCheck("shape", "unknown", "Inconclusive: no answer had a call in its own field.")
-    places = {_find_place(message) for _, message in calling}
-    arguments = {
+    calls_shapes = {_find_calls_shape(message) for _, message in answers}
+    arguments_shapes = {
         _classify_arguments(function.get("arguments"))
-        for _, message in calling
+        for _, message in answers
         for function in _list_functions(message)
     }
-    place = next((odd for odd in (LEGACY_FIELD, SINGLE_OBJECT) if odd in places), CALL_LIST)
-    kind = next((fault for fault in _ARGUMENT_FAULTS if fault in arguments), "text")
+    calls_shape = next((shape for shape in (LEGACY_FIELD, SINGLE_OBJECT) if shape in calls_shapes), CALL_LIST)
+    arguments_shape = next((fault for fault in _ARGUMENT_FAULTS if fault in arguments_shapes), "text")
     learned: JsonObject = {
         "supports_tool_use": True,
         "tools_field": "accepted",
-        "calls_shape": place,
-        "arguments_shape": kind,
+        "calls_shape": calls_shape,
+        "arguments_shape": arguments_shape,
     }
-    if place == CALL_LIST and kind == "text":
-        description = "Calls are a list and their arguments a JSON text."
+    if calls_shape == CALL_LIST and arguments_shape == "text":
+        description = "Calls are in a list and their arguments are a JSON text."
         return ProbeCheck("shape", "passed", description, learned, numbers)
-    description = f"Calls stand in {_PLACE_TEXTS[place]}; their arguments are {_ARGUMENT_TEXTS[kind]}."
+    description = f"Calls are in {_CALLS_TEXTS[calls_shape]}; their arguments are {_ARGUMENT_TEXTS[arguments_shape]}."
     return ProbeCheck("shape", "failed", description, learned, numbers)
 
 
-_PLACE_TEXTS = {
+_CALLS_TEXTS = {
     CALL_LIST: "a list",
     SINGLE_OBJECT: "one object instead of a list",
     LEGACY_FIELD: "the old field function_call",
@@ -73,36 +73,36 @@ _ARGUMENT_TEXTS = {
     "object": "an object instead of a text",
     "blank": "blank instead of an empty object",
     "twice_encoded": "encoded twice",
-    "unreadable": "no readable JSON",
+    "unreadable": "not readable as JSON",
 }
 
 
 def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
-    """Check whether the ids of calls are present and distinct, over all answers with calls."""
-    found = [(step.ordinal, call.get("id")) for step in exchanges for call in _list_calls(parse_raw_message(step))]
-    ids = [call_id for _, call_id in found]
-    numbers = tuple(dict.fromkeys(number for number, _ in found))
+    """Check whether every call in the answers has an id and whether the ids are distinct."""
+    id_rows = [(step.ordinal, call.get("id")) for step in exchanges for call in _list_calls(parse_raw_message(step))]
+    ids = [call_id for _, call_id in id_rows]
+    numbers = tuple(dict.fromkeys(number for number, _ in id_rows))
     if not ids:
         return ProbeCheck("ids", "unknown", "Inconclusive: no answer had a call in its own field.")
     if any(not isinstance(call_id, str) or not call_id.strip() for call_id in ids):
-        return ProbeCheck("ids", "failed", "Calls have no id; they are given one.", {"ids": "missing"}, numbers)
+        return ProbeCheck("ids", "failed", "Calls have no id; Toolbench adds one.", {"ids": "missing"}, numbers)
     if len(set(ids)) < len(ids):
         return ProbeCheck("ids", "failed", "Different calls share an id.", {"ids": "repeated"}, numbers)
     if len(ids) == 1:
-        return ProbeCheck(
-            "ids", "unknown", "The one call had an id; whether two differ could not be told.", {}, numbers
-        )
-    return ProbeCheck("ids", "passed", f"{len(ids)} calls, {len(ids)} ids.", {"ids": "unique"}, numbers)
+        message = "Inconclusive: there was only one call, so its id cannot be compared."
+        return ProbeCheck("ids", "unknown", message, {}, numbers)
+    return ProbeCheck("ids", "passed", f"{len(ids)} calls have {len(ids)} ids.", {"ids": "unique"}, numbers)
 
 
 def find_reasoning_field(message: Message) -> str:
-    """Return where the message's reasoning is: a field's name, `tags`, or "" for none."""
-    found = next((name for name in REASONING_FIELDS if message.get(name)), "")
+    """Return the field that has the message's reasoning, `tags` if it is in <think> tags, or "" if there is none."""
+    name = next((name for name in REASONING_FIELDS if message.get(name)), "")
     content = message.get("content")
-    return found or ("tags" if isinstance(content, str) and "<think>" in content else "")
+    return name or ("tags" if isinstance(content, str) and "<think>" in content else "")
 
 
 def _list_calls(message: Message) -> list[JsonObject]:
+    """Return the calls of a message in any shape; a call in the legacy field gets the id "legacy"."""
     calls = message.get("tool_calls")
     listed = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
     legacy = message.get("function_call")
@@ -111,7 +111,7 @@ def _list_calls(message: Message) -> list[JsonObject]:
     return [call for call in listed if isinstance(call, dict)]
 
 
-def _find_place(message: Message) -> str:
+def _find_calls_shape(message: Message) -> str:
     if isinstance(message.get("tool_calls"), dict):
         return SINGLE_OBJECT
     return CALL_LIST if message.get("tool_calls") else LEGACY_FIELD
@@ -123,6 +123,7 @@ def _list_functions(message: Message) -> list[JsonObject]:
 
 
 def _classify_arguments(arguments: Any) -> str:
+    """Return the shape of a call's arguments: a key of `_ARGUMENT_TEXTS`."""
     if isinstance(arguments, dict | list):
         return "object"
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):

@@ -1,4 +1,4 @@
-"""Results of a probe, one per check."""
+"""Results of the checks of a probe, and the capabilities that they show together."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,12 +13,14 @@ CheckOutcome = Literal["passed", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ProbeCheck:
-    """Result of one check.
+    """Result of one check. It is stored as JSON with these names as keys.
 
     Attributes:
+        slug: name of the check, as in `probes.CHECKS`.
+        outcome: "unknown" if the check is inconclusive.
         sentence: the result in words.
-        learned: capabilities that the check shows, by name; empty when it is inconclusive.
-        exchanges: numbers of the exchanges that are the evidence.
+        learned: capabilities that the check shows, by their names in `Capabilities`; empty if it is inconclusive.
+        exchanges: numbers of the exchanges on which the result is based.
         blocked: whether the endpoint cannot be probed at all, so that every other check would be inconclusive too.
     """
 
@@ -31,21 +33,21 @@ class ProbeCheck:
 
 
 def build_inconclusive(slug: str, error: ExchangeError | None, exchanges: tuple[int, ...] = ()) -> ProbeCheck:
-    """Build an inconclusive result, from which no capability is learned."""
+    """Build an inconclusive result, with the error as its reason; None stands for a missing answer."""
     message = f"{error.message} ({error.code})" if error else "There was no answer."
     return ProbeCheck(slug, "unknown", f"Inconclusive: {message}", exchanges=exchanges)
 
 
-def learned(checks: Iterable[ProbeCheck]) -> Capabilities:
-    """Return the capabilities that all checks show together.
+def merge_capabilities(checks: Iterable[ProbeCheck]) -> Capabilities:
+    """Return the capabilities that the checks show together.
 
-    Lists are joined; of any other value the later check's counts.
+    Lists of several checks are joined. Any other value of a later check replaces that of an earlier one.
     """
-    together: JsonObject = {}
+    merged: JsonObject = {}
     for check in checks:
         for name, value in check.learned.items():
             if isinstance(value, list):
-                together[name] = list(dict.fromkeys([*together.get(name, []), *value]))
+                merged[name] = list(dict.fromkeys([*merged.get(name, []), *value]))
             else:
-                together[name] = value
-    return parse_capabilities(together)
+                merged[name] = value
+    return parse_capabilities(merged)

@@ -1,4 +1,4 @@
-"""Check whether the endpoint continues a raw prompt."""
+"""Check of whether the endpoint continues a raw prompt."""
 
 from typing import Any
 
@@ -10,32 +10,34 @@ from toolbench.providers.probing.prober import Prober
 
 
 async def check_completion(prober: Prober) -> ProbeCheck:
-    """Check OpenAI's completions endpoint, then llama.cpp's own.
+    """Check whether OpenAI's route for completions or llama.cpp's own route continues a raw prompt.
 
-    The method template is only used with the chat format, so no request is sent to an endpoint with another.
+    The method template is used with chat completions only, so no request is sent if the endpoint has another wire
+    format.
     """
     if not prober.uses_chat:
-        message = "A raw prompt is only sent to an endpoint that speaks chat completions."
+        message = "Not checked: the method template needs an endpoint with chat completions."
         return ProbeCheck("completion", "failed", message, {"raw_completion": False})
     numbers: tuple[int, ...] = ()
     for name in ("completions", "llama"):
         wire = get_wire_format(name)
         encoded, _ = wire.encode({"prompt": "One, two, three,", "max_tokens": 8})
         reply = await prober.post_raw(encoded, wire.path)
-        numbers = (*numbers, reply.number)
+        numbers = (*numbers, reply.exchange_number)
         if _has_continuation(reply.payload):
             message = (
-                f"A raw prompt is continued by {wire.path}: the method template can be used where its dialect is known."
+                f"{wire.path} continues a raw prompt, so the method template can be used with a known text format."
             )
-            known: JsonObject = {"raw_completion": True, "prompt_endpoint": name}
-            return ProbeCheck("completion", "passed", message, known, numbers)
+            learned: JsonObject = {"raw_completion": True, "prompt_endpoint": name}
+            return ProbeCheck("completion", "passed", message, learned, numbers)
         if reply.status not in (400, 404, 405, 422, 501):
             return build_inconclusive("completion", reply.error, numbers)
-    return ProbeCheck("completion", "failed", "There is no raw completion here.", {"raw_completion": False}, numbers)
+    message = "The endpoint does not continue a raw prompt."
+    return ProbeCheck("completion", "failed", message, {"raw_completion": False}, numbers)
 
 
 def _has_continuation(payload: Any) -> bool:
-    """Return whether an answer has a text where OpenAI's or llama.cpp's completion has it."""
+    """Return whether a response has a text in the field of OpenAI's or of llama.cpp's completions."""
     body = get_object(payload)
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None

@@ -1,8 +1,8 @@
-"""Checks of constraints: which ones an endpoint enforces, and whether it accepts strict tools."""
+"""Checks of which constraints an endpoint enforces and of whether it accepts strict tools."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.providers.http.error_body import parse_json
-from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
+from toolbench.providers.probing.check_result import CheckOutcome, ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import PostResult, Prober
 
 _QUESTION: list[JsonObject] = [{"role": "user", "content": "What is the capital of Norway?"}]
@@ -15,8 +15,8 @@ _VERDICT_SCHEMA: JsonObject = {
 _PATTERN_SCHEMA: JsonObject = {**_VERDICT_SCHEMA, "properties": {"verdict": {"type": "string", "pattern": "^kestrel$"}}}
 
 
-def _build_schema_format(schema: JsonObject, **more: bool) -> JsonObject:
-    return {"type": "json_schema", "json_schema": {"name": "probe", **more, "schema": schema}}
+def _build_schema_format(schema: JsonObject, **members: bool) -> JsonObject:
+    return {"type": "json_schema", "json_schema": {"name": "probe", **members, "schema": schema}}
 
 
 _LOOSE_FORMAT, _STRICT_FORMAT = (
@@ -40,52 +40,52 @@ _MESSAGES_FIELDS_BY_CONSTRAINT: dict[str, JsonObject] = {"output_config": {"resp
 
 
 async def check_constraints(prober: Prober) -> ProbeCheck:
-    """Check which constraints are enforced, with a question whose true answer each constraint forbids.
+    """Check which constraints are enforced, with a question whose true answer they forbid.
 
-    An endpoint that enforces the constraint cannot answer "Oslo".
+    Each constraint permits only "kestrel" as the answer to a question for the capital of Norway.
     """
     fields = _MESSAGES_FIELDS_BY_CONSTRAINT if prober.uses_messages else _FIELDS_BY_CONSTRAINT
     replies = {name: await _post_constrained(prober, field) for name, field in fields.items()}
-    numbers = tuple(reply.number for reply in replies.values())
-    if all(reply.error is not None and not reply.refused for reply in replies.values()):
+    numbers = tuple(reply.exchange_number for reply in replies.values())
+    if all(reply.error is not None and not reply.is_refused for reply in replies.values()):
         return build_inconclusive("constraints", next(iter(replies.values())).error, numbers)
-    held = [name for name, reply in replies.items() if _is_honoured(reply)]
-    words = "; ".join(f"{name}: {_describe_result(reply, held=name in held)}" for name, reply in replies.items())
-    if "response_format" in held:
+    enforced = [name for name, reply in replies.items() if _is_enforced(reply)]
+    description = "; ".join(
+        f"{name}: {_describe_result(reply, is_enforced=name in enforced)}" for name, reply in replies.items()
+    )
+    if "response_format" in enforced:
         reply = await _post_constrained(prober, {"response_format": _build_schema_format(_PATTERN_SCHEMA)})
-        numbers = (*numbers, reply.number)
-        if not _is_honoured(reply) and (reply.error is None or reply.refused):
-            held[held.index("response_format")] = "plain_schema"
-            words = f"{words}; its patterns: {_describe_result(reply, held=False)}, so plain_schema"
-    return ProbeCheck("constraints", "passed" if held else "failed", f"{words}.", {"constrained": held}, numbers)
+        numbers = (*numbers, reply.exchange_number)
+        if not _is_enforced(reply) and (reply.error is None or reply.is_refused):
+            enforced[enforced.index("response_format")] = "plain_schema"
+            description += f"; its patterns: {_describe_result(reply, is_enforced=False)}, so plain_schema"
+    outcome: CheckOutcome = "passed" if enforced else "failed"
+    return ProbeCheck("constraints", outcome, f"{description}.", {"constrained": enforced}, numbers)
 
 
 async def _post_constrained(prober: Prober, field: JsonObject) -> PostResult:
     return await prober.post({"messages": _QUESTION, **field, prober.limit_name: 64, "temperature": 0})
 
 
-def _is_honoured(reply: PostResult) -> bool:
+def _is_enforced(reply: PostResult) -> bool:
     return reply.text.strip() == "kestrel" or parse_json(reply.text) == {"verdict": "kestrel"}
 
 
-def _describe_result(reply: PostResult, *, held: bool) -> str:
+def _describe_result(reply: PostResult, *, is_enforced: bool) -> str:
     if reply.error is not None:
-        return "refused" if reply.refused else "not told"
-    return "honoured" if held else "taken and dropped"
+        return "refused" if reply.is_refused else "inconclusive"
+    return "enforced" if is_enforced else "ignored"
 
 
 async def check_strict(prober: Prober) -> ProbeCheck:
-    """Check whether a tool marked strict is accepted.
-
-    One answer cannot show whether its schema is enforced.
-    """
+    """Check whether a tool marked strict is accepted. Whether its schema is enforced is not checked."""
     parameters = {**_VERDICT_SCHEMA, "properties": {"verdict": {"type": "string"}}}
     function = {"name": "probe_verdict", "description": "Takes a verdict.", "strict": True, "parameters": parameters}
     tool = {"type": "function", "function": function}
     reply = await prober.post({"messages": _QUESTION, "tools": [tool], prober.limit_name: 64})
-    numbers = (reply.number,)
+    numbers = (reply.exchange_number,)
     if reply.error is None:
-        return ProbeCheck("strict", "passed", "A tool marked strict is taken.", {"supports_strict": True}, numbers)
+        return ProbeCheck("strict", "passed", "A tool marked strict is accepted.", {"supports_strict": True}, numbers)
     if reply.error.infrastructure:
         return build_inconclusive("strict", reply.error, numbers)
     message = f"A tool marked strict is refused: {reply.error.message}"

@@ -1,4 +1,4 @@
-"""Checks of the probe at first use: one call, its result sent back, and a final answer.
+"""Checks of the probe at first use, in which a model makes one call, receives its result and answers.
 
 They decide which method is used to request calls.
 """
@@ -18,20 +18,20 @@ _TOOL_WORDS = ("tool", "function")
 
 
 def build_echo_request(word: str) -> ProbeRequest:
-    """Build a request for one call of `probe_echo` with this word and for a sentence about its result."""
+    """Build a request for one call of `probe_echo` with this word, followed by a sentence about its result."""
     system = (
         f'Call the tool probe_echo with exactly these arguments: {{"value": "{word}"}}. '
         "When its result has come back, say in one sentence what it gave back."
     )
-    going_on = {"drop_refused_parameters": True}  # a refused optional parameter says nothing about tools
-    return ProbeRequest(system, f"Call probe_echo with the value {word} now.", (ECHO_TOOL,), policy=going_on, turns=3)
+    policy = {"drop_refused_parameters": True}  # the refusal of an optional parameter is no evidence about tools
+    return ProbeRequest(system, f"Call probe_echo with the value {word} now.", (ECHO_TOOL,), policy=policy, turns=3)
 
 
 async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
-    """Check whether calls come back in their own field.
+    """Check whether the endpoint returns calls in their own field.
 
     Returns:
-        The check, and the result of the first request for checks that need no request of their own.
+        The check, and the result of its first request, which other checks use as well.
     """
     result = await prober.ask(build_echo_request(prober.word))
     error, turn = result.error, result.turn
@@ -39,58 +39,60 @@ async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
         return _judge_error(error, result), result
     if _has_native_call(turn):
         return _judge_call(result, prober.word), result
-    if dialect := detect_format(turn.text, (ECHO_TOOL.to_openai(),)):
-        message = f"The call stands in the text, in the dialect {dialect}, and not in tool_calls."
-        known: JsonObject = {"supports_tool_use": False, "tools_field": "accepted", "text_format": dialect}
-        return ProbeCheck("tools", "failed", message, known, result.numbers), result
+    if text_format := detect_format(turn.text, (ECHO_TOOL.to_openai(),)):
+        message = f"The call is in the text, in the format {text_format}, and not in tool_calls."
+        learned: JsonObject = {"supports_tool_use": False, "tools_field": "accepted", "text_format": text_format}
+        return ProbeCheck("tools", "failed", message, learned, result.exchange_numbers), result
     if turn.finish_reason == "length":
-        message = "Inconclusive: the answer was cut before a call."
-        return ProbeCheck("tools", "unknown", message, exchanges=result.numbers), result
+        message = "Inconclusive: the answer was truncated before a call."
+        return ProbeCheck("tools", "unknown", message, exchanges=result.exchange_numbers), result
     return await _check_without_call(prober, result), result
 
 
 async def _check_without_call(prober: Prober, result: ProbeResult) -> ProbeCheck:
-    """Ask again with tool_choice required, and compare token counts with a request without tools.
+    """Check whether a call is returned if tool_choice is required, or else whether the endpoint drops the tools.
 
-    A call that comes back decides. Equal token counts show dropped tools only if no call comes either: some endpoints
-    leave tools out of their count.
+    The tools are dropped if the endpoint reports as many input tokens without them. Equal counts are evidence only
+    without a call, because some endpoints do not count tools.
     """
-    bare = await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
-    held = await prober.ask(replace(build_echo_request(prober.word), policy={"tool_choice": "required"}, turns=1))
-    numbers = (*result.numbers, *bare.numbers, *held.numbers)
-    if held.turn is not None and _has_native_call(held.turn):
-        known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["required"]}
-        message = "The model calls only when tool_choice is required; left to itself it answers in words."
-        return ProbeCheck("tools", "passed", message, known, numbers)
-    if held.error is not None:
-        return build_inconclusive("tools", held.error, numbers)
-    if has_equal_token_counts(result, bare):
-        message = "The endpoint drops the tools: as many tokens with them as without, and no call when one is required."
+    without_tools = await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
+    required = await prober.ask(replace(build_echo_request(prober.word), policy={"tool_choice": "required"}, turns=1))
+    numbers = (*result.exchange_numbers, *without_tools.exchange_numbers, *required.exchange_numbers)
+    if required.turn is not None and _has_native_call(required.turn):
+        learned: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["required"]}
+        message = "The model makes calls only if tool_choice is required; otherwise it answers with text."
+        return ProbeCheck("tools", "passed", message, learned, numbers)
+    if required.error is not None:
+        return build_inconclusive("tools", required.error, numbers)
+    if has_equal_token_counts(result, without_tools):
+        message = "The endpoint drops the tools: they add no tokens, and a required call is not made."
         return ProbeCheck("tools", "failed", message, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
-    message = "The model answers in words, and tool_choice required does not change that."
+    message = "The model answers with text, also if tool_choice is required."
     return ProbeCheck("tools", "failed", message, {"supports_tool_use": False, "tools_field": "accepted"}, numbers)
 
 
 def check_round_trip(result: ProbeResult) -> ProbeCheck:
-    """Check whether the endpoint accepts its own call with a result, and then answers with text."""
-    later = [record for record in result.ended.turns if record.turn > 0]
-    numbers = result.numbers
-    if not later:
-        return ProbeCheck("round_trip", "unknown", "Inconclusive: there was no call to give a result to.")
-    if (error := later[0].failure) is not None:
+    """Check whether the endpoint accepts its own call with a result, and whether it then answers with text."""
+    later_turns = [record for record in result.loop_result.turns if record.turn > 0]
+    numbers = result.exchange_numbers
+    if not later_turns:
+        return ProbeCheck("round_trip", "unknown", "Inconclusive: there was no call, so no result was sent.")
+    if (error := later_turns[0].failure) is not None:
         if error.infrastructure:
             return build_inconclusive("round_trip", error, numbers)
-        return ProbeCheck("round_trip", "failed", f"Given its own call back, it answers: {error.message}", {}, numbers)
-    last = later[-1].answer
-    if last is None or is_blank(last.text):
-        return ProbeCheck("round_trip", "failed", "After the result the answer is empty.", {}, numbers)
-    return ProbeCheck("round_trip", "passed", "The result was taken and spoken about.", {}, numbers)
+        message = f"The endpoint refuses its own call with a result: {error.message}"
+        return ProbeCheck("round_trip", "failed", message, {}, numbers)
+    final_answer = later_turns[-1].answer
+    if final_answer is None or is_blank(final_answer.text):
+        return ProbeCheck("round_trip", "failed", "The answer to the result is empty.", {}, numbers)
+    return ProbeCheck("round_trip", "passed", "The model answered the result with text.", {}, numbers)
 
 
 def has_equal_token_counts(with_tools: ProbeResult, without: ProbeResult) -> bool:
     """Return whether the endpoint reports the same number of input tokens with tools and without.
 
-    The result is False when either answer has no token count.
+    Returns:
+        False also if one of the answers has no token count.
     """
     counts = [result.turn.usage.input_tokens for result in (with_tools, without) if result.turn and result.turn.usage]
     return len(counts) == 2 and None not in counts and counts[0] == counts[1]
@@ -101,32 +103,35 @@ def _has_native_call(turn: Turn) -> bool:
 
 
 def _judge_call(result: ProbeResult, word: str) -> ProbeCheck:
-    known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["auto"]}
+    learned: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["auto"]}
     arguments = result.find_call_arguments(ECHO_TOOL.name)
     if arguments is None:
-        message = "The answer calls, but not the tool it was asked for, or with arguments that break its schema."
-        return ProbeCheck("tools", "failed", message, known, result.numbers)
-    exact = arguments.get("value") == word
-    message = "The call came back in tool_calls, its arguments valid" + ("." if exact else ", with another value.")
-    return ProbeCheck("tools", "passed", message, known, result.numbers)
+        message = "The answer calls another tool than probe_echo, or its arguments do not match the schema."
+        return ProbeCheck("tools", "failed", message, learned, result.exchange_numbers)
+    is_exact = arguments.get("value") == word
+    message = "The call is in tool_calls and its arguments are valid" + ("." if is_exact else ", with another value.")
+    return ProbeCheck("tools", "passed", message, learned, result.exchange_numbers)
 
 
 def _judge_error(error: ExchangeError | None, result: ProbeResult) -> ProbeCheck:
-    """Return the check for an error; only an error that names tools shows something about tools."""
+    """Return the result for a first answer that is an error or missing.
+
+    An error that refuses tools shows that they are unsupported. Any other error blocks the probe.
+    """
     if error is None or not _refuses_tools(error):
-        return replace(build_inconclusive("tools", error, result.numbers), blocked=True)
+        return replace(build_inconclusive("tools", error, result.exchange_numbers), blocked=True)
     message = f"The endpoint refuses requests with tools: {error.message}"
     return ProbeCheck(
-        "tools", "failed", message, {"supports_tool_use": False, "tools_field": "refused"}, result.numbers
+        "tools", "failed", message, {"supports_tool_use": False, "tools_field": "refused"}, result.exchange_numbers
     )
 
 
 def _refuses_tools(error: ExchangeError) -> bool:
     """Return whether the error refuses tools.
 
-    An error about the key, billing, rate limits, the server or an optional parameter is no refusal of tools.
+    Errors about the key, billing, rate limits, the server or an optional parameter do not.
     """
-    named = any(word in error.message.lower() for word in _TOOL_WORDS)
+    names_tools = any(word in error.message.lower() for word in _TOOL_WORDS)
     if list_refused_parameters(error, OPTIONAL_PARAMETERS):
         return False
-    return error.status in _REJECTED_STATUSES and (error.tool_support or named)
+    return error.status in _REJECTED_STATUSES and (error.tool_support or names_tools)

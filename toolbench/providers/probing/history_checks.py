@@ -1,7 +1,4 @@
-"""Checks of accepted histories and requests.
-
-They concern foreign history, later system messages, reasoning sent back, invalid requests and the prefix.
-"""
+"""Checks of which histories an endpoint accepts, and of dropped tools, invalid requests and the API prefix."""
 
 from dataclasses import replace
 
@@ -20,39 +17,38 @@ _NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_fa
 
 
 def check_dropped_tools(result: ProbeResult, bare: ProbeResult) -> ProbeCheck:
-    """Compare the endpoint's token counts of one request with tools and without.
+    """Check whether tools reach the prompt, by the endpoint's counts of input tokens and by calls.
 
-    Equal counts alone prove nothing, because an endpoint may leave tools out of its count. A call that came back to the
-    request with tools shows that they arrived.
+    A call shows that the tools reached the model. Without a call, equal counts show that they did not.
+
+    Args:
+        result: result of a request with tools.
+        bare: result of the same request without tools.
     """
-    numbers = (*result.numbers[:1], *bare.numbers)
+    numbers = (*result.exchange_numbers[:1], *bare.exchange_numbers)
     counts = [
-        answered.turn.usage.input_tokens if answered.turn and answered.turn.usage else None
-        for answered in (result, bare)
+        probe_result.turn.usage.input_tokens if probe_result.turn and probe_result.turn.usage else None
+        for probe_result in (result, bare)
     ]
     if None in counts:
-        return ProbeCheck("dropped_tools", "unknown", "Inconclusive: the endpoint counts no tokens.", {}, numbers)
+        return ProbeCheck("dropped_tools", "unknown", "Inconclusive: the endpoint reports no tokens.", {}, numbers)
     if result.turn and result.turn.path == "tool_use" and result.turn.calls:
-        message = (
-            f"A call came back, so the tools reached the model ({counts[0]} tokens with them, {counts[1]} without)."
-        )
+        message = f"The model made a call, so tools reach it ({counts[0]} tokens with them, {counts[1]} without)."
         return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, numbers)
     if has_equal_token_counts(result, bare):
-        message = (
-            f"The request has {counts[0]} tokens with tools and without, and no call came: they seem to be dropped."
-        )
+        message = f"The tools seem to be dropped: {counts[0]} tokens with them and without, and no call."
         return ProbeCheck("dropped_tools", "failed", message, exchanges=numbers)
-    message = f"{counts[0]} tokens with tools, {counts[1]} without: they reach the prompt."
+    message = f"The tools reach the prompt: {counts[0]} tokens with them, {counts[1]} without."
     return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, numbers)
 
 
 async def ask_without_tools(prober: Prober) -> ProbeResult:
-    """Send the question of the first use without its tools."""
+    """Send the request of `check_tools` without its tools, for `check_dropped_tools`."""
     return await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
 
 
 def _build_history(call_id: str, content: str | None) -> tuple[Message, ...]:
-    """Build a conversation in which another endpoint's call was answered."""
+    """Build a conversation with a call that another endpoint could have made, its result and an answer."""
     call = {"id": call_id, "type": "function", "function": {"name": ECHO_TOOL.name, "arguments": '{"value": "blue"}'}}
     return (
         {"role": "user", "content": "Call probe_echo with blue."},
@@ -63,37 +59,41 @@ def _build_history(call_id: str, content: str | None) -> tuple[Message, ...]:
 
 
 async def check_foreign_history(prober: Prober) -> ProbeCheck:
-    """Check whether the history may hold calls with another endpoint's ids and with content null."""
-    wish = ProbeRequest("", "Which colour was it? Answer in one word.", (ECHO_TOOL,))
+    """Check whether the history may have calls with ids of another endpoint and with content null beside calls.
+
+    The cases of `_HISTORY_CASES` are tried in order until one is accepted.
+    """
+    request = ProbeRequest("", "Which colour was it? Answer in one word.", (ECHO_TOOL,))
     numbers: tuple[int, ...] = ()
     error: ExchangeError | None = None
-    for call_id, content, learned, expected in _HISTORY_CASES:
-        result = await prober.ask(replace(wish, history=_build_history(call_id, content)))
-        numbers = (*numbers, *result.numbers)
+    for call_id, content, learned, sentence in _HISTORY_CASES:
+        result = await prober.ask(replace(request, history=_build_history(call_id, content)))
+        numbers = (*numbers, *result.exchange_numbers)
         error = result.error
         if error is None:
             outcome: CheckOutcome = "passed" if call_id == FOREIGN_ID and content is None else "failed"
-            return ProbeCheck("foreign_history", outcome, expected, learned, numbers)
+            return ProbeCheck("foreign_history", outcome, sentence, learned, numbers)
         if error.infrastructure:
             return build_inconclusive("foreign_history", error, numbers)
-    expected = f"A conversation with calls of another endpoint is refused: {error.message if error else ''}"
-    return ProbeCheck("foreign_history", "failed", expected, {}, numbers)
+    sentence = f"A conversation with calls of another endpoint is refused: {error.message if error else ''}"
+    return ProbeCheck("foreign_history", "failed", sentence, {}, numbers)
 
 
+# Call id, content beside the call, capabilities if the history is accepted, and the sentence for that.
 _HISTORY_CASES: tuple[tuple[str, str | None, JsonObject, str], ...] = (
-    (FOREIGN_ID, None, {"content_null_ok": True}, "Foreign ids and content null are taken."),
+    (FOREIGN_ID, None, {"content_null_ok": True}, "Other ids and content null are accepted."),
     (
         NINE_CHARACTER_ID,
         None,
         {"content_null_ok": True, "tool_id_pattern": NINE_CHARACTER_PATTERN},
-        "Only ids of nine characters are taken.",
+        "Only ids of nine characters are accepted.",
     ),
-    (FOREIGN_ID, "", {"content_null_ok": False}, "Foreign ids are taken, content null beside calls is not."),
+    (FOREIGN_ID, "", {"content_null_ok": False}, "Other ids are accepted, content null beside calls is not."),
     (
         NINE_CHARACTER_ID,
         "",
         {"content_null_ok": False, "tool_id_pattern": NINE_CHARACTER_PATTERN},
-        "Only ids of nine characters are taken, and content null beside calls is not.",
+        "Only ids of nine characters are accepted, and content null beside calls is not.",
     ),
 )
 
@@ -101,10 +101,10 @@ _HISTORY_CASES: tuple[tuple[str, str | None, JsonObject, str], ...] = (
 async def check_midturn_system(prober: Prober) -> ProbeCheck:
     """Check whether a system message is accepted in the middle of a conversation.
 
-    The Messages format has no such message, so no request is sent to such an endpoint.
+    The Messages API has no such message, so no request is sent to an endpoint with that wire format.
     """
     if prober.uses_messages:
-        message = "Messages takes a system text at the beginning only: later ones go into the user's turn."
+        message = "The Messages API has a system text at the beginning only; later ones become part of a user message."
         return ProbeCheck("midturn_system", "failed", message, {"allows_midturn_system": False})
     history: tuple[Message, ...] = (
         {"role": "user", "content": "Hello."},
@@ -114,60 +114,66 @@ async def check_midturn_system(prober: Prober) -> ProbeCheck:
     result = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history))
     error = result.error
     if error is None:
-        known: JsonObject = {"allows_midturn_system": True}
-        return ProbeCheck("midturn_system", "passed", "A later system message is taken.", known, result.numbers)
+        message = "A later system message is accepted."
+        return ProbeCheck("midturn_system", "passed", message, {"allows_midturn_system": True}, result.exchange_numbers)
     if error.infrastructure and error.status != 500:
-        return build_inconclusive("midturn_system", error, result.numbers)
-    plain = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history[:2]))
-    numbers = (*result.numbers, *plain.numbers)
-    if plain.error is not None:
-        return build_inconclusive("midturn_system", plain.error, numbers)
-    message = f"A later system message is refused, without it the request is taken: {error.message}"
+        return build_inconclusive("midturn_system", error, result.exchange_numbers)
+    without = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history[:2]))
+    numbers = (*result.exchange_numbers, *without.exchange_numbers)
+    if without.error is not None:
+        return build_inconclusive("midturn_system", without.error, numbers)
+    message = f"A request is refused because of a later system message: {error.message}"
     return ProbeCheck("midturn_system", "failed", message, {"allows_midturn_system": False}, numbers)
 
 
 async def check_error_bodies(prober: Prober) -> ProbeCheck:
     """Check that an invalid request is refused with a status below 500 and a JSON body with a reason."""
     reply = await prober.post_raw({"messages": "this is no list"})
-    numbers = (reply.number,)
+    numbers = (reply.exchange_number,)
     if reply.status is None or reply.status in (401, 402, 403, 429):
         return build_inconclusive("error_bodies", reply.error, numbers)
     if reply.status < 400:
-        message = f"Messages that are no list are answered with {reply.status}."
+        message = f"An invalid request is answered with {reply.status}."
         return ProbeCheck("error_bodies", "failed", message, exchanges=numbers)
-    said_why = isinstance(reply.payload, dict | list) and bool(reply.error and reply.error.message)
-    if reply.status < 500 and said_why:
-        return ProbeCheck(
-            "error_bodies", "passed", f"Nonsense is refused with {reply.status} and a reason.", {}, numbers
-        )
-    manner = "as its own failure" if reply.status >= 500 else "without a JSON body"
-    return ProbeCheck("error_bodies", "failed", f"Nonsense is refused with {reply.status}, {manner}.", {}, numbers)
+    has_reason = isinstance(reply.payload, dict | list) and bool(reply.error and reply.error.message)
+    if reply.status < 500 and has_reason:
+        message = f"An invalid request is refused with {reply.status} and a reason."
+        return ProbeCheck("error_bodies", "passed", message, {}, numbers)
+    fault = "which means a failure of the server" if reply.status >= 500 else "without a JSON body"
+    message = f"An invalid request is refused with {reply.status}, {fault}."
+    return ProbeCheck("error_bodies", "failed", message, {}, numbers)
 
 
 def check_reasoning(result: ProbeResult) -> ProbeCheck:
-    """Check where reasoning is in the answer, and whether the endpoint accepts it back beside a call."""
+    """Check where an answer has its reasoning, and whether the endpoint accepts it beside a call later."""
     fields = {find_reasoning_field(parse_raw_message(step)) for step in result.exchanges} - {""}
     if not fields:
-        message = "Inconclusive: no reasoning was seen."
-        return ProbeCheck("reasoning_replay", "unknown", message, exchanges=result.numbers)
-    later = [record for record in result.ended.turns if record.turn > 0]
-    if not later:
-        message = "There is reasoning, but no call to replay it with."
-        return ProbeCheck("reasoning_replay", "unknown", message, exchanges=result.numbers)
-    if (error := later[0].failure) is not None:
+        message = "Inconclusive: no answer had reasoning."
+        return ProbeCheck("reasoning_replay", "unknown", message, exchanges=result.exchange_numbers)
+    later_turns = [record for record in result.loop_result.turns if record.turn > 0]
+    if not later_turns:
+        message = "Inconclusive: the answer had reasoning, but no call."
+        return ProbeCheck("reasoning_replay", "unknown", message, exchanges=result.exchange_numbers)
+    if (error := later_turns[0].failure) is not None:
         if error.infrastructure:
-            return build_inconclusive("reasoning_replay", error, result.numbers)
-        message = f"Reasoning sent back as it came is refused: {error.message}"
-        return ProbeCheck("reasoning_replay", "failed", message, {"reasoning_replay": "none"}, result.numbers)
+            return build_inconclusive("reasoning_replay", error, result.exchange_numbers)
+        message = f"The endpoint refuses its own reasoning: {error.message}"
+        return ProbeCheck("reasoning_replay", "failed", message, {"reasoning_replay": "none"}, result.exchange_numbers)
     place = "tags" if "tags" in fields else "details" if "reasoning_details" in fields else "field"
-    message = f"Reasoning in {', '.join(sorted(fields))} is taken back beside its call."
-    return ProbeCheck("reasoning_replay", "passed", message, {"reasoning_replay": place}, result.numbers)
+    message = f"Reasoning in {', '.join(sorted(fields))} is accepted in the next request."
+    return ProbeCheck("reasoning_replay", "passed", message, {"reasoning_replay": place}, result.exchange_numbers)
 
 
 async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError | None) -> ProbeCheck:
-    """Check whether another prefix leads to the API, when nothing was found at the address."""
+    """Check whether another prefix leads to the API if there is no API at the address.
+
+    Args:
+        prober: the prober.
+        tools: result of `check_tools`.
+        error: the error of its first request, or None.
+    """
     if not tools.blocked:
-        return ProbeCheck("prefix", "passed", "The address leads to the API.", exchanges=tools.exchanges)
+        return ProbeCheck("prefix", "passed", "The address is that of an API.", exchanges=tools.exchanges)
     if error is None or error.code not in _NOT_FOUND_CODES:
         return ProbeCheck("prefix", "unknown", "Inconclusive: the endpoint did not answer.", exchanges=tools.exchanges)
     current = prober.endpoint.api_prefix.rstrip("/")
@@ -179,7 +185,10 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
             await list_models(replace(prober.endpoint, api_prefix=prefix))
         except ProviderRequestError:
             continue
-        message = f"Nothing is found under {current or 'no prefix'}; under {prefix or 'no prefix'} a list of models is."
+        message = (
+            f"There is no API under {current or 'no prefix'}, but a list of models under {prefix or 'no prefix'}. "
+            "Change the prefix of the provider."
+        )
         return ProbeCheck("prefix", "failed", message, exchanges=tools.exchanges)
-    message = "Nothing is found here, nor under the usual prefixes: check the address and the model's name."
+    message = "There is no API here or under the usual prefixes: check the address and the name of the model."
     return ProbeCheck("prefix", "unknown", message, exchanges=tools.exchanges)

@@ -1,7 +1,4 @@
-"""Prober that sends a probe's requests and numbers every exchange.
-
-It uses the same client and loop as a trial.
-"""
+"""Sender of a probe's requests, which uses the same HTTP client and loop as a trial."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -38,7 +35,7 @@ PING_TOOL = ToolDefinition("probe_ping", "Says that it is there.", {"type": "obj
 MESSAGES_WIRE = "anthropic"
 DEFAULT_LIMIT_NAME = "max_tokens"  # newer models require another name
 MAX_ANSWER_TOKENS = 512  # reasoning models think before they call
-MAX_WAIT_SECONDS = 5.0  # seconds between two attempts
+MAX_WAIT_SECONDS = 5.0  # between two attempts
 MAX_ATTEMPTS = 2
 
 AnyStep = ExchangeStep | ToolStep
@@ -46,11 +43,18 @@ AnyStep = ExchangeStep | ToolStep
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """One conversation with the endpoint.
+    """One question to the endpoint, which may take several turns.
 
     Attributes:
-        policy: patch on top of the probe's own policy.
-        options: options of the request; a value of None removes the probe's own option.
+        system: the system prompt, "" for none.
+        user: the user message.
+        tools: the tools on offer.
+        history: messages between the system prompt and the user message.
+        policy: settings that replace those of the probe's policy.
+        options: options of the request; a value of None removes the probe's option of that name.
+        stream: whether to request a streamed answer.
+        turns: the maximum number of turns.
+        seed: the seed to send, None for none.
     """
 
     system: str
@@ -66,37 +70,45 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Result of a probe request: how the conversation ended, and its exchanges in order."""
+    """Result of a probe request: the loop's result, and the exchanges in order."""
 
-    ended: LoopResult
+    loop_result: LoopResult
     exchanges: tuple[ExchangeStep, ...]
 
     @property
-    def numbers(self) -> tuple[int, ...]:
-        """Numbers of the exchanges within the probe."""
+    def exchange_numbers(self) -> tuple[int, ...]:
+        """Numbers of the exchanges, counted from 1 within the probe."""
         return tuple(step.ordinal for step in self.exchanges)
 
     @property
     def turn(self) -> Turn | None:
-        """First answer; None when there is none."""
-        return self.ended.turns[0].answer if self.ended.turns else None
+        """First answer, or None if there is none."""
+        return self.loop_result.turns[0].answer if self.loop_result.turns else None
 
     @property
     def error(self) -> ExchangeError | None:
-        """Error in place of the first answer; None when there is an answer."""
-        return self.ended.turns[0].failure if self.ended.turns else self.ended.error
+        """Error in place of the first answer, or None if there is an answer."""
+        return self.loop_result.turns[0].failure if self.loop_result.turns else self.loop_result.error
 
     def find_call_arguments(self, name: str) -> JsonObject | None:
-        """Return the arguments of the first executed call of this tool, as dispatched; None without one."""
-        results = self.ended.turns[0].results if self.ended.turns else ()
+        """Return the arguments with which this tool was first called in the first turn, after repairs, or None."""
+        results = self.loop_result.turns[0].results if self.loop_result.turns else ()
         return next((result.arguments for result in results if result.call.name == name and result.executed), None)
 
 
 @dataclass(frozen=True, slots=True)
 class PostResult:
-    """Result of a request that is sent without the loop."""
+    """Result of a request that is sent without the loop.
 
-    number: int
+    Attributes:
+        exchange_number: number of the exchange, counted from 1 within the probe.
+        status: the HTTP status, None if no response head arrived.
+        error: the error, or None.
+        turn: the decoded answer; None with an error or if the request went to another path.
+        payload: JSON of the response's body, None if it is not JSON.
+    """
+
+    exchange_number: int
     status: int | None
     error: ExchangeError | None
     turn: Turn | None
@@ -104,26 +116,28 @@ class PostResult:
 
     @property
     def text(self) -> str:
-        """Text of the answer, "" without one."""
+        """Text of the answer, "" if there is no answer."""
         return self.turn.text if self.turn else ""
 
     @property
-    def refused(self) -> bool:
-        """Whether the endpoint refused the request itself: the error is no infrastructure error."""
+    def is_refused(self) -> bool:
+        """Whether the endpoint refused the request, which is every error but an infrastructure error."""
         return self.error is not None and not self.error.infrastructure
 
 
 @dataclass(slots=True)
 class Prober:
-    """Sender of a probe's requests, and gate and recorder for them.
+    """Sender of a probe's requests. It is also their gate and their recorder.
 
     Attributes:
-        on_exchange: called with the check's name and each exchange.
+        endpoint: the endpoint to probe.
+        client: an open HTTP client.
+        on_exchange: called with the slug of the check and each exchange.
         wait_for_permit: awaited before every request; an exception from it ends the probe.
         clock: returns seconds.
         word: the word that the endpoint has to repeat.
-        check: name of the check that is running.
-        limit_name: name under which the endpoint takes its token limit.
+        check_slug: slug of the running check; the caller sets it.
+        limit_name: name of the token limit that the endpoint accepts.
         exchanges: all exchanges so far, in order.
     """
 
@@ -133,41 +147,45 @@ class Prober:
     wait_for_permit: Callable[[], Awaitable[None]]
     clock: Callable[[], float]
     word: str
-    check: str = ""
+    check_slug: str = ""
     limit_name: str = DEFAULT_LIMIT_NAME
     exchanges: list[ExchangeStep] = field(default_factory=list)
 
-    async def ask(self, wish: ProbeRequest) -> ProbeResult:
+    async def ask(self, request: ProbeRequest) -> ProbeResult:
         """Send a request through the loop.
 
-        An endpoint that requires the newer name of the token limit is asked again with that name.
+        If the endpoint requires the newer name of the token limit, send the request again with that name.
         """
-        result = await self._ask(wish)
+        result = await self._ask(request)
         if result.error and "max_completion_tokens" in result.error.message and self.limit_name == DEFAULT_LIMIT_NAME:
             self.limit_name = "max_completion_tokens"
-            result = await self._ask(wish)
+            result = await self._ask(request)
         return result
 
-    async def _ask(self, wish: ProbeRequest) -> ProbeResult:
+    async def _ask(self, request: ProbeRequest) -> ProbeResult:
         before = len(self.exchanges)
         endpoint = replace(self.endpoint, max_attempts=MAX_ATTEMPTS)
         context = RunContext(endpoint, self.client, _run_tool, self, self, self.clock, CancellationToken())
-        return ProbeResult(await drive(self._build_plan(wish), context), tuple(self.exchanges[before:]))
+        return ProbeResult(await drive(self._build_plan(request), context), tuple(self.exchanges[before:]))
 
-    def _build_plan(self, wish: ProbeRequest) -> LoopPlan:
-        options = {self.limit_name: MAX_ANSWER_TOKENS, "temperature": 0, **wish.options}
-        policy_patch: JsonObject = {"max_turns": wish.turns, "fix_empty_final": False}
-        layers = [("normalising", get_preset("default_tool_calling")), ("probe", policy_patch), ("check", wish.policy)]
+    def _build_plan(self, request: ProbeRequest) -> LoopPlan:
+        options = {self.limit_name: MAX_ANSWER_TOKENS, "temperature": 0, **request.options}
+        policy_patch: JsonObject = {"max_turns": request.turns, "fix_empty_final": False}
+        layers = [
+            ("normalising", get_preset("default_tool_calling")),
+            ("probe", policy_patch),
+            ("check", request.policy),
+        ]
         return LoopPlan(
             model=self.endpoint.model,
             policy=resolve_policy(layers).policy,
-            system=wish.system,
-            user_text=wish.user,
-            history=wish.history,
-            tools=ToolRegistry(wish.tools),
+            system=request.system,
+            user_text=request.user,
+            history=request.history,
+            tools=ToolRegistry(request.tools),
             options={name: value for name, value in options.items() if value is not None},
-            seed=wish.seed,
-            stream=wish.stream,
+            seed=request.seed,
+            stream=request.stream,
             wire=self.endpoint.wire,
         )
 
@@ -189,15 +207,18 @@ class Prober:
     async def post(self, body: JsonObject) -> PostResult:
         """Send one request without the loop and without retries.
 
-        `body` has the form of a chat completion request and is encoded in the endpoint's wire format.
+        Args:
+            body: body of a chat completion request without the model; it is encoded in the endpoint's wire format.
         """
         encoded, _ = self.wire.encode({"model": self.endpoint.model, **body})
         return await self._post(encoded, self.wire.path)
 
     async def post_raw(self, body: JsonObject, path: str = "") -> PostResult:
-        """Send one request whose body is not encoded by the wire format.
+        """Send one request without the loop and without retries, its body as it is.
 
-        `path` replaces the wire format's path; "" keeps it.
+        Args:
+            body: the body without the model.
+            path: path after the API prefix; "" for that of the endpoint's wire format.
         """
         return await self._post({"model": self.endpoint.model, **body}, path or self.wire.path)
 
@@ -210,26 +231,26 @@ class Prober:
         if error is None and path == self.wire.path:
             turn, error = _parse_response(exchange, self.wire)
         request = Request(turn=0, path=path, body=exchange.request_body, tools_sent="tools" in body)
-        read = log.record_exchange(Attempt(request, 1, 0.0), exchange, error or turn or Turn({}, ""), {})
-        if isinstance(read, Turn):
-            turn = read if turn else None
+        masked_answer = log.record_exchange(Attempt(request, 1, 0.0), exchange, error or turn or Turn({}, ""), {})
+        if isinstance(masked_answer, Turn):
+            turn = masked_answer if turn else None
         else:
-            error = read
+            error = masked_answer
         return PostResult(len(self.exchanges), exchange.status, error, turn, parse_json(exchange.body))
 
     def record(self, step: AnyStep) -> None:
-        """Give an exchange its number within the whole probe and pass it on; tool steps are ignored."""
+        """Add an exchange with its number within the whole probe, and report it; ignore tool steps."""
         if isinstance(step, ExchangeStep):
-            numbered = replace(step, ordinal=len(self.exchanges) + 1)
-            self.exchanges.append(numbered)
-            self.on_exchange(self.check, numbered)
+            exchange = replace(step, ordinal=len(self.exchanges) + 1)
+            self.exchanges.append(exchange)
+            self.on_exchange(self.check_slug, exchange)
 
     async def reserve(self) -> None:
         """Wait until the next request is permitted."""
         await self.wait_for_permit()
 
     async def back_off(self, seconds: float) -> None:
-        """Wait before the next attempt, at most `MAX_WAIT_SECONDS`."""
+        """Wait before the next attempt for `seconds`, but at most for `MAX_WAIT_SECONDS`."""
         await asyncio.sleep(min(seconds, MAX_WAIT_SECONDS))
 
 

@@ -1,4 +1,4 @@
-"""The two probes: a short one at first use, and a conformance probe with every check."""
+"""The two probes of an endpoint: a short one at first use, and a conformance probe with every check."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,9 +27,12 @@ RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
 
 @dataclass(frozen=True, slots=True)
 class CheckDefinition:
-    """Name and title of a check.
+    """Definition of a check.
 
-    `run` sends the check's requests. It is None where the requests of other checks give the answer.
+    Attributes:
+        slug: name of the check in stored probes.
+        title: name of the check on pages.
+        run: sends the check's requests and returns its result; None if requests of other checks give the result.
     """
 
     slug: str
@@ -38,18 +41,18 @@ class CheckDefinition:
 
 
 CHECKS = (
-    CheckDefinition("prefix", "The address leads to the API"),
-    CheckDefinition("tools", "Calls come back in tool_calls"),
-    CheckDefinition("round_trip", "The result is taken and spoken about"),
-    CheckDefinition("dropped_tools", "Tools reach the prompt"),
-    CheckDefinition("stream", "Streamed equals whole"),
+    CheckDefinition("prefix", "Address of the API"),
+    CheckDefinition("tools", "Calls in tool_calls"),
+    CheckDefinition("round_trip", "Answer to a tool result"),
+    CheckDefinition("dropped_tools", "Tools in the prompt"),
+    CheckDefinition("stream", "Streamed calls"),
     CheckDefinition("tool_choice_none", "tool_choice none", tool_choice_checks.check_choice_none),
     CheckDefinition("tool_choice_required", "tool_choice required", tool_choice_checks.check_choice_required),
     CheckDefinition("tool_choice_named", "tool_choice with a name", tool_choice_checks.check_choice_named),
     CheckDefinition("parallel", "Parallel calls and their flag", tool_choice_checks.check_parallel),
     CheckDefinition("empty_arguments", "Calls without arguments", tool_choice_checks.check_empty_arguments),
     CheckDefinition("unicode", "Unicode in arguments", tool_choice_checks.check_unicode),
-    CheckDefinition("constraints", "Constraints are honoured", constraint_checks.check_constraints),
+    CheckDefinition("constraints", "Enforced constraints", constraint_checks.check_constraints),
     CheckDefinition("strict", "Strict tools", constraint_checks.check_strict),
     CheckDefinition("names", "Names of tools", tool_set_checks.check_names),
     CheckDefinition("keywords", "Keywords of a tool's schema", tool_set_checks.check_keywords),
@@ -67,13 +70,16 @@ CHECKS = (
     CheckDefinition("ids", "Ids of calls"),
     CheckDefinition("reasoning_replay", "Reasoning goes back"),
 )
-TITLES = {question.slug: question.title for question in CHECKS}
-_ALWAYS_REPORTED = ("prefix", "tools", "round_trip")  # also reported when the endpoint does not answer
+TITLES = {definition.slug: definition.title for definition in CHECKS}
+_ALWAYS_REPORTED = ("prefix", "tools", "round_trip")  # also reported if the endpoint does not answer
 
 
 async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
-    """Run the checks that decide which method is used to request calls, with two to five requests."""
-    prober.check = "tools"
+    """Run the checks that decide which method is used to request calls, and yield their results.
+
+    They send up to `MAX_FIRST_USE_REQUESTS` requests, without retries.
+    """
+    prober.check_slug = "tools"
     tools, result = await check_tools(prober)
     yield _add_limit_name(tools, prober)
     yield check_round_trip(result)
@@ -81,55 +87,57 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
 
 
 async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) -> AsyncIterator[ProbeCheck]:
-    """Run every check in order, for at most `seconds`.
+    """Run every check in order, for at most `seconds`, and yield their results.
 
-    A check without time left is inconclusive. When the endpoint cannot be probed at all, only other prefixes are tried.
+    A check without time left is inconclusive. If the endpoint cannot be probed at all, only other prefixes are tried.
     """
-    until = prober.clock() + seconds
-    prober.check = "tools"
+    deadline = prober.clock() + seconds
+    prober.check_slug = "tools"
     tools, result = await check_tools(prober)
-    prober.check = "prefix"
+    prober.check_slug = "prefix"
     yield await history_checks.check_prefix(prober, tools, result.error)
     yield _add_limit_name(tools, prober)
     yield check_round_trip(result)
     if tools.blocked:
         for slug in TITLES:
             if slug not in _ALWAYS_REPORTED:
-                yield ProbeCheck(slug, "unknown", "Not asked: the endpoint does not answer.")
+                yield ProbeCheck(slug, "unknown", "Not checked: the endpoint does not answer.")
         return
-    async for check in _run_comparison_checks(prober, result, until):
+    async for check in _run_comparison_checks(prober, result, deadline):
         yield check
-    for question in CHECKS:
-        if question.run is not None:
-            yield await _run_check(prober, question.slug, question.run, until)
+    for definition in CHECKS:
+        if definition.run is not None:
+            yield await _run_check(prober, definition.slug, definition.run, deadline)
     yield check_shape(prober.exchanges)
     yield check_ids(prober.exchanges)
 
 
 def _add_limit_name(check: ProbeCheck, prober: Prober) -> ProbeCheck:
-    """Return the check with the newer name of the token limit, where the endpoint required it."""
+    """Return the check; if the endpoint required the newer name of the token limit, with that name as a capability."""
     if prober.limit_name == DEFAULT_LIMIT_NAME or check.blocked:
         return check
     return replace(check, learned={**check.learned, "limit_name": prober.limit_name})
 
 
-async def _run_comparison_checks(prober: Prober, result: ProbeResult, until: float) -> AsyncIterator[ProbeCheck]:
-    async def dropping(prober_used: Prober) -> ProbeCheck:
-        return history_checks.check_dropped_tools(result, await history_checks.ask_without_tools(prober_used))
+async def _run_comparison_checks(prober: Prober, result: ProbeResult, deadline: float) -> AsyncIterator[ProbeCheck]:
+    """Run the checks that compare other answers with the result of the first request."""
 
-    async def streaming(prober_used: Prober) -> ProbeCheck:
-        return await tool_choice_checks.check_stream(prober_used, result)
+    async def check_dropped_tools(prober: Prober) -> ProbeCheck:
+        return history_checks.check_dropped_tools(result, await history_checks.ask_without_tools(prober))
 
-    yield await _run_check(prober, "dropped_tools", dropping, until)
-    yield await _run_check(prober, "stream", streaming, until)
+    async def check_stream(prober: Prober) -> ProbeCheck:
+        return await tool_choice_checks.check_stream(prober, result)
+
+    yield await _run_check(prober, "dropped_tools", check_dropped_tools, deadline)
+    yield await _run_check(prober, "stream", check_stream, deadline)
     yield history_checks.check_reasoning(result)
 
 
-async def _run_check(prober: Prober, slug: str, ask: RunCheck, until: float) -> ProbeCheck:
-    prober.check = slug
-    left = until - prober.clock()
+async def _run_check(prober: Prober, slug: str, run: RunCheck, deadline: float) -> ProbeCheck:
+    prober.check_slug = slug
+    seconds_left = deadline - prober.clock()
     try:
-        async with asyncio.timeout(max(left, 0)):
-            return await ask(prober)
+        async with asyncio.timeout(max(seconds_left, 0)):
+            return await run(prober)
     except TimeoutError:
-        return ProbeCheck(slug, "unknown", "Inconclusive: the probe's time was over.")
+        return ProbeCheck(slug, "unknown", "Inconclusive: the probe ran out of time.")

@@ -1,6 +1,6 @@
-"""Check of the name under which an endpoint reads the reasoning effort.
+"""Check of the parameter in which an endpoint reads the reasoning effort.
 
-An endpoint that reads a parameter refuses an invalid value in it; an endpoint that ignores it does not.
+An endpoint that reads a parameter refuses an invalid value in it; an endpoint that ignores the parameter does not.
 """
 
 from collections.abc import Mapping
@@ -9,44 +9,44 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober
 
-MAX_ANSWER_TOKENS = 2048  # a thinking budget is at least 1,024 tokens and must be below the limit
+MAX_ANSWER_TOKENS = 2048  # must be above the thinking budget, which is at least 1,024 tokens
 _QUESTION: list[JsonObject] = [{"role": "user", "content": "Say hello."}]
 _BUDGET_PAIR = (
     {"thinking": {"type": "enabled", "budget_tokens": "many"}},
     {"thinking": {"type": "enabled", "budget_tokens": 1024}},
 )
 
-NonsensePair = tuple[JsonObject, JsonObject]  # fields with an invalid value, fields with a valid one
-_PAIRS: Mapping[str, NonsensePair] = {
+ValuePair = tuple[JsonObject, JsonObject]  # fields with an invalid value, fields with a valid one
+_PAIRS: Mapping[str, ValuePair] = {
     "reasoning_effort": ({"reasoning_effort": "sideways"}, {"reasoning_effort": "low"}),
     "reasoning.effort": ({"reasoning": {"effort": "sideways"}}, {"reasoning": {"effort": "low"}}),
     "thinking.budget_tokens": _BUDGET_PAIR,
 }
-_MESSAGES_PAIRS: Mapping[str, NonsensePair] = {
+_MESSAGES_PAIRS: Mapping[str, ValuePair] = {
     "output_config.effort": ({"output_config": {"effort": "sideways"}}, {"output_config": {"effort": "low"}}),
     "thinking.budget_tokens": _BUDGET_PAIR,
 }
 
 
 async def check_effort(prober: Prober) -> ProbeCheck:
-    """Find the first name under which an invalid value is refused and a valid one accepted."""
-    names = _MESSAGES_PAIRS if prober.uses_messages else _PAIRS
+    """Check for a parameter in which an invalid value is refused and a valid one accepted; the first one counts."""
+    pairs = _MESSAGES_PAIRS if prober.uses_messages else _PAIRS
     numbers: tuple[int, ...] = ()
-    passed_over = 0
-    for name, (nonsense, sense) in names.items():
-        odd = await prober.post({"messages": _QUESTION, **nonsense, prober.limit_name: MAX_ANSWER_TOKENS})
-        numbers = (*numbers, odd.number)
-        if odd.error is not None and not odd.refused:
-            return build_inconclusive("effort", odd.error, numbers)
-        passed_over += odd.error is None
-        if not odd.refused:
+    ignored_count = 0
+    for name, (invalid_fields, valid_fields) in pairs.items():
+        invalid = await prober.post({"messages": _QUESTION, **invalid_fields, prober.limit_name: MAX_ANSWER_TOKENS})
+        numbers = (*numbers, invalid.exchange_number)
+        if invalid.error is not None and not invalid.is_refused:
+            return build_inconclusive("effort", invalid.error, numbers)
+        ignored_count += invalid.error is None
+        if not invalid.is_refused:
             continue
-        plain = await prober.post({"messages": _QUESTION, **sense, prober.limit_name: MAX_ANSWER_TOKENS})
-        numbers = (*numbers, plain.number)
-        if plain.error is None:
-            message = f"{name} is read: nonsense in it is refused, sense is taken."
+        valid = await prober.post({"messages": _QUESTION, **valid_fields, prober.limit_name: MAX_ANSWER_TOKENS})
+        numbers = (*numbers, valid.exchange_number)
+        if valid.error is None:
+            message = f"The endpoint reads {name}: it refuses an invalid value and accepts a valid one."
             return ProbeCheck("effort", "passed", message, {"effort_name": name}, numbers)
-    if passed_over:
-        message = "The effort is taken without effect: nonsense passes under every name that is not refused."
+    if ignored_count:
+        message = "The endpoint ignores the effort: it accepts invalid values."
         return ProbeCheck("effort", "failed", message, {"ignores": ["reasoning_effort"]}, numbers)
-    return ProbeCheck("effort", "failed", "The effort is refused under every name.", {}, numbers)
+    return ProbeCheck("effort", "failed", "The endpoint refuses every parameter for the effort.", {}, numbers)

@@ -12,53 +12,56 @@ SMALL_LIMIT_TOKENS = 4
 
 
 async def check_max_tokens(prober: Prober) -> ProbeCheck:
-    """Check that a limit of four tokens, or the lowest that Responses accepts, truncates a long answer.
+    """Check that a small token limit truncates a long answer.
 
-    Each name of the limit is tried until one has an effect.
+    The limit is `SMALL_LIMIT_TOKENS`; the wire format raises it to the lowest one that the Responses API accepts. Each
+    name of the limit is tried until one has an effect.
     """
-    most_tokens = 2 * (LOWEST_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
+    max_tokens = 2 * (LOWEST_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     numbers: tuple[int, ...] = ()
     for name in names:
         result = await prober.ask(
             ProbeRequest("", "Count from one to fifty in words.", options=_build_limit_options(name, prober))
         )
-        numbers = (*numbers, *result.numbers)
+        numbers = (*numbers, *result.exchange_numbers)
         if result.error is not None or result.turn is None:
             return build_inconclusive("max_tokens", result.error, numbers)
-        used = result.turn.usage.output_tokens if result.turn.usage else None
-        if result.turn.finish_reason == "length" and (used is None or used <= most_tokens):
-            known: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
-            return ProbeCheck("max_tokens", "passed", f"{name} has its effect.", known, numbers)
-        if len(result.turn.text.split()) <= most_tokens:
-            message = "Inconclusive: the answer was short anyway."
+        output_tokens = result.turn.usage.output_tokens if result.turn.usage else None
+        if result.turn.finish_reason == "length" and (output_tokens is None or output_tokens <= max_tokens):
+            learned: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
+            return ProbeCheck("max_tokens", "passed", f"{name} has its effect.", learned, numbers)
+        if len(result.turn.text.split()) <= max_tokens:
+            message = "Inconclusive: the answer was shorter than the limit."
             return ProbeCheck("max_tokens", "unknown", message, exchanges=numbers)
     return _build_ignored("max_tokens", numbers)
 
 
 def _build_limit_options(name: str, prober: Prober) -> JsonObject:
-    """Return options with a limit under this name only; None removes the probe's own limit."""
+    """Return options with a limit under this name only; None removes the limit that `Prober.ask` sets."""
     return (
         {name: SMALL_LIMIT_TOKENS} if name == prober.limit_name else {prober.limit_name: None, name: SMALL_LIMIT_TOKENS}
     )
 
 
 async def check_stop(prober: Prober) -> ProbeCheck:
-    """Check that a stop word ends the answer before the word."""
-    wish = ProbeRequest("", "Write exactly this: one two three four five six", options={"stop": ["four"]})
-    result = await prober.ask(wish)
+    """Check that an answer ends before a stop sequence."""
+    request = ProbeRequest("", "Write exactly this: one two three four five six", options={"stop": ["four"]})
+    result = await prober.ask(request)
     if result.error is not None or result.turn is None:
-        return build_inconclusive("stop", result.error, result.numbers)
+        return build_inconclusive("stop", result.error, result.exchange_numbers)
     text = result.turn.text.lower()
     if "four" in text:
-        return _build_ignored("stop", result.numbers)
+        return _build_ignored("stop", result.exchange_numbers)
     if "three" in text:
-        return _build_honoured("stop", result.numbers)
-    return ProbeCheck("stop", "unknown", "Inconclusive: the answer never came to the stop word.", {}, result.numbers)
+        return _build_honoured("stop", result.exchange_numbers)
+    return ProbeCheck(
+        "stop", "unknown", "Inconclusive: the answer ended before the stop sequence.", {}, result.exchange_numbers
+    )
 
 
 async def check_temperature(prober: Prober) -> ProbeCheck:
-    """Check that the same open question gets the same answer twice at temperature 0."""
+    """Check that two answers to the same open question are equal at temperature 0."""
     results = [await prober.ask(_build_open_question({"temperature": 0})) for _ in range(2)]
     numbers, texts = _collect_texts(results)
     if len(texts) < 2:
@@ -70,7 +73,7 @@ async def check_temperature(prober: Prober) -> ProbeCheck:
 
 
 async def check_seed(prober: Prober) -> ProbeCheck:
-    """Check that, at temperature 1, one seed gives equal answers and another seed a different one."""
+    """Check that, at temperature 1, equal seeds give equal answers and another seed gives a different one."""
     results = [await prober.ask(_build_open_question({"temperature": 1, "seed": seed})) for seed in (11, 11, 12)]
     numbers, texts = _collect_texts(results)
     if len(texts) < 3:
@@ -88,7 +91,8 @@ def _build_open_question(options: JsonObject) -> ProbeRequest:
 
 
 def _collect_texts(results: Sequence[ProbeResult]) -> tuple[tuple[int, ...], list[str]]:
-    numbers = tuple(number for result in results for number in result.numbers)
+    """Return the numbers of all exchanges, and the texts of the answers."""
+    numbers = tuple(number for result in results for number in result.exchange_numbers)
     return numbers, [result.turn.text for result in results if result.turn is not None]
 
 
@@ -97,4 +101,4 @@ def _build_honoured(option: str, numbers: tuple[int, ...]) -> ProbeCheck:
 
 
 def _build_ignored(option: str, numbers: tuple[int, ...]) -> ProbeCheck:
-    return ProbeCheck(option, "failed", f"{option} is taken without effect.", {"ignores": [option]}, numbers)
+    return ProbeCheck(option, "failed", f"{option} is accepted and has no effect.", {"ignores": [option]}, numbers)

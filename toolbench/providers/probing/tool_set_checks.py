@@ -1,6 +1,6 @@
-"""Checks of the offered tools: which names, how many and which schema keywords an endpoint accepts.
+"""Checks of which names, how many tools and which schema keywords an endpoint accepts.
 
-Only a refusal of the request counts, and only where one plain tool is accepted.
+An error counts only if it is a refusal of the request and if the endpoint accepts a plain tool.
 """
 
 import re
@@ -10,9 +10,9 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import ECHO_TOOL, PostResult, Prober
 
-MANY_TOOLS = 129
-LONG_NAME_CHARS = 65
-MAX_ROUNDS = 5
+MANY_TOOLS = 129  # one more than OpenAI's limit
+LONG_NAME_CHARS = 65  # one more than OpenAI's limit
+MAX_ROUNDS = 5  # requests of the check of keywords
 _DOTTED_NAME, _LONG_NAME = "probe.echo", "probe_".ljust(LONG_NAME_CHARS, "e")
 _PATTERN_IN_ERROR = re.compile(r"\^(?:\[[^\[\]\s]+\](?:\{\d{1,4}(?:,\d{0,4})?\}|[+*?])?){1,4}\$")
 _REJECTION_CODES = ("request_rejected", "unprocessable")
@@ -39,22 +39,22 @@ _COMMON_WORDS = ("not", "const", "default", "pattern", "format")  # count as key
 
 
 async def check_names(prober: Prober) -> ProbeCheck:
-    """Check a tool name with a dot and one of 65 characters.
+    """Check whether the endpoint accepts a tool name with a dot, and one of `LONG_NAME_CHARS` characters.
 
-    The pattern for names is taken from the refusal where it states one, else it follows from which names were refused.
+    The pattern for names is the one that a refusal quotes, else one that follows from the refused names.
     """
     replies = {name: await _post_tools(prober, _build_function(name)) for name in (_DOTTED_NAME, _LONG_NAME)}
-    numbers = tuple(reply.number for reply in replies.values())
+    numbers = tuple(reply.exchange_number for reply in replies.values())
     refused = [name for name, reply in replies.items() if reply.error is not None]
     if not refused:
-        message = f"A dot is taken in a tool's name, and {LONG_NAME_CHARS} characters are."
+        message = f"A tool's name may have a dot and {LONG_NAME_CHARS} characters."
         return ProbeCheck("names", "passed", message, exchanges=numbers)
-    if trouble := await _find_other_error("names", prober, [replies[name] for name in refused]):
-        return trouble
+    if inconclusive := await _find_other_error("names", prober, [replies[name] for name in refused]):
+        return inconclusive
     pattern = _find_pattern([replies[name] for name in refused], refused)
     if not pattern and _LONG_NAME in refused:
         shorter = await _post_tools(prober, _build_function(_LONG_NAME[:-1]))
-        numbers = (*numbers, shorter.number)
+        numbers = (*numbers, shorter.exchange_number)
         if shorter.error is not None:
             message = f"A tool's name of {LONG_NAME_CHARS} characters is refused; the limit is unknown."
             return ProbeCheck("names", "failed", message, exchanges=numbers)
@@ -69,94 +69,92 @@ async def check_names(prober: Prober) -> ProbeCheck:
 def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
     """Return a pattern quoted by a refusal that excludes the refused names but no plain name; "" for none.
 
-    Only patterns of character classes and counts are read, so that an endpoint's text cannot cause a slow search.
+    Only patterns of character classes and counts are used, so that an endpoint's text cannot cause a slow search.
     """
-    for written in _PATTERN_IN_ERROR.findall(" ".join(map(_join_error_text, replies))):
+    for quoted in _PATTERN_IN_ERROR.findall(" ".join(map(_join_error_text, replies))):
         try:
-            pattern = re.compile(written)
+            pattern = re.compile(quoted)
         except re.error:
             continue
         if pattern.search(ECHO_TOOL.name) and not any(pattern.search(name) for name in refused):
-            return str(written)
+            return str(quoted)
     return ""
 
 
 async def check_max_tools(prober: Prober) -> ProbeCheck:
-    """Check how many tools one request may hold, beginning with 129.
+    """Check how many tools one request may have, starting with `MANY_TOOLS`.
 
-    When 129 are refused, the number that the refusal states (128 without one) must be accepted and one more refused.
+    If these are refused, the limit is the number that the refusal states, else `MANY_TOOLS` - 1. It is reported only if
+    the endpoint accepts that many tools and refuses one more.
     """
     reply = await _post_tools(prober, *_build_functions(MANY_TOOLS))
-    numbers: tuple[int, ...] = (reply.number,)
+    numbers: tuple[int, ...] = (reply.exchange_number,)
     if reply.error is None:
-        return ProbeCheck("max_tools", "passed", f"{MANY_TOOLS} tools in one request are taken.", exchanges=numbers)
-    if trouble := await _find_other_error("max_tools", prober, [reply]):
-        return trouble
-    below = [int(number) for number in re.findall(r"\d+", _join_error_text(reply)) if 0 < int(number) < MANY_TOOLS]
-    most = max(below, default=MANY_TOOLS - 1)
-    taken = await _post_tools(prober, *_build_functions(most))
-    more = (
-        await _post_tools(prober, *_build_functions(most + 1))
-        if taken.error is None and most + 1 < MANY_TOOLS
+        return ProbeCheck("max_tools", "passed", f"{MANY_TOOLS} tools in one request are accepted.", exchanges=numbers)
+    if inconclusive := await _find_other_error("max_tools", prober, [reply]):
+        return inconclusive
+    stated = [int(number) for number in re.findall(r"\d+", _join_error_text(reply)) if 0 < int(number) < MANY_TOOLS]
+    max_tools = max(stated, default=MANY_TOOLS - 1)
+    at_limit = await _post_tools(prober, *_build_functions(max_tools))
+    above_limit = (
+        await _post_tools(prober, *_build_functions(max_tools + 1))
+        if at_limit.error is None and max_tools + 1 < MANY_TOOLS
         else reply
     )
-    numbers = tuple(dict.fromkeys((*numbers, taken.number, more.number)))
-    if taken.error is not None or not _is_rejected(more):
+    numbers = tuple(dict.fromkeys((*numbers, at_limit.exchange_number, above_limit.exchange_number)))
+    if at_limit.error is not None or not _is_rejected(above_limit):
         message = f"{MANY_TOOLS} tools in one request are refused; the limit is unknown."
         return ProbeCheck("max_tools", "failed", message, exchanges=numbers)
-    message = f"{most} tools in one request are taken, one more is refused."
-    return ProbeCheck("max_tools", "failed", message, {"max_tools": most}, numbers)
+    message = f"{max_tools} tools in one request are accepted, one more is refused."
+    return ProbeCheck("max_tools", "failed", message, {"max_tools": max_tools}, numbers)
 
 
 async def check_keywords(prober: Prober) -> ProbeCheck:
     """Check which schema keywords are accepted.
 
-    A schema with all keywords is sent; keywords that a refusal names are removed and it is sent again, at most
-    `MAX_ROUNDS` times.
+    A schema with all keywords is sent first. Keywords that a refusal names are removed before the next request. At most
+    `MAX_ROUNDS` requests are sent.
     """
-    left, refused, numbers = dict(_SCHEMA_BY_KEYWORD), list[str](), tuple[int, ...]()
+    remaining, refused, numbers = dict(_SCHEMA_BY_KEYWORD), list[str](), tuple[int, ...]()
     for _ in range(MAX_ROUNDS):
-        reply = await _post_tools(prober, _build_function_with_properties(left))
-        numbers = (*numbers, reply.number)
+        reply = await _post_tools(prober, _build_function_with_properties(remaining))
+        numbers = (*numbers, reply.exchange_number)
         if reply.error is None:
             break
-        if not refused and (trouble := await _find_other_error("keywords", prober, [reply])):
-            return trouble
-        named = [
-            keyword for keyword in left if _is_rejected(reply) and _mentions_keyword(_join_error_text(reply), keyword)
-        ]
-        if not named or len(named) == len(left):
+        if not refused and (inconclusive := await _find_other_error("keywords", prober, [reply])):
+            return inconclusive
+        error_text = _join_error_text(reply) if _is_rejected(reply) else ""
+        named_keywords = [keyword for keyword in remaining if _mentions_keyword(error_text, keyword)]
+        if not named_keywords or len(named_keywords) == len(remaining):
             break
-        refused += named
-        left = {keyword: schema for keyword, schema in left.items() if keyword not in named}
+        refused += named_keywords
+        remaining = {keyword: schema for keyword, schema in remaining.items() if keyword not in named_keywords}
     if refused:
         message = f"Refused in a tool's schema: {', '.join(refused)}."
         return ProbeCheck("keywords", "failed", message, {"schema_dialect": refused}, numbers)
     if reply.error is not None:
-        message = (
-            f"A schema with {len(left)} keywords is refused, and the refusal names none of them: {reply.error.message}"
-        )
+        message = f"A schema with {len(remaining)} keywords is refused without naming one: {reply.error.message}"
         return ProbeCheck("keywords", "failed", message, exchanges=numbers)
-    message = f"Taken in a tool's schema: {', '.join(left)}."
+    message = f"Accepted in a tool's schema: {', '.join(remaining)}."
     return ProbeCheck("keywords", "passed", message, {"schema_dialect": []}, numbers)
 
 
 def _mentions_keyword(message: str, keyword: str) -> bool:
-    before = r"['\"`./\[$]" if keyword in _COMMON_WORDS else r"(?<!\w)"
-    return re.search(rf"{before}{keyword}(?!\w)", message) is not None
+    prefix = r"['\"`./\[$]" if keyword in _COMMON_WORDS else r"(?<!\w)"
+    return re.search(rf"{prefix}{keyword}(?!\w)", message) is not None
 
 
 async def _find_other_error(slug: str, prober: Prober, replies: Sequence[PostResult]) -> ProbeCheck | None:
-    """Return an inconclusive check where the errors have another reason than the one tested, else None.
+    """Return an inconclusive result if the errors may have another reason than the one tested, else None.
 
-    That is so when one is no refusal of the request, or when a plain tool is refused too.
+    They may if one of them is not a refusal of the request, or if the endpoint refuses a plain tool, too.
     """
-    numbers = tuple(reply.number for reply in replies)
+    numbers = tuple(reply.exchange_number for reply in replies)
     for reply in replies:
         if not _is_rejected(reply):
             return build_inconclusive(slug, reply.error, numbers)
     plain = await _post_tools(prober, _build_function(ECHO_TOOL.name))
-    return build_inconclusive(slug, plain.error, (*numbers, plain.number)) if plain.error is not None else None
+    return build_inconclusive(slug, plain.error, (*numbers, plain.exchange_number)) if plain.error is not None else None
 
 
 def _is_rejected(reply: PostResult) -> bool:
@@ -179,9 +177,9 @@ def _build_function(name: str) -> JsonObject:
 
 def _build_functions(count: int) -> list[JsonObject]:
     empty: JsonObject = {"type": "object", "properties": {}}
-    return [{"name": f"t{place}", "description": "Nothing.", "parameters": empty} for place in range(count)]
+    return [{"name": f"t{index}", "description": "Nothing.", "parameters": empty} for index in range(count)]
 
 
 def _build_function_with_properties(schemas: JsonObject) -> JsonObject:
-    properties = {f"p{place}": schema for place, schema in enumerate(schemas.values())}
+    properties = {f"p{index}": schema for index, schema in enumerate(schemas.values())}
     return {**_build_function(ECHO_TOOL.name), "parameters": {"type": "object", "properties": properties}}

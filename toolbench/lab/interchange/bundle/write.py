@@ -97,7 +97,7 @@ class _BundleArchive:
     members: dict[str, Member] = field(default_factory=dict)
 
     def add(self, name: str, content: bytes) -> None:
-        masked = self.masker.mask_body(content, parts=False)
+        masked = self.masker.mask_body(content, join_parts=False)
         self.members[name] = build_member(masked)
         self.put(name, masked)
 
@@ -132,7 +132,7 @@ def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -
         evidence=hash_evidence(bundle_archive.members),
     )
     bundle_archive.add(INDEX_NAME, render_index(selection, config_statistics, trial_rows, manifest))
-    bundle_archive.put(MANIFEST_NAME, bundle_archive.masker.mask_body(manifest.text(), parts=False))
+    bundle_archive.put(MANIFEST_NAME, bundle_archive.masker.mask_body(manifest.text(), join_parts=False))
     return manifest
 
 

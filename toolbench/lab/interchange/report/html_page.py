@@ -94,7 +94,7 @@ def _render(template: str, context: dict[str, object], style: str) -> bytes:
         style: style sheets to put into the document; "" for links to them.
     """
     text = render_to_string(template, context | {"style": style, "written_at": timezone.now()})
-    return load_known_secrets().masker.mask_body(text.encode(), parts=False)
+    return load_known_secrets().masker.mask_body(text.encode(), join_parts=False)
 
 
 def _read_styles() -> str:
