@@ -61,7 +61,7 @@ def simulate_cells(rates: Sequence[float], until: StoppingRule, *, most: int, ru
     """Cells of one scenario with these true rates, until one is the best. Wrong: one of the best was beaten, or one
     that is not alone at the top was called the best."""
     drawing = np.random.default_rng(seed)
-    error, highest = until.cell_error(len(rates)), max(rates)
+    error, highest = until.compute_cell_error(len(rates)), max(rates)
     wrong, left_out, decided, trials = 0, 0, 0, 0
     for _ in range(runs):
         cells = [CellCount(0, 0, error)] * len(rates)

@@ -42,8 +42,8 @@ def test_cell_wholly_below_another_is_out_and_last_remaining_is_best() -> None:
 
 
 def test_the_best_of_several_is_found_by_intervals_that_hold_at_once() -> None:
-    assert StoppingRule("best", error=0.05).cell_error(5) == pytest.approx(0.01)
-    assert StoppingRule("threshold", error=0.05).cell_error(5) == 0.05
+    assert StoppingRule("best", error=0.05).compute_cell_error(5) == pytest.approx(0.01)
+    assert StoppingRule("threshold", error=0.05).compute_cell_error(5) == 0.05
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_first_unknown_key_is_named() -> None:
 
 @pytest.mark.parametrize(("competitors", "error"), [(0, 0.05), (1, 0.05), (2, 0.025)])
 def test_a_cell_without_rivals_keeps_the_whole_error(competitors: int, error: float) -> None:
-    assert StoppingRule("best", error=0.05).cell_error(competitors) == pytest.approx(error)
+    assert StoppingRule("best", error=0.05).compute_cell_error(competitors) == pytest.approx(error)
 
 
 def test_straight_passes_decide_a_target_of_90_from_53_on() -> None:

@@ -1,4 +1,4 @@
-"""Statistics of trials: shares, quantiles, differences, pairs, clusters, multiple comparisons, power."""
+"""Statistics of trials: shares, quantiles, differences, pairs, clusters, sequential stopping, drift and power."""
 
 from toolbench.evals.statistics.quantiles import (
     Quantile,

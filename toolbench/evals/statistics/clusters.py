@@ -6,7 +6,16 @@ from math import floor
 
 @dataclass(frozen=True, slots=True)
 class ClusterSums:
-    """Sums over `m` clusters, each with k of n: the sums of k, n, k², kn and n²."""
+    """Sums over clusters, each of which has k passes in n trials.
+
+    Attributes:
+        m: The number of clusters.
+        k: The sum of k.
+        n: The sum of n.
+        kk: The sum of k².
+        kn: The sum of k · n.
+        nn: The sum of n².
+    """
 
     m: int = 0
     k: float = 0
@@ -23,24 +32,27 @@ class ClusterSums:
 
     @property
     def design_effect(self) -> float:
-        """Return how many times the share varies more than that of as many independent counts; at least 1.
+        """Return the variance of the share, divided by that of equally many independent trials; at least 1.
 
-        If every count is the same, the correlation cannot be seen: each cluster then counts as one trial (the mean
-        cluster size, weighted by size, is returned).
+        The greatest value is the mean cluster size, weighted by size. It is also returned if the correlation cannot be
+        estimated, because all trials pass, all fail, or there is one cluster.
         """
         if not self.n or self.nn == self.n:  # every cluster has one trial
             return 1.0
         share = self.k / self.n
-        alike = self.nn / self.n
+        mean_size = self.nn / self.n
         if share in (0.0, 1.0) or self.m < 2:
-            return alike
+            return mean_size
         between = self.m / (self.m - 1) * (self.kk - 2 * share * self.kn + share**2 * self.nn)
-        return min(max(1.0, between / (self.n * share * (1 - share))), alike)
+        return min(max(1.0, between / (self.n * share * (1 - share))), mean_size)
 
     def compute_effective_counts(self, design_effect: float | None = None) -> tuple[int, int]:
-        """Return k and n of as many independent counts as these are worth.
+        """Return the effective counts: k and n of independent trials with the same variance; (0, 0) without trials.
 
-        Both are rounded so that the share is kept as far as whole numbers allow; (0, 0) without counts.
+        n is rounded down, at least 1, and k is rounded to the number of passes nearest to the same share.
+
+        Args:
+            design_effect: The design effect to use; None for that of these clusters.
         """
         if not self.n:
             return 0, 0

@@ -1,9 +1,9 @@
-"""Intervals of a figure made of two independent estimates, from the confidence limits of each.
+"""Intervals of a figure that combines two independent estimates, from the confidence limits of each.
 
-The confidence is split between both estimates in every proportion (z² = z₁² + z₂²), and the interval takes the widest
-result. Newcombe's method, and Zou and Donner's, use one split only. At the high levels of simultaneous intervals that
-is too narrow near 0 and 1, because limits there are skewed. With exact limits the enumerated coverage is at least the
-level (`tests/evals/statistics/test_differences.py`).
+The confidence is split between the two estimates in several proportions (z² = z₁² + z₂²), and the interval is the
+widest result. The methods of Newcombe and of Zou and Donner use one split; at the high levels of simultaneous intervals
+one split gives too narrow intervals near 0 and 1, because limits there are skewed. With exact limits the enumerated
+coverage is at least the level (`tests/evals/statistics/test_differences.py`).
 """
 
 import math
@@ -20,13 +20,13 @@ _SPLIT_ANGLES = np.linspace(0, math.pi / 2, 17)
 
 
 def split_tails(alpha: float) -> tuple[Reals, Reals]:
-    """Return the tail probabilities of the first and of the second estimate, one for every split of 1 − `alpha`."""
+    """Return the tail probabilities of the first and of the second estimate, one for each split of the confidence."""
     z = -float(ndtri(alpha / 2))
     return ndtr(-z * np.cos(_SPLIT_ANGLES)), ndtr(-z * np.sin(_SPLIT_ANGLES))
 
 
 def compute_difference_ends(first: ComputeLimits, second: ComputeLimits, alpha: float) -> tuple[float, float]:
-    """Return the interval of the second figure less the first at 1 − `alpha`.
+    """Return the interval of the second figure minus the first, at the level 1 − `alpha`.
 
     Args:
         first: Returns the lower and the upper limits at the given tail probabilities; an open limit is infinite.

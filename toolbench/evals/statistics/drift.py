@@ -1,10 +1,10 @@
 """Drift: a sequential test of whether the success of repeated runs differs from a baseline.
 
-Half of the error pays for not knowing the baseline's rate: the runs are tested against its confidence bound (Clopper
-and Pearson 1934). The other half pays for the runs: the evidence against "at least this rate" is an e-process, which
-reaches 1/error with a probability of at most `error`, however often it is read (Ville's inequality; Ramdas, Grünwald,
-Vovk and Shafer (2023), Game-theoretic statistics and safe anytime-valid inference, Statistical Science 38(4)).
-docs/trend.md has the derivation and a simulation.
+Half of the error is used for the baseline, whose rate is not known: the runs are tested against its confidence bound
+(Clopper and Pearson 1934). The other half is used for the runs: the evidence against "at least this rate" is an
+e-process, which ever reaches 1/error with a probability of at most `error` (Ville's inequality; Ramdas, Grünwald, Vovk
+and Shafer (2023), Game-theoretic statistics and safe anytime-valid inference, Statistical Science 38(4)). docs/trend.md
+has the derivation and a simulation.
 """
 
 import math
@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, logsumexp, xlogy
 
-Floats = NDArray[np.float64]
-# Rates that the evidence is looked for at, as shares of the bound: averaged, so that no size of a drop is planned.
+Reals = NDArray[np.float64]
+# Rates after a drop, as shares of the bound. The evidence is averaged over them, because the size is not known before.
 _DROPS = np.arange(0.05, 1.0, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
 class RunSample:
-    """The trials of one run that count for one configuration.
+    """The trials of one configuration in one run.
 
     Attributes:
-        passed: passed trials.
-        answered: trials by scenario and its version.
+        passed: The number of trials that passed.
+        answered: The number of trials with an answer for each scenario in its version.
     """
 
     passed: int
@@ -36,12 +36,12 @@ class RunSample:
 
     @property
     def total(self) -> int:
-        """All trials that count."""
+        """Return the number of trials with an answer."""
         return sum(count for _, count in self.answered)
 
     @property
     def mirrored(self) -> "RunSample":
-        """The sample with failures in place of passes."""
+        """Return the sample in which the failed trials are the passed ones."""
         return RunSample(self.total - self.passed, self.answered)
 
 
@@ -50,9 +50,9 @@ class Drift:
     """A change that the test found.
 
     Attributes:
-        detected: index of the run, among those since the baseline, at which the evidence reached its bound.
-        begins: index of the run at which the change most likely began.
-        points: success from there on less success of the baseline, in points; negative for a drop.
+        detected: The index of the run at which the evidence reached its bound, among the runs since the baseline.
+        begins: The index of the run at which the change most likely began.
+        points: The success from `begins` to `detected` minus that of the baseline, in percentage points.
     """
 
     detected: int
@@ -62,46 +62,57 @@ class Drift:
 
 @lru_cache(maxsize=4096)
 def find_drift(baseline: tuple[RunSample, ...], since: tuple[RunSample, ...], error: float) -> Drift | None:
-    """Return the first change since the baseline, or None.
+    """Return the first change since the baseline; None if there is none.
 
-    If nothing changed, the probability that it ever returns a change is at most `error`. For m series give each
-    error/m: then the probability that any of them ever shows a change is at most `error`.
+    If the rate never changes, the probability that any call in a growing series returns a change is at most `error`. To
+    limit the probability for m series together to `error`, call it with error/m for each.
+
+    Args:
+        baseline: The runs of the baseline.
+        since: The runs after them, the oldest first.
+        error: The error, as a fraction.
     """
     drop = _find_drop(baseline, since, error / 2)
     rise = _find_drop([run.mirrored for run in baseline], [run.mirrored for run in since], error / 2)
-    found = [place for place in (drop, rise) if place is not None]
-    if not found:
+    changes = [change for change in (drop, rise) if change is not None]
+    if not changes:
         return None
-    detected, begins = min(found)
+    detected, begins = min(changes)
     after = since[begins : detected + 1]
     return Drift(detected, begins, 100 * (_compute_share(after) - _compute_share(baseline)))
 
 
 def compute_lower_bound(passed: int, total: int, error: float) -> float:
-    """Return the one-sided lower confidence bound of Clopper and Pearson; 0 without passes.
+    """Return the one-sided lower confidence bound of Clopper and Pearson, as a fraction; 0 without passes.
 
-    It also holds for the mean of trials whose rates differ (Hoeffding 1956, Annals of Mathematical Statistics 27(3)).
+    It also holds for the mean rate of trials with different rates (Hoeffding 1956, Annals of Mathematical Statistics
+    27(3)).
     """
     return float(betaincinv(passed, total - passed + 1, error)) if passed else 0.0
 
 
 def compute_imbalance(baseline: Iterable[RunSample], run: RunSample) -> float:
-    """Return the largest difference of mean rates that unequal numbers of trials per scenario can make, as a share."""
-    pinned: Counter[str] = Counter()
+    """Return the largest difference of mean rates that unequal shares of the scenarios can cause, as a fraction.
+
+    It is 1 if the baseline or the run has no trials.
+    """
+    baseline_counts: Counter[str] = Counter()
     for sample in baseline:
-        pinned.update(dict(sample.answered))
+        baseline_counts.update(dict(sample.answered))
     counts = Counter(dict(run.answered))
-    if not run.total or not pinned.total():
+    total = baseline_counts.total()
+    if not run.total or not total:
         return 1.0
-    return sum(abs(pinned[name] / pinned.total() - counts[name] / run.total) for name in pinned | counts) / 2
+    names = baseline_counts | counts
+    return sum(abs(baseline_counts[name] / total - counts[name] / run.total) for name in names) / 2
 
 
 def _find_drop(baseline: Sequence[RunSample], since: Sequence[RunSample], error: float) -> tuple[int, int] | None:
-    """Return the index of the run at which a drop was detected, and of the one at which it began."""
-    pinned = sum(run.total for run in baseline)
-    if not pinned or not since:
+    """Return the indices of the run at which a drop was detected and of the run at which it began; None without one."""
+    baseline_total = sum(run.total for run in baseline)
+    if not baseline_total or not since:
         return None
-    bound = compute_lower_bound(sum(run.passed for run in baseline), pinned, error / 2)
+    bound = compute_lower_bound(sum(run.passed for run in baseline), baseline_total, error / 2)
     limits = np.clip([bound - compute_imbalance(baseline, run) for run in since], 0.0, 1.0)
     ratios = _list_log_ratios(since, limits)
     evidence = _accumulate_evidence(ratios)
@@ -112,36 +123,39 @@ def _find_drop(baseline: Sequence[RunSample], since: Sequence[RunSample], error:
     return detected, _find_likely_start(ratios[: detected + 1])
 
 
-def _list_log_ratios(since: Sequence[RunSample], limits: Floats) -> Floats:
-    """Return the log likelihood ratio of each run by the size of the drop."""
+def _list_log_ratios(since: Sequence[RunSample], limits: Reals) -> Reals:
+    """Return the logarithms of the likelihood ratios, a row for each run and a column for each of _DROPS."""
     passed = np.array([run.passed for run in since], float)[:, None]
     failed = np.array([run.total - run.passed for run in since], float)[:, None]
-    found: Floats = xlogy(passed, _DROPS) + xlogy(failed, (1 - limits[:, None] * _DROPS) / (1 - limits[:, None]))
-    return found
+    ratios: Reals = xlogy(passed, _DROPS) + xlogy(failed, (1 - limits[:, None] * _DROPS) / (1 - limits[:, None]))
+    return ratios
 
 
-def _weigh_starts(count: int) -> Floats:
-    """Return the log weight of each run as the start of a change: 1/(1·2), 1/(2·3), …, at most 1 in all."""
-    places = np.arange(count)
-    weights: Floats = -np.log((places + 1.0) * (places + 2.0)) - math.log(len(_DROPS))
+def _compute_start_weights(count: int) -> Reals:
+    """Return the logarithm of the weight of each run as the start of a change.
+
+    The weights are 1/(1·2), 1/(2·3) and so on, divided by the number of _DROPS.
+    """
+    indices = np.arange(count)
+    weights: Reals = -np.log((indices + 1.0) * (indices + 2.0)) - math.log(len(_DROPS))
     return weights
 
 
-def _accumulate_evidence(ratios: Floats) -> Floats:
+def _accumulate_evidence(ratios: Reals) -> Reals:
     """Return the logarithm of the evidence after each run, over all starts and sizes of a drop."""
-    weights = _weigh_starts(len(ratios))
-    found = np.empty(len(ratios))
+    weights = _compute_start_weights(len(ratios))
+    evidence = np.empty(len(ratios))
     by_drop = np.full(len(_DROPS), -np.inf)
-    for place, ratio in enumerate(ratios):
-        by_drop = np.logaddexp(by_drop, weights[place]) + ratio
-        found[place] = logsumexp(by_drop)
-    return found
+    for index, ratio in enumerate(ratios):
+        by_drop = np.logaddexp(by_drop, weights[index]) + ratio
+        evidence[index] = logsumexp(by_drop)
+    return evidence
 
 
-def _find_likely_start(ratios: Floats) -> int:
-    """Return the run at which a change, as seen after the last run, most likely began."""
+def _find_likely_start(ratios: Reals) -> int:
+    """Return the index of the run at which a change most likely began, judged after the last run."""
     after = np.cumsum(ratios[::-1], axis=0)[::-1]
-    return int(np.argmax(logsumexp(after, axis=1) + _weigh_starts(len(ratios))))
+    return int(np.argmax(logsumexp(after, axis=1) + _compute_start_weights(len(ratios))))
 
 
 def _compute_share(runs: Sequence[RunSample]) -> float:

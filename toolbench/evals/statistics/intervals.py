@@ -1,4 +1,4 @@
-"""The choice of the interval for a count: the only place that decides it, from how the trials ended."""
+"""The interval of a count of passes, which depends on how the number of trials was determined."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from toolbench.evals.statistics.shares import compute_wilson_interval
 
 @dataclass(frozen=True, slots=True)
 class StoppingDesign:
-    """How the trials behind a count ended.
+    """The way in which the number of trials behind a count was determined.
 
     Attributes:
-        error: The smallest error of the cells with sequential stopping; None if every number of trials was fixed
-            beforehand.
+        error: The smallest error of the cells with sequential stopping; None if every number of trials was fixed before
+            the first trial.
         cells: The number of cells that the count covers.
     """
 
@@ -30,10 +30,13 @@ FIXED_STOPPING = StoppingDesign()
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSample:
-    """Passes `k` of `n` independent trials of one scenario.
+    """The passes and trials of one scenario.
 
     Attributes:
-        clustered: Whether `k` and `n` are effective counts of more trials that are correlated.
+        k: The number of passes, possibly an effective one.
+        n: The number of independent trials, possibly an effective sample size.
+        stopping: The way in which the number of trials was determined.
+        clustered: Whether `k` and `n` are effective counts of correlated trials.
     """
 
     k: float
@@ -43,17 +46,17 @@ class ScenarioSample:
 
 
 def combine_stoppings(stoppings: Iterable[StoppingDesign]) -> StoppingDesign:
-    """Return the design of the added counts of different cells."""
-    stoppings_seen = tuple(stoppings)
-    error = min((stopping.error for stopping in stoppings_seen if stopping.error is not None), default=None)
-    return StoppingDesign(error, sum(stopping.cells for stopping in stoppings_seen))
+    """Return the design of a count that is the sum of the counts with these designs."""
+    designs = tuple(stoppings)
+    error = min((design.error for design in designs if design.error is not None), default=None)
+    return StoppingDesign(error, sum(design.cells for design in designs))
 
 
 def compute_interval(k: int, n: int, stopping: StoppingDesign = FIXED_STOPPING) -> tuple[float, float]:
-    """Return the ends of the interval of k of n, as fractions.
+    """Return the ends of the interval of k passes in n trials, as fractions.
 
-    It is Wilson's interval if every number of trials was fixed. With sequential stopping it is the anytime-valid
-    interval: of one rate for one cell, of the mean of rates for several cells.
+    It is the 95 % Wilson interval if every number of trials was fixed. With sequential stopping it is the anytime-valid
+    interval at the design's error: that of one rate for one cell, that of the mean rate for several cells.
     """
     if stopping.error is None:
         return compute_wilson_interval(k, n)

@@ -1,7 +1,8 @@
-"""Paired comparison of two sides on the same instances: only pairs that differ show which side is better.
+"""Paired comparison of two sides that were tried on the same instances.
 
-The difference is the share of pairs that differ times the balance of the directions. Both have exact limits, which
-`combined_limits.py` combines. The interval excludes 0 exactly if the sign test rejects equal sides.
+The difference is the product of two figures: the share of discordant pairs, and the balance of their directions. Both
+have exact limits, which `combined_limits.py` combines. The interval excludes 0 exactly if the p-value is at most the
+error.
 """
 
 from collections.abc import Sequence
@@ -18,21 +19,21 @@ def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Differen
     """Return the difference over shared instances, with the exact sign test (McNemar's); None without instances.
 
     Args:
-        shares: For each instance the share of trials that passed on the first and on the second side. An instance with
-            several trials on a side counts as one pair: the mean over all pairs of one trial of each side.
+        shares: For each instance the share of passed trials on the first and on the second side. An instance counts as
+            one pair, however many trials it has on a side.
     """
     if not shares:
         return None
     better = sum(second * (1 - first) for first, second in shares)
     worse = sum(first * (1 - second) for first, second in shares)
-    differing, n = better + worse, len(shares)
+    discordant, n = better + worse, len(shares)
 
     def ends(alpha: float) -> tuple[float, float]:
-        direction, how_many = split_tails(alpha)
-        favour_low, favour_high = compute_exact_limits(better, differing, direction)
-        few, most_discordant = compute_exact_limits(differing, n, how_many)
-        low = (2 * favour_low - 1) * np.where(favour_low > 0.5, few, most_discordant)
-        high = (2 * favour_high - 1) * np.where(favour_high < 0.5, few, most_discordant)
+        direction_tails, count_tails = split_tails(alpha)
+        better_low, better_high = compute_exact_limits(better, discordant, direction_tails)
+        discordant_low, discordant_high = compute_exact_limits(discordant, n, count_tails)
+        low = (2 * better_low - 1) * np.where(better_low > 0.5, discordant_low, discordant_high)
+        high = (2 * better_high - 1) * np.where(better_high < 0.5, discordant_low, discordant_high)
         return float(np.min(low)), float(np.max(high))
 
     return reconcile_interval_with_test((better - worse) / n, compute_sign_p(better, worse), ends)

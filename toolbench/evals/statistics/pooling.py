@@ -1,6 +1,7 @@
-"""Rates over several equally weighted scenarios.
+"""Rates over several scenarios with equal weights.
 
-Each scenario has the same weight for any number of trials, so that more trials of an easy scenario improve no rate.
+The weight of a scenario does not depend on its number of trials, so that more trials of an easy scenario do not raise
+the rate.
 """
 
 import math
@@ -18,9 +19,9 @@ class PooledRate:
     """A share with its interval, as fractions.
 
     Attributes:
-        k: Passes among `n`.
-        n: The trials that would have the same variance if all scenarios were equal.
-        method: The name of the interval's method.
+        k: The number of passes in `n` trials at this share.
+        n: The number of independent trials at one rate that would have the same variance.
+        method: The name of the interval: Wilson or exact.
         error: The error of an anytime-valid interval; None for any other.
     """
 
@@ -36,10 +37,9 @@ class PooledRate:
 def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
     """Return the mean share over the scenarios that have trials, with its interval.
 
-    For equally many independent trials per scenario, fixed beforehand, it is Wilson's interval of all trials. With
-    sequential stopping in any cell it is the mean of the scenarios' anytime-valid intervals, each at its part of the
-    error. With clustered trials it is the exact interval at the effective sample size. Without trials the rate is 0
-    with the interval (0, 1).
+    If any cell has sequential stopping, the interval is the mean of the scenarios' anytime-valid intervals, each at an
+    equal part of the error. Else, if any trials are clustered, it is the exact interval of `k` and `n`; else it is
+    their Wilson interval. Without trials the rate is 0 with the interval (0, 1).
     """
     tried = [part for part in parts if part.n]
     if not tried:
@@ -51,57 +51,60 @@ def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
         ends = [compute_interval(int(part.k), part.n, part.stopping.with_error(share_of_error)) for part in tried]
         low, high = (sum(end) / len(tried) for end in zip(*ends, strict=True))
         return PooledRate(k / n, low, high, k, n, error=error)
-    exact = any(part.clustered for part in tried)
-    low, high = (compute_exact_interval if exact else compute_wilson_interval)(k, n)
-    return PooledRate(k / n, low, high, k, n, "exact" if exact else "Wilson")
+    is_exact = any(part.clustered for part in tried)
+    low, high = (compute_exact_interval if is_exact else compute_wilson_interval)(k, n)
+    return PooledRate(k / n, low, high, k, n, "exact" if is_exact else "Wilson")
 
 
-def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, places: Collection[int]) -> int | None:
-    """Return how many more trials of each scenario at `places` lift the lower bound to `target`.
+def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, indices: Collection[int]) -> int | None:
+    """Return how many more trials of certain scenarios lift the lower bound of the pooled rate to `target`.
 
-    The trials are assumed to be independent and to pass at the share observed. A scenario without trials is assumed to
-    pass.
+    The additional trials are assumed to be independent and to pass at the scenario's observed share, or to pass all if
+    the scenario has no trials.
 
     Args:
-        parts: The scenarios.
-        target: A fraction.
-        places: Indices in `parts`.
+        parts: The samples of the scenarios.
+        target: The target, as a fraction.
+        indices: The indices in `parts` of the scenarios that get more trials.
 
     Returns:
-        The number per scenario; None if no number of trials would do.
+        The number of trials for each of these scenarios; None if no number reaches the target.
     """
     pooled = pool_samples(parts)
     if not pooled.n or pooled.share <= target:
         return None
 
-    def clears(more: int) -> bool:
-        grown = (_add_trials(part, more) if place in places else part for place, part in enumerate(parts))
-        return pool_samples(list(grown)).low >= target
+    def reaches_target(trials: int) -> bool:
+        enlarged = (_add_trials(part, trials) if index in indices else part for index, part in enumerate(parts))
+        return pool_samples(list(enlarged)).low >= target
 
     low, high = -1, 0
-    while not clears(high):
+    while not reaches_target(high):
         low, high = high, 2 * high + 1
         if high > _MAX_TRIALS_PER_SCENARIO:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if clears(middle) else (middle, high)
+        low, high = (low, middle) if reaches_target(middle) else (middle, high)
     return high
 
 
 def list_smallest_samples(parts: Sequence[ScenarioSample]) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of scenarios that could get more trials, as indices.
+    """Return sets of scenarios that could get more trials, as indices in `parts`.
 
-    The first set has the scenarios with the fewest trials, each further set also those with the next number; the last
-    has all.
+    The first set has the scenarios with the smallest number of trials. Each further set also has those with the next
+    larger number, and the last set has all scenarios.
     """
     levels = sorted({part.n for part in parts})
-    return tuple(tuple(place for place, part in enumerate(parts) if part.n <= level) for level in levels)
+    return tuple(tuple(index for index, part in enumerate(parts) if part.n <= level) for level in levels)
 
 
-def _add_trials(part: ScenarioSample, more: int) -> ScenarioSample:
-    """Return the sample with `more` trials at its own share; with sequential stopping passes are rounded down."""
-    n = part.n + more
+def _add_trials(part: ScenarioSample, trials: int) -> ScenarioSample:
+    """Return the sample with more trials at the same share; with sequential stopping, passes are rounded down.
+
+    All additional trials of a scenario without trials pass.
+    """
+    n = part.n + trials
     k = n * part.k / part.n if part.n else n
     return ScenarioSample(math.floor(k) if part.stopping.error is not None else k, n, part.stopping, part.clustered)
 
@@ -111,5 +114,5 @@ def _compute_effective_counts(parts: Sequence[ScenarioSample]) -> tuple[float, f
         return sum(part.k for part in parts), sum(part.n for part in parts)
     share = sum(part.k / part.n for part in parts) / len(parts)
     n = len(parts) ** 2 / sum(1 / part.n for part in parts)
-    all_passed, none = all(part.k == part.n for part in parts), not any(part.k for part in parts)
-    return n if all_passed else 0.0 if none else share * n, n
+    has_no_failures, has_no_passes = all(part.k == part.n for part in parts), not any(part.k for part in parts)
+    return n if has_no_failures else 0.0 if has_no_passes else share * n, n

@@ -1,4 +1,4 @@
-"""Trials needed to detect a difference, and the difference to expect between equal sides."""
+"""The number of trials needed to detect a difference, and the A/A noise between equal settings."""
 
 from math import ceil, sqrt
 
@@ -9,49 +9,69 @@ from toolbench.evals.statistics.shares import Z
 DEFAULT_POWER = 0.8
 
 
-def count_trials_to_detect(points: float, *, share: float, power: float = DEFAULT_POWER) -> int:
-    """Return the trials per side that detect a side which is `points` worse than `share`.
+def count_trials_to_detect(difference: float, *, share: float, power: float = DEFAULT_POWER) -> int:
+    """Return the number of trials per side that detects a difference.
 
-    The test is the exact one at 5 %, by the normal approximation with the correction of Casagrande, Pike and Smith. A
-    share too low to be lowered is raised instead.
+    The number is for the exact test at 5 %, by the normal approximation with the correction of Casagrande, Pike and
+    Smith.
 
     Args:
-        points: The difference, as a fraction.
-        share: The share of the better side, as a fraction.
-        power: The share of comparisons that detect the difference.
+        difference: The difference, as a fraction.
+        share: The success of the first side, as a fraction. The second side is lower by `difference`; if `share` is
+            smaller than that, the second side is higher.
+        power: The probability of detecting the difference.
 
     Raises:
-        ValueError: `points` is not between 0 and 1.
+        ValueError: `difference` is not between 0 and 1.
     """
-    if not 0 < points < 1:
-        raise ValueError(f"a difference is a fraction between 0 and 1, not {points}")
+    if not 0 < difference < 1:
+        raise ValueError(f"a difference is a fraction between 0 and 1, not {difference}")
     first = min(max(share, 0.0), 1.0)
-    second = first - points if first >= points else min(1.0, first + points)
+    second = first - difference if first >= difference else min(1.0, first + difference)
     gap, mean = abs(first - second), (first + second) / 2
     spread = Z * sqrt(2 * mean * (1 - mean)) + ndtri(power) * sqrt(first * (1 - first) + second * (1 - second))
-    plain = (spread / gap) ** 2
-    return ceil(plain / 4 * (1 + sqrt(1 + 4 / (plain * gap))) ** 2)
+    uncorrected = (spread / gap) ** 2
+    return ceil(uncorrected / 4 * (1 + sqrt(1 + 4 / (uncorrected * gap))) ** 2)
 
 
 def find_detectable_difference(trials: int, *, share: float, power: float = DEFAULT_POWER) -> float | None:
-    """Return the smallest difference that so many trials per side detect, in whole points as a fraction.
+    """Return the smallest difference that a number of trials per side detects.
 
-    None means that they would detect no difference.
+    Args:
+        trials: The number of trials per side.
+        share: The success of the first side, as a fraction.
+        power: The probability of detecting the difference.
+
+    Returns:
+        The difference as a fraction, rounded up to whole percentage points; None if no possible difference is detected.
     """
-    reachable = (points / 100 for points in range(1, 100) if points / 100 <= max(share, 1 - share))
+    possible = (points / 100 for points in range(1, 100) if points / 100 <= max(share, 1 - share))
     return next(
-        (points for points in reachable if count_trials_to_detect(points, share=share, power=power) <= trials), None
+        (
+            difference
+            for difference in possible
+            if count_trials_to_detect(difference, share=share, power=power) <= trials
+        ),
+        None,
     )
 
 
 def compute_aa_noise(share: float, first: int, second: int) -> float:
-    """Return the largest difference between two equal settings in 95 of 100 comparisons.
+    """Return the difference that two equal settings do not exceed in 95 of 100 comparisons, as a fraction.
 
-    It is 1 if a side has no trials. The share observed is moved towards one half as in Wilson's interval, because
-    nothing but passes is no certainty.
+    The observed share is shrunk towards one half as in Wilson's interval, so that the noise is not 0 if all trials
+    pass.
+
+    Args:
+        share: The observed share of both sides together, as a fraction.
+        first: The number of trials of the first side.
+        second: The number of trials of the second side.
+
+    Returns:
+        The difference; 1 if a side has no trials.
     """
     if not first or not second:
         return 1.0
-    tried = first + second
-    drawn = (share * tried + Z**2 / 2) / (tried + Z**2)
-    return min(1.0, Z * sqrt(drawn * (1 - drawn) * (1 / first + 1 / second)))
+    total = first + second
+    shrunk = (share * total + Z**2 / 2) / (total + Z**2)
+    return min(1.0, Z * sqrt(shrunk * (1 - shrunk) * (1 / first + 1 / second)))

@@ -1,4 +1,4 @@
-"""Differences between quantiles of times, with an interval that assumes no distribution."""
+"""Differences between quantiles of times, with distribution-free intervals."""
 
 import math
 from collections.abc import Sequence
@@ -14,10 +14,11 @@ from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 
 @dataclass(frozen=True, slots=True)
 class QuantileDifference:
-    """A quantile of the second side less that of the first.
+    """A quantile of the second side minus that of the first, in the unit of the values.
 
     Attributes:
-        low: The lower end of the interval at 1 − ALPHA / `comparisons`; None if it is open.
+        value: The difference observed.
+        low: The lower end of the interval at the level 1 − ALPHA / `comparisons`; None if it is open.
         high: The upper end of that interval; None if it is open.
         first: The quantile of the first side.
         second: The quantile of the second side.
@@ -40,9 +41,16 @@ class QuantileDifference:
 def compute_quantile_difference(
     first: Sequence[float], second: Sequence[float], q: float, *, comparisons: int = 1
 ) -> QuantileDifference | None:
-    """Return the difference of the quantile `q`; None if a side has no value.
+    """Return the difference of a quantile, with an interval that combines the limits of both sides.
 
-    The interval combines the distribution-free limits of both sides (`combined_limits.py`).
+    Args:
+        first: The values of the first side, in any order.
+        second: The values of the second side.
+        q: The quantile, as a fraction.
+        comparisons: The number of comparisons that are shown together, this one included.
+
+    Returns:
+        The difference; None if a side has no value.
     """
     if not first or not second:
         return None
@@ -53,17 +61,19 @@ def compute_quantile_difference(
         ALPHA / comparisons,
     )
     low, high = (end if math.isfinite(end) else None for end in ends)
-    before, after = (compute_quantile(side, q) for side in (first_values, second_values))
-    return QuantileDifference(after.value - before.value, low, high, before, after, comparisons)
+    first_quantile, second_quantile = (compute_quantile(side, q) for side in (first_values, second_values))
+    value = second_quantile.value - first_quantile.value
+    return QuantileDifference(value, low, high, first_quantile, second_quantile, comparisons)
 
 
 def _compute_limits(ordered: Reals, q: float, tails: Reals) -> tuple[Reals, Reals]:
-    """Return the order statistics beyond which the quantile lies with at most the probability of each tail.
+    """Return the lower and the upper limits of the quantile at each tail probability.
 
-    A limit that does not exist is infinite. The number of values up to the quantile is binomial.
+    The limits are order statistics, since the number of values up to the quantile is binomial. A limit that does not
+    exist is infinite.
     """
     n = len(ordered)
-    up_to = bdtr(np.arange(n), n, q)
+    cumulative = bdtr(np.arange(n), n, q)
     bounded = np.concatenate([[-math.inf], ordered, [math.inf]])
-    low, high = np.searchsorted(up_to, tails, side="right"), np.searchsorted(up_to, 1 - tails, side="left")
+    low, high = np.searchsorted(cumulative, tails, side="right"), np.searchsorted(cumulative, 1 - tails, side="left")
     return bounded[low], bounded[high + 1]

@@ -1,4 +1,4 @@
-"""Texts of quantiles of times for every page and report: `3.5 s [3.0 – open, n = 40]`."""
+"""Texts of quantiles of times, for pages and reports: `3.5 s [3.0 – open, n = 40]`."""
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.evals.statistics.rounding import format_rounded
@@ -7,23 +7,24 @@ OPEN_BOUND = "open"
 UNKNOWN_VALUE = "–"
 
 
-def render_quantile(found: Quantile | None) -> str:
+def render_quantile(quantile: Quantile | None) -> str:
     """Return a quantile of milliseconds in seconds, with its bounds and the number of answers; a dash for None."""
-    return f"{render_quantile_value(found)} {render_quantile_bounds(found)}" if found else UNKNOWN_VALUE
+    return f"{render_quantile_value(quantile)} {render_quantile_bounds(quantile)}" if quantile else UNKNOWN_VALUE
 
 
-def render_quantile_value(found: Quantile) -> str:
-    """Return the value alone, as the first part of `render_quantile`."""
-    return f"{_render_seconds(found.value, found)} s"
+def render_quantile_value(quantile: Quantile) -> str:
+    """Return only the value of a quantile of milliseconds, in seconds."""
+    return f"{_render_seconds(quantile.value, quantile)} s"
 
 
-def render_quantile_bounds(found: Quantile) -> str:
-    """Return the bounds and the number of answers, as the second part of `render_quantile`."""
-    low, high = (OPEN_BOUND if end is None else _render_seconds(end, found) for end in (found.low, found.high))
-    return f"[{low} – {high}, n = {found.n:,}]"
+def render_quantile_bounds(quantile: Quantile) -> str:
+    """Return only the bounds of a quantile of milliseconds, in seconds, and the number of answers."""
+    bounds = (quantile.low, quantile.high)
+    low, high = (OPEN_BOUND if bound is None else _render_seconds(bound, quantile) for bound in bounds)
+    return f"[{low} – {high}, n = {quantile.n:,}]"
 
 
-def _render_seconds(milliseconds: float, found: Quantile) -> str:
-    """Return seconds with as many places as the value of `found` has: one from 1 s, two from 0.1 s, else three."""
-    places = 1 if found.value >= 1000 else 2 if found.value >= 100 else 3
+def _render_seconds(milliseconds: float, quantile: Quantile) -> str:
+    """Return seconds with 1 decimal place if the quantile's value is at least 1 s, 2 from 0.1 s, and 3 below that."""
+    places = 1 if quantile.value >= 1000 else 2 if quantile.value >= 100 else 3
     return format_rounded(milliseconds / 1000, places)

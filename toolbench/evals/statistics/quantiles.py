@@ -1,4 +1,4 @@
-"""Quantiles of times as order statistics with distribution-free bounds."""
+"""Quantiles of times, as order statistics with distribution-free bounds."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -12,16 +12,17 @@ from scipy.special import bdtr
 
 from toolbench.evals.statistics.shares import CONFIDENCE_LEVEL
 
-TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # the largest one beyond each bound
+TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # that the true quantile lies beyond one of the bounds, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The order statistic ⌈qn⌉ of `n` values with its two-sided, distribution-free 95 % bounds.
+    """The order statistic ⌈qn⌉ of `n` values, with its two-sided, distribution-free 95 % bounds.
 
     Attributes:
-        low: The lower bound, itself one of the values; None if it is open, because n is too small.
-        high: The upper bound; None if it is open.
+        value: The order statistic.
+        low: The lower bound, which is one of the values; None if it is open because n is too small.
+        high: The upper bound, which is one of the values; None if it is open because n is too small.
         n: The number of values.
         q: The quantile, as a fraction.
     """
@@ -34,7 +35,7 @@ class Quantile:
 
     @property
     def is_open(self) -> bool:
-        """Return whether a bound does not exist."""
+        """Return whether one of the bounds is open."""
         return self.low is None or self.high is None
 
 
@@ -57,14 +58,13 @@ def compute_quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile
 
 @lru_cache(maxsize=4096)
 def compute_quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | None]:
-    """Return the ranks of the value and of its bounds among `n` sorted values, the smallest having rank 1.
+    """Return the ranks of the value and of its bounds among `n` sorted values; the smallest value has rank 1.
 
-    The lower bound is the greatest order statistic that lies above the true quantile with a probability of at most 2.5
-    %, the upper bound the smallest one that lies below it with at most 2.5 %, for any distribution. The number of
-    values up to the true quantile is binomial (n, q).
+    For any distribution, the true quantile lies below the lower bound with a probability of at most 2.5 %, and above
+    the upper bound with at most 2.5 %, since the number of values up to the true quantile is binomial (n, q).
 
     Returns:
-        Ranks of value, lower bound and upper bound; None for a bound that n values cannot give.
+        The ranks of the value, the lower bound and the upper bound; None for a bound that is open.
 
     Raises:
         ValueError: There is no value.
@@ -82,13 +82,17 @@ def compute_quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | Non
 
 
 def count_answers_until_closed(q: float, n: int) -> int:
-    """Return how many answers more than `n` close both bounds of the quantile; 0 if none is open."""
+    """Return how many answers are needed beside `n` so that no bound of the quantile is open; 0 if none is."""
     return max(0, math.ceil(math.log(TAIL_PROBABILITY) / math.log(max(q, 1 - q))) - n)
 
 
 def compute_nearest_rank_percentile(values: Sequence[float], q: int) -> float:
-    """Return the case study's percentile: the value at index floor(n · q / 100), or 0 without values.
+    """Return the case study's percentile: the sorted values at index floor(n · q / 100); 0 without values.
 
-    It appears only beside the published figures and in exports, and is never mixed with `compute_quantile`.
+    It is only for comparisons with published figures and for exports. Use `compute_quantile` elsewhere.
+
+    Args:
+        values: The values, in any order.
+        q: The percentile, in percent, less than 100.
     """
     return sorted(values)[len(values) * q // 100] if values else 0.0

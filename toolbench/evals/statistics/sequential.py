@@ -1,9 +1,10 @@
-"""Anytime-valid intervals: they are valid at every interim analysis.
+"""Anytime-valid intervals, which are valid at every interim analysis.
 
-An ordinary interval is valid for a number of trials that was fixed beforehand. If trials continue until it shows a
-hoped-for result, it errs far more often than stated. These intervals come from nonnegative martingales by Ville's
-inequality: Robbins (1970), Statistical methods related to the law of the iterated logarithm; Howard, Ramdas, McAuliffe
-and Sekhon (2021), Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals of Statistics 49(2).
+An ordinary interval is valid for a number of trials that was fixed before the first one. If trials continue until the
+interval shows a desired result, its error is far greater than stated. Anytime-valid intervals come from nonnegative
+martingales by Ville's inequality: Robbins (1970), Statistical methods related to the law of the iterated logarithm;
+Howard, Ramdas, McAuliffe and Sekhon (2021), Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals of
+Statistics 49(2).
 """
 
 import math
@@ -12,8 +13,8 @@ from functools import lru_cache
 from scipy.optimize import brentq
 from scipy.special import betaln, xlog1py, xlogy
 
-_BETA_PRIOR = 0.5  # the mixture is Beta(1/2, 1/2): narrow near 0 and 1, where useful rates lie
-_MIXTURE_VARIANCE = 2.0  # the pooled interval is tightest when n/4 is about eight times this: some 60 trials
+_BETA_PRIOR = 0.5  # the mixture is Beta(1/2, 1/2), whose intervals are narrow near 0 and 1
+_MIXTURE_VARIANCE = 2.0  # optimal for about 60 trials, where n/4 is eight times this variance
 _RATE_EPSILON = 1e-12
 
 
@@ -21,24 +22,24 @@ _RATE_EPSILON = 1e-12
 def compute_anytime_interval(k: int, n: int, error: float) -> tuple[float, float]:
     """Return the anytime-valid interval of one rate after k passes in n independent trials, as fractions.
 
-    The probability that it ever excludes the rate, at any interim analysis, is at most `error`. A rate p is excluded if
-    the beta-binomial mixture of likelihoods is at least 1/error times the likelihood at p. Without trials the interval
-    is (0, 1).
+    The probability that it excludes the rate at any interim analysis is at most `error`. A rate p is excluded if the
+    beta-binomial mixture of likelihoods is at least 1/error times the likelihood at p. Without trials the interval is
+    (0, 1).
 
     Raises:
-        ValueError: Not 0 <= k <= n, or not 0 < error < 1.
+        ValueError: The counts do not satisfy 0 <= k <= n, or `error` is not between 0 and 1.
     """
     _check_arguments(k, n, error)
     if n == 0:
         return 0.0, 1.0
-    mixture = compute_log_mixture(k, n) + math.log(error)
+    threshold = compute_log_mixture(k, n) + math.log(error)
 
-    def beyond(p: float) -> float:
-        return mixture - float(xlogy(k, p) + xlog1py(n - k, -p))
+    def compute_excess(p: float) -> float:
+        return threshold - float(xlogy(k, p) + xlog1py(n - k, -p))
 
-    share = k / n
-    low = 0.0 if k == 0 or beyond(_RATE_EPSILON) <= 0 else float(brentq(beyond, _RATE_EPSILON, share))
-    high = 1.0 if k == n or beyond(1 - _RATE_EPSILON) <= 0 else float(brentq(beyond, share, 1 - _RATE_EPSILON))
+    share, lowest, highest = k / n, _RATE_EPSILON, 1 - _RATE_EPSILON
+    low = 0.0 if k == 0 or compute_excess(lowest) <= 0 else float(brentq(compute_excess, lowest, share))
+    high = 1.0 if k == n or compute_excess(highest) <= 0 else float(brentq(compute_excess, share, highest))
     return low, high
 
 
@@ -49,21 +50,21 @@ def compute_log_mixture(k: int, n: int) -> float:
 
 @lru_cache(maxsize=16384)
 def compute_anytime_mean_interval(k: int, n: int, error: float) -> tuple[float, float]:
-    """Return the anytime-valid interval of the mean rate of trials whose rates differ, as fractions.
+    """Return the anytime-valid interval of the mean rate of trials with different rates, as fractions.
 
-    It is meant for added counts of cells with sequential stopping and covers the mean of the rates of the trials that
-    were made. For rates near 1 it is wider than the interval of one rate, because it cannot use that they are equal. It
-    comes from the mixture of normal laws over sub-Gaussian sums with variance 1/4 each.
+    It is for the sum of the counts of several cells with sequential stopping, and covers the mean of the rates of all
+    trials made. It comes from the normal mixture over sub-Gaussian sums of trials with a variance of at most 1/4. For
+    rates near 1 it is wider than the interval of one rate, because it does not assume that the rates are equal.
 
     Raises:
-        ValueError: Not 0 <= k <= n, or not 0 < error < 1.
+        ValueError: The counts do not satisfy 0 <= k <= n, or `error` is not between 0 and 1.
     """
     _check_arguments(k, n, error)
     if n == 0:
         return 0.0, 1.0
     spread = n / 4 + _MIXTURE_VARIANCE
-    half = math.sqrt(spread * math.log(spread / (_MIXTURE_VARIANCE * error**2))) / n
-    return max(0.0, k / n - half), min(1.0, k / n + half)
+    half_width = math.sqrt(spread * math.log(spread / (_MIXTURE_VARIANCE * error**2))) / n
+    return max(0.0, k / n - half_width), min(1.0, k / n + half_width)
 
 
 def _check_arguments(k: int, n: int, error: float) -> None:

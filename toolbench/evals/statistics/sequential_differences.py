@@ -1,9 +1,9 @@
 """Anytime-valid intervals and p-values of the difference of two sides, for sequential stopping.
 
-Every side of every scenario has its mixture of likelihoods (`sequential.py`). Their product is a martingale too, so
-rates at which it is 1/error times the likelihood are excluded together. The interval contains the remaining
-differences, with Mantel-Haenszel weights; the p-value is the error at which its end reaches 0. Both assume that one
-side has one rate in one scenario.
+Each side of each scenario has a mixture of likelihoods (`sequential.py`). The product of the mixtures divided by the
+likelihood is a martingale; rates at which it is at least 1/error are excluded. The interval contains the differences of
+the other rates, with Mantel-Haenszel weights; the p-value is the error at which its end reaches 0. Both assume that a
+side has one rate in each scenario.
 """
 
 import math
@@ -16,13 +16,17 @@ from toolbench.evals.statistics.differences import Difference, reconcile_interva
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.sequential import compute_log_mixture
 
-_MAX_MULTIPLIER = 1e9  # stands for infinity: the rates have then reached their extremes
+_MAX_MULTIPLIER = 1e9  # at this multiplier the rates are at their limits, 0 or 1
 
 SamplePair = tuple[ScenarioSample, ScenarioSample]
 
 
 def compute_sequential_difference(pairs: Sequence[SamplePair]) -> Difference | None:
-    """Return the second side less the first; None if no scenario has trials on both sides."""
+    """Return the second side minus the first; None if no scenario has trials on both sides.
+
+    Args:
+        pairs: The samples of the first and of the second side, for each scenario.
+    """
     compared = [pair for pair in pairs if pair[0].n and pair[1].n]
     if not compared:
         return None
@@ -40,31 +44,32 @@ def compute_sequential_difference(pairs: Sequence[SamplePair]) -> Difference | N
 
 
 def _compute_null_likelihood_ratio(parts: Sequence[ScenarioSample], weights: Sequence[float]) -> float:
-    """Return the highest likelihood of the counts without a difference, relative to the mixture; at most 1."""
-    pull = float(
+    """Return the highest likelihood of the counts without a difference, divided by the mixture; at most 1."""
+    multiplier = float(
         brentq(
-            lambda pull: _weight_rates(_compute_tilted_rates(parts, weights, pull), weights),
+            lambda multiplier: _sum_weighted_rates(_compute_tilted_rates(parts, weights, multiplier), weights),
             -_MAX_MULTIPLIER,
             _MAX_MULTIPLIER,
         )
     )
-    evidence = _sum_log_mixtures(parts) - _compute_log_likelihood(parts, _compute_tilted_rates(parts, weights, pull))
-    return math.exp(-max(0.0, evidence))
+    rates = _compute_tilted_rates(parts, weights, multiplier)
+    return math.exp(-max(0.0, _sum_log_mixtures(parts) - _compute_log_likelihood(parts, rates)))
 
 
 def _find_upper_limit(parts: Sequence[ScenarioSample], weights: Sequence[float], alpha: float) -> float:
     """Return the largest weighted sum of rates that is not excluded.
 
-    At a multiplier (`pull`) each rate is where its likelihood falls as steeply as the sum rises. The multiplier found
-    is the one at which all rates together are just not excluded.
+    It is the maximum under a constraint on the log likelihood, found by a Lagrange multiplier: the constraint holds
+    with equality at the multiplier, or the rates are at their limits.
     """
-    least = _sum_log_mixtures(parts) + math.log(alpha)
+    threshold = _sum_log_mixtures(parts) + math.log(alpha)
 
-    def left_out(pull: float) -> float:
-        return least - _compute_log_likelihood(parts, _compute_tilted_rates(parts, weights, pull))
+    def compute_excess(multiplier: float) -> float:
+        return threshold - _compute_log_likelihood(parts, _compute_tilted_rates(parts, weights, multiplier))
 
-    pull = _MAX_MULTIPLIER if left_out(_MAX_MULTIPLIER) <= 0 else float(brentq(left_out, 0.0, _MAX_MULTIPLIER))
-    return _weight_rates(_compute_tilted_rates(parts, weights, pull), weights)
+    is_unbounded = compute_excess(_MAX_MULTIPLIER) <= 0
+    multiplier = _MAX_MULTIPLIER if is_unbounded else float(brentq(compute_excess, 0.0, _MAX_MULTIPLIER))
+    return _sum_weighted_rates(_compute_tilted_rates(parts, weights, multiplier), weights)
 
 
 def _sum_log_mixtures(parts: Sequence[ScenarioSample]) -> float:
@@ -77,18 +82,18 @@ def _compute_log_likelihood(parts: Sequence[ScenarioSample], rates: Sequence[flo
     )
 
 
-def _compute_tilted_rates(parts: Sequence[ScenarioSample], weights: Sequence[float], pull: float) -> list[float]:
-    return [_compute_tilted_rate(part, pull * weight) for part, weight in zip(parts, weights, strict=True)]
+def _compute_tilted_rates(parts: Sequence[ScenarioSample], weights: Sequence[float], multiplier: float) -> list[float]:
+    return [_compute_tilted_rate(part, multiplier * weight) for part, weight in zip(parts, weights, strict=True)]
 
 
-def _weight_rates(rates: Sequence[float], weights: Sequence[float]) -> float:
+def _sum_weighted_rates(rates: Sequence[float], weights: Sequence[float]) -> float:
     return sum(weight * rate for weight, rate in zip(weights, rates, strict=True))
 
 
-def _compute_tilted_rate(part: ScenarioSample, pull: float) -> float:
-    if not pull:
+def _compute_tilted_rate(part: ScenarioSample, slope: float) -> float:
+    """Return the rate at which the derivative of the log likelihood is −`slope`."""
+    if not slope:
         return part.k / part.n
-    root = math.sqrt((part.n - pull) ** 2 + 4 * pull * part.k)
-    return min(
-        1.0, max(0.0, 2 * part.k / (part.n - pull + root) if part.n > pull else (pull - part.n + root) / 2 / pull)
-    )
+    root = math.sqrt((part.n - slope) ** 2 + 4 * slope * part.k)
+    rate = 2 * part.k / (part.n - slope + root) if part.n > slope else (slope - part.n + root) / 2 / slope
+    return min(1.0, max(0.0, rate))

@@ -1,8 +1,8 @@
-"""Intervals of a share, and the number of trials that would decide.
+"""Intervals of a share, and the number of trials after which one clears a target.
 
-Wilson's interval is used for a rate of independent trials, because its coverage is near 95 % on average and it is
-narrow. The exact interval (Clopper-Pearson) is used for clustered trials (at the effective sample size, after Korn and
-Graubard) and for bounds that are promises, because it never covers less than 95 %.
+Wilson's interval is for rates of independent trials: it is narrow, and its mean coverage is near 95 %. The exact
+interval (Clopper-Pearson) is for clustered trials, at the effective sample size (Korn and Graubard), and for bounds
+whose coverage must never be below 95 %.
 """
 
 import math
@@ -18,31 +18,31 @@ Z = float(ndtri((1 + CONFIDENCE_LEVEL) / 2))
 
 
 def compute_wilson_interval(k: float, n: float) -> tuple[float, float]:
-    """Return the ends of the 95 % Wilson interval of k of n, as fractions; (0, 1) without trials.
+    """Return the ends of the 95 % Wilson interval of k passes in n trials, as fractions; (0, 1) without trials.
 
     Raises:
-        ValueError: Not 0 <= k <= n.
+        ValueError: The counts do not satisfy 0 <= k <= n.
     """
     if not 0 <= k <= n:
         raise ValueError(f"{k} of {n} is no rate")
     if n == 0:
         return 0.0, 1.0
-    share, whole = k / n, 2 * (n + Z**2)
-    centre = (2 * n * share + Z**2) / whole
-    half = Z / whole * math.sqrt(4 * n * share * (1 - share) + Z**2)
-    return (0.0 if k == 0 else centre - half), (1.0 if k == n else centre + half)
+    share, denominator = k / n, 2 * (n + Z**2)
+    centre = (2 * n * share + Z**2) / denominator
+    half_width = Z / denominator * math.sqrt(4 * n * share * (1 - share) + Z**2)
+    return (0.0 if k == 0 else centre - half_width), (1.0 if k == n else centre + half_width)
 
 
 def count_more_trials_to_clear(k: float, n: float, target: float) -> int | None:
-    """Return how many more trials at the share observed would lift the interval to `target`, a fraction.
+    """Return how many more trials at the observed share would lift the lower Wilson bound to `target`, a fraction.
 
     With a share p, the lower Wilson bound reaches t at n = z² · t(1 - t) / (p - t)².
 
     Returns:
-        The number of trials; None if that share never reaches the target.
+        The number of trials; None without trials, or if the observed share does not exceed the target.
 
     Raises:
-        ValueError: The target does not lie between 0 and 1.
+        ValueError: The target is not between 0 and 1.
     """
     if not 0 < target < 1:
         raise ValueError(f"a target is a fraction between 0 and 1, not {target}")
@@ -53,12 +53,12 @@ def count_more_trials_to_clear(k: float, n: float, target: float) -> int | None:
 
 
 def compute_exact_interval(k: float, n: float) -> tuple[float, float]:
-    """Return the ends of the 95 % exact interval of k of n, as fractions; (0, 1) without trials.
+    """Return the ends of the 95 % exact interval of k passes in n trials, as fractions; (0, 1) without trials.
 
-    Counts may be effective ones, which are not always whole numbers.
+    Effective counts, which need not be whole numbers, are accepted too.
 
     Raises:
-        ValueError: Not 0 <= k <= n.
+        ValueError: The counts do not satisfy 0 <= k <= n.
     """
     if not 0 <= k <= n:
         raise ValueError(f"{k} of {n} is no rate")
@@ -67,7 +67,7 @@ def compute_exact_interval(k: float, n: float) -> tuple[float, float]:
 
 
 def compute_exact_limits(k: float, n: float, tails: Reals) -> tuple[Reals, Reals]:
-    """Return the lower and the upper exact limits of k of n that err with at most the probability of each tail."""
+    """Return the lower and the upper exact limits of k passes in n trials, at each tail probability."""
     low = np.zeros_like(tails) if k == 0 else betaincinv(k, n - k + 1, tails)
     high = np.ones_like(tails) if k == n else betainccinv(k + 1, n - k, tails)
     return low, high

@@ -1,6 +1,6 @@
-"""Sequential stopping of cells: the rules, what they need, and what they decide from counts."""
+"""Sequential stopping of cells: the rules, their settings, and their decisions from counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -17,7 +17,7 @@ FIRST_ANALYSIS_TRIALS, ANALYSIS_STEP_TRIALS = 10, 5  # trials per cell
 
 
 class StoppingRuleError(ValueError):
-    """A stopping rule that cannot be followed; the message says why."""
+    """A stopping rule that is not valid; the message is a sentence for users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,10 @@ class StoppingRule:
     Attributes:
         rule: A key of RULE_DESCRIPTIONS.
         rate: A key of RATE_NAMES.
-        error: The largest probability of a wrong decision: for each cell, or for each scenario with `best`.
-        target: A percentage, used by `threshold`.
-        width: Percentage points, used by `width`.
+        error: The largest probability of a wrong decision, as a fraction: for each cell, or with `best` for each
+            scenario.
+        target: The target of `threshold`, in percent.
+        width: The largest width of the interval for `width`, in percentage points.
     """
 
     rule: str = "threshold"
@@ -40,40 +41,45 @@ class StoppingRule:
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> "StoppingRule":
-        """Return the rule from plain data.
+        """Return the rule from plain data; fields that are left out have their defaults.
 
         Raises:
-            StoppingRuleError: A field is unknown or has a wrong value; the message is a plain sentence.
+            StoppingRuleError: A field is unknown or has a wrong value.
         """
-        if unknown := sorted(set(value) - {f.name for f in fields(cls)}):
+        if unknown := sorted(set(value) - {field.name for field in fields(cls)}):
             raise StoppingRuleError(f"A stopping rule has no {unknown[0]}.")
-        until = cls(**value)
-        for problem, wrong in until._list_problems():
-            if wrong:
-                raise StoppingRuleError(problem)
-        return until
+        rule = cls(**value)
+        if problem := next(rule._iter_problems(), ""):
+            raise StoppingRuleError(problem)
+        return rule
 
-    def _list_problems(self) -> tuple[tuple[str, bool], ...]:
-        numbers = (self.error, self.target, self.width)
-        if not all(isinstance(number, int | float) for number in numbers):
-            return (("Error, target and width of a stopping rule are numbers.", True),)
-        return (
-            (
-                f"There is no rule {self.rule}: choose from {', '.join(RULE_DESCRIPTIONS)}.",
-                self.rule not in list(RULE_DESCRIPTIONS),
-            ),
-            (f"There is no rate {self.rate}: choose from {', '.join(RATE_NAMES)}.", self.rate not in list(RATE_NAMES)),
-            ("The error is between 0.1 % and 50 %.", not 0.001 <= self.error <= 0.5),
-            ("The target is a percentage between 0 and 100.", not 0 < self.target < 100),
-            ("The width is between 1 and 99 points.", not 1 <= self.width <= 99),
-        )
+    def _iter_problems(self) -> Iterator[str]:
+        if not all(isinstance(number, int | float) for number in (self.error, self.target, self.width)):
+            yield "Error, target and width of a stopping rule are numbers."
+            return
+        if self.rule not in list(RULE_DESCRIPTIONS):
+            yield f"There is no rule {self.rule}: choose from {', '.join(RULE_DESCRIPTIONS)}."
+        if self.rate not in list(RATE_NAMES):
+            yield f"There is no rate {self.rate}: choose from {', '.join(RATE_NAMES)}."
+        if not 0.001 <= self.error <= 0.5:
+            yield "The error is between 0.1 % and 50 %."
+        if not 0 < self.target < 100:
+            yield "The target is a percentage between 0 and 100."
+        if not 1 <= self.width <= 99:
+            yield "The width is between 1 and 99 points."
 
     def to_json(self) -> JsonObject:
-        """Return the rule as plain data, as `read` takes it."""
+        """Return the rule as plain data, which `read` accepts."""
         return asdict(self)
 
-    def cell_error(self, competitors: int) -> float:
-        """Return the error of one cell's interval; `best` divides it, so that all intervals hold simultaneously."""
+    def compute_cell_error(self, competitors: int) -> float:
+        """Return the error of the interval of one cell.
+
+        With `best` the rule's error is divided, so that the intervals of all cells of a scenario hold simultaneously.
+
+        Args:
+            competitors: The number of cells of the scenario.
+        """
         return self.error / max(1, competitors) if self.rule == "best" else self.error
 
     def __str__(self) -> str:
@@ -87,24 +93,36 @@ class StoppingRule:
 
 @dataclass(frozen=True, slots=True)
 class CellCount:
-    """Passes `k` of `n` trials in a cell; `error` is that of its own interval."""
+    """The counts of a cell.
+
+    Attributes:
+        k: The number of passes.
+        n: The number of trials.
+        error: The error of the cell's interval, as a fraction.
+    """
 
     k: int
     n: int
     error: float
 
 
-def decide_cells(until: StoppingRule, rivals: Sequence[CellCount]) -> tuple[str, ...]:
-    """Return the decision for each cell of one scenario, "" while it is open.
+def decide_cells(rule: StoppingRule, counts: Sequence[CellCount]) -> tuple[str, ...]:
+    """Return the decision for each cell of one scenario, in order.
 
-    The decisions are above, below, narrow, best and beaten.
+    Args:
+        rule: The stopping rule.
+        counts: The counts of all cells of the scenario.
+
+    Returns:
+        For each cell: `above` or `below` with `threshold`, `narrow` with `width`, `best` or `beaten` with `best`; "" if
+        the cell is not decided.
     """
-    ends = [compute_anytime_interval(count.k, count.n, count.error) for count in rivals]
-    if until.rule == "threshold":
-        return tuple(_compare_with_target(until.target / 100, low, high) for low, high in ends)
-    if until.rule == "width":
-        return tuple("narrow" if high - low <= until.width / 100 else "" for low, high in ends)
-    return _find_best(ends)
+    intervals = [compute_anytime_interval(count.k, count.n, count.error) for count in counts]
+    if rule.rule == "threshold":
+        return tuple(_compare_with_target(rule.target / 100, low, high) for low, high in intervals)
+    if rule.rule == "width":
+        return tuple("narrow" if high - low <= rule.width / 100 else "" for low, high in intervals)
+    return _find_best(intervals)
 
 
 def _compare_with_target(target: float, low: float, high: float) -> str:
@@ -113,10 +131,9 @@ def _compare_with_target(target: float, low: float, high: float) -> str:
     return "below" if high < target else ""
 
 
-def _find_best(ends: Sequence[tuple[float, float]]) -> tuple[str, ...]:
-    """Return `beaten` for each interval wholly below another one, and `best` for the last one that is not."""
-    highest = max(low for low, _ in ends)
-    still = [high >= highest for _, high in ends]
-    if len(ends) > 1 and sum(still) == 1:
-        return tuple("best" if inside else "beaten" for inside in still)
-    return tuple("" if inside else "beaten" for inside in still)
+def _find_best(intervals: Sequence[tuple[float, float]]) -> tuple[str, ...]:
+    """Return `beaten` for each interval that lies below another one; if only one interval does not, `best` for it."""
+    highest_low = max(low for low, _ in intervals)
+    is_candidate = [high >= highest_low for _, high in intervals]
+    candidate_word = "best" if len(intervals) > 1 and sum(is_candidate) == 1 else ""
+    return tuple(candidate_word if is_open else "beaten" for is_open in is_candidate)

@@ -150,7 +150,7 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
             control=cell.control,
             instance_kind=run.instance_kind,
             deterministic=cell.deterministic,
-            error=until.cell_error(rivals[cell.scenario]) if until and cell.applicable else None,
+            error=until.compute_cell_error(rivals[cell.scenario]) if until and cell.applicable else None,
             position=position,
         )
         for position, cell in enumerate(plan.cells)
