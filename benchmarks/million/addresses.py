@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode
 
-from toolbench.evals.decisions.requirements import DECISION_GOALS
+from toolbench.evals.decisions.assessments import DECISION_GOALS
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import Run, RunConfig, Trial
 from toolbench.lab.results.trial_list.filter import OUTCOMES, SORTS

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from toolbench.evals.decisions.assessments import DecisionRule, IntervalEstimate, MeasuredConfig
 from toolbench.evals.decisions.choice import (
     choose_config,
     compute_cost_ratio,
     count_trials_to_separate,
     find_pareto_front,
 )
-from toolbench.evals.decisions.requirements import DecisionRule, IntervalEstimate, MeasuredConfig
 
 RULE = DecisionRule("fastest", 90, 20_000)
 

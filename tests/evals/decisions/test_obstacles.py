@@ -5,17 +5,16 @@ from typing import Any
 
 import pytest
 
-from toolbench.evals.decisions.choice import Decision, choose_config
-from toolbench.evals.decisions.requirements import (
+from toolbench.evals.decisions.assessments import (
     DECISION_GOALS,
-    REQUIREMENT_CHECKS,
     Assessment,
     DecisionRule,
     IntervalEstimate,
     MeasuredConfig,
     TrialShortfall,
-    assess_config,
 )
+from toolbench.evals.decisions.choice import Decision, choose_config
+from toolbench.evals.decisions.requirements import REQUIREMENT_CHECKS, assess_config
 from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
 
 CHEAP, DEAR = IntervalEstimate(0.001, 0.0009, 0.0011), IntervalEstimate(0.1, 0.09, 0.11)
@@ -32,8 +31,8 @@ def measured(name: str = "A", passed: int = 100, tried: int = 100, **fields: Any
 def with_passes(before: MeasuredConfig, lacking: TrialShortfall) -> MeasuredConfig:
     """The same after so many more passes, as quick as those before."""
     parts = tuple(
-        ScenarioSample(p.k + lacking.each, p.n + lacking.each, p.stopping, p.clustered)
-        if place in lacking.places
+        ScenarioSample(p.k + lacking.per_scenario, p.n + lacking.per_scenario, p.stopping, p.clustered)
+        if place in lacking.scenario_indices
         else p
         for place, p in enumerate(before.delivered_samples)
     )
@@ -62,12 +61,12 @@ OBSTACLES: dict[str, tuple[MeasuredConfig, str]] = {
     ),
     "distinct answers": (measured(repeating=True), "Its repeats gave the same answers"),
     "another task": (measured(missing=("guard",)), "It was not tried on guard"),
-    "added by hand": (measured(added_manually=3), "3 of its trials were added by hand"),
+    "added by hand": (measured(added_manually=3), "3 of its trials were added manually"),
     "stopped when decided": (
         measured(delivery=(ScenarioSample(100, 100, StoppingDesign(0.05)),)),
         "used sequential stopping",
     ),
-    "local model": (measured(local=True), "It shares this machine: its latency takes no part in decisions."),
+    "local model": (measured(local=True), "It shares this machine, so decisions do not use its latency."),
 }
 
 
@@ -78,7 +77,7 @@ def test_sentence_names_the_obstacle_for_every_goal(want: str, name: str) -> Non
     decision = choose_config([candidate], DecisionRule(want))
     told = decision.sentence
     if decision.verdict == "confirm":
-        assert told == "A would qualify, but not by such trials: only fresh ones may say so."
+        assert told == "A meets the rule, but has to be confirmed on new trials."
         told = " ".join(reason.sentence for reason in decision.assessments[0].reasons)
         assert decision.to_confirm
     else:
@@ -221,7 +220,7 @@ def test_one_pass_fewer_than_missing_leaves_the_obstacle(passed: int) -> None:
     for rule in (DecisionRule("fastest", 90), DecisionRule("fastest", 95), DecisionRule("cheapest", 95, None)):
         before: Assessment = assess_config(measured(passed=passed, tried=passed), rule)
         if lacking := before.shortfall:
-            fewer = TrialShortfall(lacking.places, lacking.each - 1)
+            fewer = TrialShortfall(lacking.scenario_indices, lacking.per_scenario - 1)
             assert assess_config(with_passes(before.measured, fewer), rule).state == "open"
 
 
@@ -236,7 +235,7 @@ def test_a_short_scenario_is_named_and_planned_alone(many: int, few: int, more: 
     assert f"{more} more trials of guard ({few} so far) at this rate would decide it." in decision.sentence
     assert "passes without a failure" not in decision.sentence
     assert decision.more
-    assert (decision.more.scenarios, decision.more.each, decision.more.total) == (("guard",), more, more)
+    assert (decision.more.scenarios, decision.more.per_scenario, decision.more.total) == (("guard",), more, more)
 
 
 STRAIGHT = {
@@ -281,5 +280,5 @@ def test_overlapping_leaders_plan_for_both() -> None:
     decision = choose_config(near, DecisionRule("fastest"))
     assert decision.more
     assert [assessment.measured.key for assessment in decision.more.assessments] == ["b", "a"]
-    assert decision.more.total == 4 * decision.more.each
+    assert decision.more.total == 4 * decision.more.per_scenario
     assert f"{decision.more.total:,} more trials of each would decide it" in decision.sentence

@@ -34,7 +34,7 @@ def differing() -> dict[str, list[tuple[str, str, str]]]:
     for words in load_snapshots()[0].recommendations:
         parted = list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile)
         name = words.model.partition("/")[2].partition(":")[0]
-        found[name] = [(item.about, item.theirs, item.ours) for item in parted]
+        found[name] = [(item.about, item.published, item.recommended) for item in parted]
     return {name: parted for name, parted in found.items() if parted}
 
 

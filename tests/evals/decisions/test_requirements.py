@@ -4,13 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolbench.evals.decisions.requirements import (
-    Assessment,
-    DecisionRule,
-    MeasuredConfig,
-    assess_config,
-    count_passes_without_failure,
-)
+from toolbench.evals.decisions.assessments import Assessment, DecisionRule, MeasuredConfig
+from toolbench.evals.decisions.requirements import assess_config, count_passes_without_failure
 from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
 
 RULE = DecisionRule("fastest", 90, 20_000)
@@ -33,7 +28,7 @@ def test_whoever_clears_both_bounds_qualifies() -> None:
 def test_a_pass_after_a_retried_error_is_not_delivered() -> None:
     standing = assess_config(measured(100, 100, late=15), RULE)
     assert names(standing) == ["delivery"]
-    assert "15 of 100 trials brought no answer (only after a person tried again × 15). Delivered 85/100" in (
+    assert "15 of 100 trials brought no answer (only after a manual repeat × 15). Delivered 85/100" in (
         standing.reasons[0].sentence
     )
 

@@ -1,4 +1,4 @@
-"""Chosen settings are taken by those they are written for: the SDKs' own types, and our engine at work."""
+"""The SDKs accept exported settings: their own types are used, and Toolbench's engine runs its export."""
 
 import asyncio
 import json
@@ -139,9 +139,9 @@ def test_json_has_every_layer_and_the_policy_they_make() -> None:
     assert whole["policy"]["max_turns"] == 4
 
 
-def test_what_only_our_engine_does_is_said() -> None:
+def test_render_openai_names_the_method_that_it_lacks() -> None:
     constrained = chosen(layers=(("run", {"method": "constrained"}),))
-    assert "measured with method constrained" in render_openai(constrained)
+    assert "measured with the method constrained" in render_openai(constrained)
     assert "Messages" in render_anthropic(chosen())
 
 

@@ -12,7 +12,8 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
 from tests.page_html import read_html
 from toolbench.evals.causes.table import read_taxonomy_version
-from toolbench.evals.decisions.requirements import DecisionRule, assess_config
+from toolbench.evals.decisions.assessments import DecisionRule
+from toolbench.evals.decisions.requirements import assess_config
 from toolbench.lab.metrics.scenario_versions import (
     build_exclusion,
     find_omitted_versions,

@@ -1,7 +1,4 @@
-"""The choice of a configuration by a rule.
-
-It finds the Pareto front, the leader, and whether the intervals separate it from its rivals.
-"""
+"""The choice among configurations by a decision rule: leader, Pareto front, and the trials that would decide."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -9,11 +6,10 @@ from dataclasses import dataclass
 
 from scipy.special import ndtri
 
-from toolbench.evals.decisions.requirements import (
+from toolbench.evals.decisions.assessments import (
     CHEAPEST,
     FASTEST,
     OPEN,
-    PRICES_FILE,
     REFUSED,
     RELIABLE,
     TO_CONFIRM,
@@ -22,9 +18,8 @@ from toolbench.evals.decisions.requirements import (
     IntervalEstimate,
     MeasuredConfig,
     TrialShortfall,
-    assess_config,
-    count_passes_without_failure,
 )
+from toolbench.evals.decisions.requirements import PRICES_FILE, assess_config, count_passes_without_failure
 from toolbench.evals.statistics import Z
 from toolbench.evals.statistics.differences import ALPHA
 from toolbench.evals.statistics.rounding import format_rounded
@@ -41,26 +36,31 @@ _STATE_ORDER = ("qualified", TO_CONFIRM, OPEN, REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class AdditionalTrials:
-    """The trials that would decide: `each` more of every scenario named, for each of `assessments`."""
+    """Additional trials that would decide.
+
+    Attributes:
+        assessments: The configurations that need them, at least one.
+        shortfall: The number of trials of each.
+    """
 
     assessments: tuple[Assessment, ...]
     shortfall: TrialShortfall
 
     @property
-    def each(self) -> int:
-        """Return the number of trials per scenario."""
-        return self.shortfall.each
+    def per_scenario(self) -> int:
+        """Return the number of additional trials of each scenario."""
+        return self.shortfall.per_scenario
 
     @property
     def total(self) -> int:
-        """Return the number of trials for one assessment."""
+        """Return the number of additional trials of one configuration."""
         return self.shortfall.total
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """Return the names of the scenarios; () if they are not known."""
+        """Return the names of the scenarios that need the trials; empty if they are not known."""
         names = self.assessments[0].measured.scenarios
-        return tuple(names[place] for place in self.shortfall.places) if names else ()
+        return tuple(names[index] for index in self.shortfall.scenario_indices) if names else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,16 @@ class Decision:
     """The result of applying a rule to all configurations.
 
     Attributes:
-        assessments: The best first.
-        front: Keys of the qualified configurations that no other one beats in everything. If none qualifies, of those
-            that would qualify on fresh trials.
-        verdict: none: no configuration qualifies; alone: only the leader does; clear: its interval lies apart from
-            every rival's; unclear: it does not; confirm: the leader's trials may not decide, because they were added
-            manually or stopped when decided.
-        leader: None if no configuration qualifies or would qualify.
+        assessments: The assessments of all configurations, the best first.
+        front: The keys of the configurations on the Pareto front of the qualified ones, or of those to be confirmed if
+            none qualifies.
+        verdict: NO_CANDIDATE, if no configuration qualifies; ONLY_CANDIDATE, if only the leader does; CLEAR_LEADER, if
+            the leader's interval does not overlap with that of another qualified configuration; UNCLEAR_LEADER, if it
+            does; CONFIRM_LEADER, if none qualifies and the leader has to be confirmed on new trials.
+        leader: The best configuration; None with NO_CANDIDATE.
+        sentence: The decision in words.
         chosen_among: The number of configurations compared.
-        more: The trials that would decide; None if none would.
+        more: The additional trials that would decide; None if no number of trials would, or none are needed.
     """
 
     rule: DecisionRule
@@ -92,7 +93,8 @@ class Decision:
     def to_confirm(self) -> bool:
         """Return whether the leader needs a confirmation run on new trials.
 
-        It does if it was chosen among several, or if its trials were planned or added after seeing results.
+        It does if it was chosen among several configurations, or if the decision that it qualifies depends on trials
+        that were planned or added after results were seen, or on sequential stopping.
         """
         leader = self.leader
         return leader is not None and (self.chosen_among > 1 or leader.state == TO_CONFIRM or leader.measured.planned)
@@ -101,68 +103,71 @@ class Decision:
 def choose_config(measured: Iterable[MeasuredConfig], rule: DecisionRule) -> Decision:
     """Return the decision of a rule among configurations.
 
-    Qualified ones come first, the best by the rule's goal first; of the open ones, those that more trials would let
-    qualify come first.
+    The assessments are sorted by state: qualified, to be confirmed, open, refused. Within a state they are sorted by
+    the rule's goal; open ones that no number of trials would let qualify come after the other open ones.
     """
-    standings = tuple(
+    assessments = tuple(
         sorted(
-            (assess_config(config, rule) for config in measured), key=lambda standing: _build_sort_key(standing, rule)
+            (assess_config(config, rule) for config in measured),
+            key=lambda assessment: _build_sort_key(assessment, rule),
         )
     )
-    able = [standing for standing in standings if standing.state == "qualified"]
-    by_hand = [standing for standing in standings if standing.state == TO_CONFIRM]
-    if not able and by_hand:
-        sentence = f"{by_hand[0].measured.label} would qualify, but not by such trials: only fresh ones may say so."
-        return Decision(
-            rule, standings, find_pareto_configs(by_hand), CONFIRM_LEADER, by_hand[0], sentence, len(standings)
-        )
-    leader = able[0] if able else None
-    verdict, sentence, more = _decide_verdict(able, standings, rule)
-    return Decision(rule, standings, find_pareto_configs(able), verdict, leader, sentence, len(standings), more)
+    qualified = [assessment for assessment in assessments if assessment.state == "qualified"]
+    to_confirm = [assessment for assessment in assessments if assessment.state == TO_CONFIRM]
+    if not qualified and to_confirm:
+        front = find_pareto_configs(to_confirm)
+        sentence = f"{to_confirm[0].measured.label} meets the rule, but has to be confirmed on new trials."
+        return Decision(rule, assessments, front, CONFIRM_LEADER, to_confirm[0], sentence, len(assessments))
+    front = find_pareto_configs(qualified)
+    leader = qualified[0] if qualified else None
+    verdict, sentence, more = _decide_verdict(qualified, assessments, rule)
+    return Decision(rule, assessments, front, verdict, leader, sentence, len(assessments), more)
 
 
-def get_target_figure(standing: Assessment, rule: DecisionRule) -> IntervalEstimate | None:
-    """Return the figure that is to be smallest: p95, cost per success, or the share not delivered.
+def get_target_figure(assessment: Assessment, rule: DecisionRule) -> IntervalEstimate | None:
+    """Return the figure that the rule minimises, with its interval.
 
-    None means that the figure or a bound of it is not known.
+    Returns:
+        Dollars per end-to-end success (cheapest), the end-to-end failure rate (reliable), or p95 in milliseconds
+        (fastest); None if the figure is not known or one of its bounds is open.
     """
-    p95 = standing.p95
+    p95 = assessment.p95
     if rule.want == CHEAPEST:
-        return standing.measured.cost
+        return assessment.measured.cost
     if rule.want == RELIABLE:
-        return IntervalEstimate(1 - standing.measured.delivered_pool.share, 1 - standing.high, 1 - standing.low)
+        return IntervalEstimate(1 - assessment.measured.delivered_pool.share, 1 - assessment.high, 1 - assessment.low)
     return (
         IntervalEstimate(p95.value, p95.low, p95.high) if p95 and p95.low is not None and p95.high is not None else None
     )
 
 
 def find_pareto_front(points: Mapping[str, tuple[float, ...]]) -> frozenset[str]:
-    """Return the keys of points that no other point beats: as small in every coordinate and smaller in one."""
+    """Return the keys of the points that no other point dominates; smaller coordinates are better."""
 
-    def beaten(point: tuple[float, ...]) -> bool:
+    def is_dominated(point: tuple[float, ...]) -> bool:
         return any(other != point and all(map(float.__le__, other, point)) for other in points.values())
 
-    return frozenset(key for key, point in points.items() if not beaten(point))
+    return frozenset(key for key, point in points.items() if not is_dominated(point))
 
 
-def find_pareto_configs(standings: Iterable[Assessment]) -> frozenset[str]:
-    """Return the Pareto front over delivered share, p95, and cost if every cost is known.
+def find_pareto_configs(assessments: Iterable[Assessment]) -> frozenset[str]:
+    """Return the keys of the Pareto front over end-to-end success and p95, and over cost if every cost is known.
 
-    Configurations without a p95 are left out.
+    Configurations without a p95 or without trials are left out.
     """
     known = {
-        standing.measured.key: (standing, standing.p95)
-        for standing in standings
-        if standing.p95 and standing.measured.tried
+        assessment.measured.key: (assessment, assessment.p95)
+        for assessment in assessments
+        if assessment.p95 and assessment.measured.tried
     }
-    priced = all(standing.measured.cost for standing, _ in known.values())
+    is_every_cost_known = all(assessment.measured.cost for assessment, _ in known.values())
     points = {
         key: (
-            -standing.measured.delivered_pool.share,
+            -assessment.measured.delivered_pool.share,
             float(p95.value),
-            _get_cost(standing.measured) if priced else 0.0,
+            _get_cost(assessment.measured) if is_every_cost_known else 0.0,
         )
-        for key, (standing, p95) in known.items()
+        for key, (assessment, p95) in known.items()
         if p95
     }
     return find_pareto_front(points)
@@ -171,77 +176,89 @@ def find_pareto_configs(standings: Iterable[Assessment]) -> frozenset[str]:
 def compute_cost_ratio(
     costs: float, squares: float, *, with_pass: float, passed: int, tried: int
 ) -> IntervalEstimate | None:
-    """Return the dollars per pass with their interval, by the delta method on the logarithm.
+    """Return the dollars per pass with their 95 % interval, by the delta method on the logarithm.
 
     Args:
-        costs: The sum of the costs of all trials.
-        squares: The sum of their squares.
+        costs: The sum of the costs of all trials, in dollars.
+        squares: The sum of the squares of these costs.
         with_pass: The sum of the costs of trials that passed.
         passed: The number of passes.
         tried: The number of trials.
 
     Returns:
-        The estimate; None if nothing passed or nothing was paid.
+        The estimate; None if no trial passed or the costs are 0.
     """
     if not passed or costs <= 0 or not tried:
         return None
     value = costs / passed
     spread = squares - 2 * value * with_pass + value**2 * passed
-    error = math.sqrt(max(spread, 0.0)) / costs
-    return IntervalEstimate(value, value * math.exp(-Z * error), value * math.exp(Z * error))
+    standard_error = math.sqrt(max(spread, 0.0)) / costs
+    return IntervalEstimate(value, value * math.exp(-Z * standard_error), value * math.exp(Z * standard_error))
 
 
-def count_trials_to_separate(ahead: IntervalEstimate, behind: IntervalEstimate, trials: int) -> int | None:
-    """Return how many more trials of each would separate two intervals at the figures observed.
+def count_trials_to_separate(smaller: IntervalEstimate, larger: IntervalEstimate, trials: int) -> int | None:
+    """Return how many more trials of each side would separate two intervals at the observed figures.
 
-    The widths shrink with the square root of the number. None means that the figures are equal.
+    The widths are assumed to decrease with the square root of the number of trials.
+
+    Args:
+        smaller: The smaller figure.
+        larger: The larger figure.
+        trials: The number of trials of each side so far.
+
+    Returns:
+        The number of trials; None if `larger` is not larger than `smaller`.
     """
-    gap = behind.value - ahead.value
+    gap = larger.value - smaller.value
     if gap <= 0:
         return None
-    reach = (ahead.high - ahead.value) + (behind.value - behind.low)
-    return max(0, math.ceil(trials * (reach / gap) ** 2) - trials)
+    half_widths = (smaller.high - smaller.value) + (larger.value - larger.low)
+    return max(0, math.ceil(trials * (half_widths / gap) ** 2) - trials)
 
 
 def compute_cost_difference(
     first: IntervalEstimate, second: IntervalEstimate, *, comparisons: int = 1
 ) -> IntervalEstimate:
-    """Return the second figure less the first, with the simultaneous interval of so many comparisons.
+    """Return the second figure minus the first, with its interval.
 
-    Both figures are independent.
+    Args:
+        first: The first figure, a cost with a 95 % interval.
+        second: The second figure, which is independent of the first.
+        comparisons: The number of comparisons whose intervals have to hold simultaneously.
     """
 
-    def spread(estimate: IntervalEstimate) -> float:
+    def compute_half_width(estimate: IntervalEstimate) -> float:
         return (
             estimate.value * math.log(estimate.high / estimate.low) / 2
             if estimate.low > 0
             else estimate.high - estimate.value
         )
 
-    value, reach = second.value - first.value, math.hypot(spread(first), spread(second))
-    reach *= float(ndtri(1 - ALPHA / comparisons / 2)) / Z
-    return IntervalEstimate(value, value - reach, value + reach)
+    value = second.value - first.value
+    half_width = math.hypot(compute_half_width(first), compute_half_width(second))
+    half_width *= float(ndtri(1 - ALPHA / comparisons / 2)) / Z
+    return IntervalEstimate(value, value - half_width, value + half_width)
 
 
-def _build_sort_key(standing: Assessment, rule: DecisionRule) -> tuple[int, bool, float, float]:
-    hopeless = standing.state == OPEN and not _would_lift(standing, rule)
-    return _STATE_ORDER.index(standing.state), hopeless, _get_target_value(standing, rule), -standing.low
+def _build_sort_key(assessment: Assessment, rule: DecisionRule) -> tuple[int, bool, float, float]:
+    is_hopeless = assessment.state == OPEN and not _can_qualify(assessment, rule)
+    return _STATE_ORDER.index(assessment.state), is_hopeless, _get_target_value(assessment, rule), -assessment.low
 
 
-def _would_lift(standing: Assessment, rule: DecisionRule) -> bool:
-    """Return whether more trials, at the rate and the times observed, would let an open configuration qualify."""
-    limit, p95 = rule.within_ms, standing.p95
-    in_time = limit is None or p95 is None or p95.value <= limit
-    return standing.state == OPEN and standing.shortfall is not None and in_time
+def _can_qualify(assessment: Assessment, rule: DecisionRule) -> bool:
+    """Return whether a configuration is open, and more trials at the observed rate and times would let it qualify."""
+    limit, p95 = rule.within_ms, assessment.p95
+    is_in_time = limit is None or p95 is None or p95.value <= limit
+    return assessment.state == OPEN and assessment.shortfall is not None and is_in_time
 
 
-def _get_target_value(standing: Assessment, rule: DecisionRule) -> float:
-    """Return the figure that is to be smallest, also if a bound of it is open; infinite if it is not known."""
-    if not standing.measured.tried:
+def _get_target_value(assessment: Assessment, rule: DecisionRule) -> float:
+    """Return the figure that the rule minimises, even if a bound of it is open; infinite if it is not known."""
+    if not assessment.measured.tried:
         return math.inf
     if rule.want == FASTEST:
-        return standing.p95.value if standing.p95 else math.inf
-    figure = get_target_figure(standing, rule)
+        return assessment.p95.value if assessment.p95 else math.inf
+    figure = get_target_figure(assessment, rule)
     return figure.value if figure else math.inf
 
 
@@ -250,71 +267,69 @@ def _get_cost(measured: MeasuredConfig) -> float:
 
 
 def _decide_verdict(
-    able: list[Assessment], standings: tuple[Assessment, ...], rule: DecisionRule
+    qualified: list[Assessment], assessments: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, str, AdditionalTrials | None]:
-    if not able:
-        return NO_CANDIDATE, *_describe_no_candidate(standings, rule)
-    leader, name = able[0], able[0].measured.label
-    if len(able) == 1:
-        outlook_text, more = _find_possible_rivals(leader, standings, rule)
-        return ONLY_CANDIDATE, f"Only {name} qualifies.{outlook_text}", more
-    best = get_target_figure(leader, rule)
-    near = [
-        (standing, other)
-        for standing in able[1:]
-        if (other := get_target_figure(standing, rule)) and best and other.low <= best.high
+    if not qualified:
+        return NO_CANDIDATE, *_describe_no_candidate(assessments, rule)
+    leader, name = qualified[0], qualified[0].measured.label
+    if len(qualified) == 1:
+        rival_text, more = _describe_possible_rival(leader, assessments, rule)
+        return ONLY_CANDIDATE, f"Only {name} qualifies.{rival_text}", more
+    leader_figure = get_target_figure(leader, rule)
+    overlapping = [
+        (assessment, figure)
+        for assessment in qualified[1:]
+        if (figure := get_target_figure(assessment, rule)) and leader_figure and figure.low <= leader_figure.high
     ]
-    if not near or not best:
-        sentence = f"{name} is {rule.goal} of {len(able)} that qualify, and its interval lies apart from theirs."
+    if not overlapping or not leader_figure:
+        sentence = f"{name} is {rule.goal} of {len(qualified)} that qualify, and its interval does not overlap theirs."
         return CLEAR_LEADER, sentence, None
-    rival, other = near[0]
-    return UNCLEAR_LEADER, *_describe_overlap((leader, best), (rival, other))
+    return UNCLEAR_LEADER, *_describe_overlap((leader, leader_figure), overlapping[0])
 
 
 def _describe_overlap(
-    leader: tuple[Assessment, IntervalEstimate], rival: tuple[Assessment, IntervalEstimate]
+    first: tuple[Assessment, IntervalEstimate], second: tuple[Assessment, IntervalEstimate]
 ) -> tuple[str, AdditionalTrials | None]:
-    (ahead, best), (behind, rival_figure) = leader, rival
-    trials = min(standing.measured.answered for standing in (ahead, behind))
-    needed = count_trials_to_separate(best, rival_figure, trials)
-    scenarios = len(ahead.measured.delivered_samples)
-    trials_each = math.ceil(needed / scenarios) if needed else 0
-    more = (
-        AdditionalTrials((ahead, behind), TrialShortfall(tuple(range(scenarios)), trials_each)) if trials_each else None
-    )
+    (leader, leader_figure), (rival, rival_figure) = first, second
+    trials = min(assessment.measured.answered for assessment in (leader, rival))
+    needed = count_trials_to_separate(leader_figure, rival_figure, trials)
+    scenario_count = len(leader.measured.delivered_samples)
+    per_scenario = math.ceil(needed / scenario_count) if needed else 0
+    shortfall = TrialShortfall(tuple(range(scenario_count)), per_scenario)
+    more = AdditionalTrials((leader, rival), shortfall) if per_scenario else None
     advice = (
         f"{more.total:,} more trials of each would decide it"
         if more
         else "their figures are equal, so more trials may not decide it"
     )
     sentence = (
-        f"No clear winner: {ahead.measured.label} is ahead, but its interval overlaps with that of "
-        f"{behind.measured.label}; {advice}."
+        f"No clear winner: {leader.measured.label} is ahead, but its interval overlaps with that of "
+        f"{rival.measured.label}; {advice}."
     )
     return sentence, more
 
 
 def _describe_no_candidate(
-    standings: tuple[Assessment, ...], rule: DecisionRule
+    assessments: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, AdditionalTrials | None]:
-    """Return the sentence on the best candidate and what it lacks, and the trials that would decide."""
-    begun = "No clear winner: no configuration qualifies."
-    tried = [standing for standing in standings if standing.measured.tried]
+    """Return a sentence on the best configuration and the reasons against it, and the trials that would decide."""
+    opening = "No clear winner: no configuration qualifies."
+    tried = [assessment for assessment in assessments if assessment.measured.tried]
     if not tried:
         goal = format_rounded(rule.success)
         return (
-            f"{begun} {count_passes_without_failure(rule.target)} passes without a failure are needed for {goal} %.",
+            f"{opening} {count_passes_without_failure(rule.target)} passes without a failure are needed for {goal} %.",
             None,
         )
     closest = tried[0]
-    if rule.want == CHEAPEST and not any(standing.measured.cost for standing in tried):
-        return f"{begun} {_describe_missing_price(tried)}", None
-    lacks = " ".join(reason.sentence for reason in closest.reasons)
-    if not _would_lift(closest, rule):
+    if rule.want == CHEAPEST and not any(assessment.measured.cost for assessment in tried):
+        return f"{opening} {_describe_missing_price(tried)}", None
+    reasons = " ".join(reason.sentence for reason in closest.reasons)
+    if not _can_qualify(closest, rule):
         pronoun = "it" if len(tried) == 1 else f"any of the {len(tried)} that were tried"
-        lacks = f"{lacks} More trials at the observed rates and times would not make {pronoun} qualify."
+        reasons = f"{reasons} More trials at the observed rates and times would not make {pronoun} qualify."
     return (
-        f"{begun} {closest.measured.label} comes closest to being the {rule.goal}. {lacks}",
+        f"{opening} {closest.measured.label} comes closest to being the {rule.goal}. {reasons}",
         _build_additional_trials(closest),
     )
 
@@ -322,27 +337,29 @@ def _describe_no_candidate(
 def _describe_missing_price(tried: list[Assessment]) -> str:
     pronoun = "the one" if len(tried) == 1 else f"any of the {len(tried)}"
     return (
-        f"No price is known of {pronoun} that was measured, so none can be called cheapest. A price that its "
-        f"provider does not name can be added to {PRICES_FILE}; or ask for the fastest or the most reliable."
+        f"No price is known of {pronoun} that was measured, so the cheapest cannot be determined. Add a price that the "
+        f"provider does not name to {PRICES_FILE}, or choose the goal fastest or most reliable."
     )
 
 
-def _build_additional_trials(standing: Assessment) -> AdditionalTrials | None:
-    lacking = standing.shortfall if standing.state == OPEN else None
-    return AdditionalTrials((standing,), lacking) if lacking and lacking.each else None
+def _build_additional_trials(assessment: Assessment) -> AdditionalTrials | None:
+    shortfall = assessment.shortfall if assessment.state == OPEN else None
+    return AdditionalTrials((assessment,), shortfall) if shortfall and shortfall.per_scenario else None
 
 
-def _find_possible_rivals(
-    leader: Assessment, standings: tuple[Assessment, ...], rule: DecisionRule
+def _describe_possible_rival(
+    leader: Assessment, assessments: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, AdditionalTrials | None]:
-    undecided = [standing for standing in standings if standing.state == OPEN]
-    better = [standing for standing in undecided if _get_target_value(standing, rule) < _get_target_value(leader, rule)]
+    undecided = [assessment for assessment in assessments if assessment.state == OPEN]
+    better = [
+        assessment for assessment in undecided if _get_target_value(assessment, rule) < _get_target_value(leader, rule)
+    ]
     if not better:
         return "", None
-    word = {FASTEST: "faster", CHEAPEST: "cheaper"}.get(rule.want, "more reliable")
-    lifted = _would_lift(better[0], rule)
-    more = _build_additional_trials(better[0]) if lifted else None
-    sentence = "; more trials at its observed rate and times would not make it qualify"
-    if lifted:
-        sentence = f": {more.total:,} more trials would decide it" if more else ""
-    return f" {better[0].measured.label} would be {word} and is not decided yet{sentence}.", more
+    comparative = {FASTEST: "faster", CHEAPEST: "cheaper"}.get(rule.want, "more reliable")
+    can_qualify = _can_qualify(better[0], rule)
+    more = _build_additional_trials(better[0]) if can_qualify else None
+    advice = "; more trials at its observed rate and times would not make it qualify"
+    if can_qualify:
+        advice = f": {more.total:,} more trials would decide it" if more else ""
+    return f" {better[0].measured.label} would be {comparative} and is not decided yet{advice}.", more

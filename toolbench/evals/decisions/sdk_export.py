@@ -1,7 +1,7 @@
 """Exports of a configuration's settings for other software.
 
-The formats are Python of the OpenAI and Anthropic SDKs, LiteLLM's configuration, Python of Toolbench's engine, and
-JSON. A key is only named by its environment variable.
+The formats are Python code for the OpenAI and Anthropic SDKs and for Toolbench's engine, LiteLLM's configuration, and
+JSON. An export has the name of the environment variable of the key, never the key.
 """
 
 import json
@@ -23,6 +23,7 @@ from toolbench.evals.data_files import read_table
 CALLER_FIELDS = ("messages", "tools", "system", "functions", "input", "instructions")
 LINE_CHARACTERS = 100
 NATIVE_METHOD = "native"
+CHANGED_SETTING = "Changed for this API: {}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,16 @@ class ExportedSettings:
     """A configuration to export.
 
     Attributes:
-        base_url: Without the API prefix and without credentials.
+        name: The name of the configuration.
+        model: The name of the model in requests.
+        base_url: The URL without credentials; it may end with the API prefix.
+        api_prefix: The path between the base URL and the paths of the API; "" for none.
         key_env: The environment variable that has the key.
         wire: The wire format.
-        layers: The policy layers as stored, the weakest first.
-        about: The origin of the settings, one line each.
+        layers: The name and the patch of each policy layer as stored, the weakest first.
+        policy_hash: The hash of the policy that the layers give.
+        stream: Whether responses are streamed.
+        about: Lines about the origin of the settings.
     """
 
     name: str
@@ -50,43 +56,50 @@ class ExportedSettings:
 
     @property
     def address(self) -> str:
-        """Return the base URL with its prefix, which is never doubled."""
+        """Return the base URL with the API prefix; the prefix is not added if the URL already ends with it."""
         base, prefix = self.base_url.rstrip("/"), self.api_prefix.strip("/")
         return base if not prefix or base.endswith("/" + prefix) else f"{base}/{prefix}"
 
 
 def build_chat_settings(chosen: ExportedSettings) -> JsonObject:
-    """Return what the engine adds to a chat body beside the conversation and the tools, from a body that it built."""
+    """Return the members of a chat completions request, without those in CALLER_FIELDS.
+
+    They are read from a request that the engine builds with the method native for an example message and tool.
+    """
     policy = resolve_policy((*chosen.layers, ("export", {"method": NATIVE_METHOD}))).policy
-    some_tool = ToolRegistry((ToolDefinition("a_tool", "Stands for yours."),))
-    setup = prepare_turns(chosen.model, policy, system="", tools=some_tool, options={}, seed=None)
+    setup = prepare_turns(chosen.model, policy, system="", tools=ToolRegistry((_EXAMPLE_TOOL,)), options={}, seed=None)
     body: JsonObject = json.loads(build_request(setup, 0, [_EXAMPLE_MESSAGE], with_tools=True).body)
-    kept = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
-    return kept | ({"stream": True, "stream_options": {"include_usage": True}} if chosen.stream else {})
+    settings = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
+    return settings | ({"stream": True, "stream_options": {"include_usage": True}} if chosen.stream else {})
 
 
 def build_wire_settings(chosen: ExportedSettings, wire: str) -> tuple[JsonObject, tuple[str, ...]]:
-    """Return the settings in another wire format than chat's, and a line for each one that was changed."""
-    tool = ToolDefinition("a_tool", "Stands for yours.").to_openai()
-    chat_body = {**build_chat_settings(chosen), "messages": [_EXAMPLE_MESSAGE], "tools": [tool]}
+    """Return the settings converted from chat completions to another wire format, and a line for each change."""
+    chat_settings = build_chat_settings(chosen)
+    chat_body = {**chat_settings, "messages": [_EXAMPLE_MESSAGE], "tools": [_EXAMPLE_TOOL.to_openai()]}
     body, changes = get_wire_format(wire).encode(chat_body)
-    kept = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
-    return kept, tuple(f"{change.name}: {change.path}" for change in changes)
+    settings = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
+    return settings, tuple(f"{change.name}: {change.path}" for change in changes)
 
 
 def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
-    """Return keyword arguments of the SDK's create(); settings that it does not name are in `extra_body`."""
-    known = read_table("sdk_parameters")[sdk]
-    extra = {name: value for name, value in settings.items() if name not in known}
-    named = {name: value for name, value in settings.items() if name in known}
-    return {**named, "extra_body": extra} if extra else named
+    """Return keyword arguments for the SDK's create(); settings without a parameter there are in `extra_body`.
+
+    Args:
+        sdk: A key of data/sdk_parameters.json.
+        settings: The members of a request.
+    """
+    parameters = read_table("sdk_parameters")[sdk]
+    extra_body = {name: value for name, value in settings.items() if name not in parameters}
+    keywords = {name: value for name, value in settings.items() if name in parameters}
+    return {**keywords, "extra_body": extra_body} if extra_body else keywords
 
 
 def render_openai(chosen: ExportedSettings) -> str:
-    """Return Python code for the OpenAI SDK, which asks over the provider's own wire format of OpenAI's two."""
+    """Return Python code for the OpenAI SDK: for Responses if that is the wire format, else for chat completions."""
     is_responses = chosen.wire == "responses"
     settings, changes = build_wire_settings(chosen, "responses") if is_responses else (build_chat_settings(chosen), ())
-    head = _render_head(chosen, "the OpenAI SDK", [f"Could not travel as asked: {change}." for change in changes])
+    head = _render_head(chosen, "the OpenAI SDK", [CHANGED_SETTING.format(change) for change in changes])
     method, conversation = ("responses", "input") if is_responses else ("chat.completions", "messages")
     return f"""{head}
 import os
@@ -106,12 +119,12 @@ def create({conversation}, tools):
 
 
 def render_anthropic(chosen: ExportedSettings) -> str:
-    """Return Python code for the Anthropic SDK."""
+    """Return Python code for the Anthropic SDK, also if the provider has another wire format."""
     settings, changes = build_wire_settings(chosen, "anthropic")
-    noted = [f"Could not travel as asked: {change}." for change in changes]
+    notes = [CHANGED_SETTING.format(change) for change in changes]
     if chosen.wire != "anthropic":
-        noted.append("This provider speaks OpenAI's shape: what follows is for the same model behind Messages.")
-    head = _render_head(chosen, "the Anthropic SDK", noted)
+        notes.append("This provider's API is OpenAI's: use this code with a provider of the same model with Messages.")
+    head = _render_head(chosen, "the Anthropic SDK", notes)
     return f"""{head}
 import os
 
@@ -132,17 +145,20 @@ def create(messages, tools):
 def render_litellm(chosen: ExportedSettings) -> str:
     """Return the YAML configuration of the LiteLLM proxy."""
     keywords = build_sdk_keywords("openai", build_chat_settings(chosen))
-    maker = "anthropic" if chosen.wire == "anthropic" else "openai"
-    base = chosen.base_url if maker == "anthropic" else chosen.address
-    reached = {"model": f"{maker}/{keywords.pop('model')}", "api_base": base, "api_key": f"os.environ/{chosen.key_env}"}
-    config = {"model_list": [{"model_name": chosen.model, "litellm_params": reached | keywords}]}
-    written: str = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-    return f"{_render_head(chosen, 'the LiteLLM proxy')}\n{written}"
+    vendor = "anthropic" if chosen.wire == "anthropic" else "openai"
+    endpoint = {
+        "model": f"{vendor}/{keywords.pop('model')}",
+        "api_base": chosen.base_url if vendor == "anthropic" else chosen.address,
+        "api_key": f"os.environ/{chosen.key_env}",
+    }
+    config = {"model_list": [{"model_name": chosen.model, "litellm_params": endpoint | keywords}]}
+    config_text: str = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+    return f"{_render_head(chosen, 'the LiteLLM proxy')}\n{config_text}"
 
 
 def render_toolbench(chosen: ExportedSettings) -> str:
     """Return Python code for Toolbench's engine, with the whole policy."""
-    head = _render_head(chosen, "our own engine: workarounds, limits and fallbacks come along", (), whole=True)
+    head = _render_head(chosen, "Toolbench's engine, with all workarounds, limits and fallbacks", has_whole_policy=True)
     return f"""{head}
 import os
 
@@ -169,7 +185,7 @@ def conversation(tools=None, system=""):
 
 def render_json(chosen: ExportedSettings) -> str:
     """Return all settings as JSON."""
-    whole = {
+    document = {
         "about": list(chosen.about),
         "model": chosen.model,
         "base_url": chosen.base_url,
@@ -182,35 +198,40 @@ def render_json(chosen: ExportedSettings) -> str:
         "policy": policy_to_json(resolve_policy(chosen.layers).policy),
         "chat_settings": build_chat_settings(chosen),
     }
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 RENDERER_BY_FILE: dict[str, tuple[str, Callable[[ExportedSettings], str]]] = {
     "openai.py": ("OpenAI SDK", render_openai),
     "anthropic.py": ("Anthropic SDK", render_anthropic),
     "litellm.yaml": ("LiteLLM", render_litellm),
-    "python.py": ("Python, our engine", render_toolbench),
+    "python.py": ("Python, Toolbench's engine", render_toolbench),
     "settings.json": ("JSON", render_json),
 }
 _EXAMPLE_MESSAGE: JsonObject = {"role": "user", "content": "Hello"}
+_EXAMPLE_TOOL = ToolDefinition("a_tool", "Stands for yours.")
 
 
-def _render_head(chosen: ExportedSettings, title: str, notes: Sequence[str] = (), *, whole: bool = False) -> str:
+def _render_head(
+    chosen: ExportedSettings, title: str, notes: Sequence[str] = (), *, has_whole_policy: bool = False
+) -> str:
     """Return comment lines that describe the export.
 
     Args:
         chosen: The settings.
         title: The software that the export is for.
         notes: Further lines.
-        whole: Whether the export has the whole policy; if not, the lines say what is left out.
+        has_whole_policy: Whether the export has the whole policy; if not, lines about the omitted parts are added.
     """
     policy = resolve_policy(chosen.layers).policy
     lines = [f"{chosen.name}, for {title}.", *chosen.about, *notes]
-    if not whole and policy.method != NATIVE_METHOD:
-        lines.append(f"It was measured with method {policy.method}, which only our engine speaks: this asks natively.")
-    if not whole:
+    if not has_whole_policy and policy.method != NATIVE_METHOD:
         lines.append(
-            "Transforms, repairs, limits and fallbacks of the policy live in our engine: take python.py for those."
+            f"It was measured with the method {policy.method}, which needs Toolbench's engine: this code uses native."
+        )
+    if not has_whole_policy:
+        lines.append(
+            "Transforms, repairs, limits and fallbacks of the policy need Toolbench's engine: use python.py for them."
         )
     return "\n".join("# " + " ".join(line.split()) for line in lines)
 

@@ -10,8 +10,8 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
+from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.evals.decisions.choice import compute_cost_ratio
-from toolbench.evals.decisions.requirements import IntervalEstimate
 from toolbench.evals.prices import Price
 from toolbench.lab.metrics.spending import (
     COST_SQL,

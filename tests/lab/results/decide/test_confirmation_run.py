@@ -6,7 +6,8 @@ import pytest
 from django.db.models import F
 
 from tests.factories import make_model, make_provider
-from toolbench.evals.decisions.requirements import DecisionRule, MeasuredConfig, assess_config
+from toolbench.evals.decisions.assessments import DecisionRule, MeasuredConfig
+from toolbench.evals.decisions.requirements import assess_config
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import pool_samples
 from toolbench.lab.confirmation import ConfirmationNeededError

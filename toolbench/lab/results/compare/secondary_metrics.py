@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
+from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.evals.decisions.choice import compute_cost_difference
-from toolbench.evals.decisions.requirements import IntervalEstimate
 from toolbench.evals.statistics.quantile_differences import QuantileDifference, compute_quantile_difference
 from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.metrics.definitions import METRICS

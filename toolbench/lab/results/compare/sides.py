@@ -23,7 +23,7 @@ from django.db.models import (
 )  # fmt: skip
 from django.db.models.functions import Cast
 
-from toolbench.evals.decisions.requirements import IntervalEstimate
+from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
 
-from toolbench.evals.decisions.requirements import IntervalEstimate, MeasuredConfig
+from toolbench.evals.decisions.assessments import IntervalEstimate, MeasuredConfig
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.cells import ANSWERED, MAX_START_DIFFERENCE

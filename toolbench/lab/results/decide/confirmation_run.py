@@ -7,7 +7,8 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from toolbench.evals.decisions.requirements import Assessment, DecisionRule, assess_config, count_passes_without_failure
+from toolbench.evals.decisions.assessments import Assessment, DecisionRule
+from toolbench.evals.decisions.requirements import assess_config, count_passes_without_failure
 from toolbench.evals.statistics import count_answers_until_closed, count_more_trials_to_clear
 from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE
 from toolbench.lab.models import DecisionRecord, Run

@@ -61,13 +61,13 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
         return None
     labels = tuple(candidate.measured.label for candidate in candidates)
     measured = [(candidate.measured.key, candidate.measured.tried) for candidate in candidates]
-    shown = hashlib.sha256(json.dumps([measured, more.scenarios, more.each]).encode()).hexdigest()
+    shown = hashlib.sha256(json.dumps([measured, more.scenarios, more.per_scenario]).encode()).hexdigest()
     request, refusal = None, ""
     try:
         request = _build_request(candidates, more)
     except (FreshTrialsError, LaunchError) as refused:
         refusal = str(refused)
-    return MissingTrialsPlan(labels, more.each, more.scenarios, request, refusal, shown)
+    return MissingTrialsPlan(labels, more.per_scenario, more.scenarios, request, refusal, shown)
 
 
 def launch_missing_trials(query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str, agreed: int = 0) -> Run:
@@ -107,13 +107,13 @@ def _check_agreed_plan(offer: MissingTrialsPlan | None, shown: str) -> RunReques
 
 
 def _build_request(candidates: tuple[Candidate, ...], more: AdditionalTrials) -> RunRequest:
-    if more.each > MAX_TRIALS:
+    if more.per_scenario > MAX_TRIALS:
         raise FreshTrialsError(
-            f"It would take {more.each:,} trials of a scenario, and at most {MAX_TRIALS:,} are planned here."
+            f"It would take {more.per_scenario:,} trials of a scenario, and at most {MAX_TRIALS:,} are planned here."
         )
     trials_request = FreshTrialsRequest(
         tuple(candidate.config_id for candidate in candidates), tuple(candidate.settings for candidate in candidates),
-        more.scenarios, more.each,
+        more.scenarios, more.per_scenario,
     )  # fmt: skip
     total = more.total * len(candidates)
     return build_fresh_request(trials_request, title=f"{total} more trials for a decision", purpose=MORE_TRIALS_PURPOSE)

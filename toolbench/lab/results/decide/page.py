@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from toolbench.evals.decisions.assessments import REFUSED, Assessment, IntervalEstimate
 from toolbench.evals.decisions.choice import Decision, choose_config, get_target_figure
-from toolbench.evals.decisions.requirements import REFUSED, Assessment, IntervalEstimate
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate
 from toolbench.lab.models import Run
 from toolbench.lab.results.decide.candidates import Candidate, CandidatePool, get_candidate_pool

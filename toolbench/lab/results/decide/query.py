@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from toolbench.evals.decisions.requirements import DECISION_GOALS, DecisionRule
+from toolbench.evals.decisions.assessments import DECISION_GOALS, DecisionRule
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
 

@@ -104,7 +104,7 @@ def _build_published_row(
     rows: list[PublishedRow], published: PublishedRecommendation | None, target: float
 ) -> RecommendationRow:
     advice = recommend([_build_tried(row) for row in rows], target)
-    chosen = next(row for row in rows if row.profile == advice.tried.profile)
+    chosen = next(row for row in rows if row.profile == advice.result.profile)
     parted = (
         list_disagreements(advice, recommended=published.recommended, profile=published.profile) if published else ()
     )
@@ -177,7 +177,7 @@ def _build_measured_row(
     parted = (
         list_disagreements(advice, recommended=published.recommended, profile=published.profile) if published else ()
     )
-    tried, high = advice.tried, advice.tried.p95_high
+    tried, high = advice.result, advice.result.p95_high
     return RecommendationRow(
         advice=advice,
         provider=provider,

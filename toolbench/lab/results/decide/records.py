@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import QueryDict
 
-from toolbench.evals.decisions.requirements import Assessment, DecisionRule, IntervalEstimate
+from toolbench.evals.decisions.assessments import Assessment, DecisionRule, IntervalEstimate
 from toolbench.evals.statistics.pooling import PooledRate
 from toolbench.evals.statistics.rounding import format_rounded
 from toolbench.lab.engine_version import compute_engine_version

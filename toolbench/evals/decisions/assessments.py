@@ -1,0 +1,183 @@
+"""Decision rules, the measurements of configurations, and their assessments by a rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolbench.evals.statistics import Quantile
+from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.statistics.pooling import PooledRate, pool_samples
+
+REFUSED, OPEN, TO_CONFIRM = "refused", "open", "confirm"
+CHEAPEST, FASTEST, RELIABLE = "cheapest", "fastest", "reliable"
+DECISION_GOALS = (CHEAPEST, FASTEST, RELIABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRule:
+    """The goal and the limits of a decision.
+
+    Attributes:
+        want: One of DECISION_GOALS.
+        success: The end-to-end success required, in percent.
+        within_ms: The largest p95 permitted, in milliseconds; None for no limit.
+    """
+
+    want: str = CHEAPEST
+    success: float = 90.0
+    within_ms: float | None = 20_000.0
+
+    @property
+    def target(self) -> float:
+        """Return the end-to-end success required, as a fraction."""
+        return self.success / 100
+
+    @property
+    def goal(self) -> str:
+        """Return the goal as an adjective for sentences."""
+        return "most reliable" if self.want == RELIABLE else self.want
+
+    @property
+    def timed(self) -> bool:
+        """Return whether the decision depends on p95."""
+        return self.within_ms is not None or self.want == FASTEST
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalEstimate:
+    """A figure with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredConfig:
+    """The measurements of a configuration.
+
+    Attributes:
+        key: A text that identifies the configuration.
+        label: The name of the configuration on pages.
+        passed: The number of trials that passed.
+        tried: The number of all trials.
+        answered: The number of trials without those that ended with an infrastructure error or at the trial deadline.
+        times: The times of answered trials, in milliseconds.
+        cost: Dollars per end-to-end success; None if they are not known.
+        lost: The infrastructure errors with their counts, the most frequent first.
+        missing: The scenarios on which other configurations were tried and this one was not.
+        local: Whether the model runs on this machine.
+        repeating: Whether a deterministic endpoint gave the same answer several times.
+        added_manually: The number of trials added after results were seen.
+        late: The number of passes after a manual repeat of an errored trial, which are no end-to-end successes.
+        delivery: The end-to-end successes of all trials by scenario; empty for one scenario of independent trials.
+        given: The passes of answered trials by scenario; empty for one scenario of independent trials.
+        cost_from: The source of the cost, or the reason why it is not known.
+        planned: Whether some trials are from a run that the decision page planned after results were seen.
+        scenarios: The names of the scenarios, in the order of `delivery`.
+    """
+
+    key: str
+    label: str
+    passed: int
+    tried: int
+    answered: int
+    times: Sequence[float] = ()
+    cost: IntervalEstimate | None = None
+    lost: tuple[tuple[str, int], ...] = ()
+    missing: tuple[str, ...] = ()
+    local: bool = False
+    repeating: bool = False
+    added_manually: int = 0
+    late: int = 0
+    delivery: tuple[ScenarioSample, ...] = ()
+    given: tuple[ScenarioSample, ...] = ()
+    cost_from: str = ""
+    planned: bool = False
+    scenarios: tuple[str, ...] = ()
+
+    @property
+    def delivered(self) -> int:
+        """Return the number of end-to-end successes."""
+        return self.passed - self.late
+
+    @property
+    def delivered_samples(self) -> tuple[ScenarioSample, ...]:
+        """Return the end-to-end successes by scenario, or as one sample if the scenarios are not known."""
+        return self.delivery or (ScenarioSample(self.delivered, self.tried),)
+
+    @property
+    def delivered_pool(self) -> PooledRate:
+        """Return end-to-end success, pooled over scenarios."""
+        return pool_samples(self.delivered_samples)
+
+    @property
+    def answered_pool(self) -> PooledRate:
+        """Return answered success, pooled over scenarios."""
+        return pool_samples(self.given or (ScenarioSample(self.passed, self.answered),))
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A requirement that a configuration fails.
+
+    Attributes:
+        name: The name of the requirement.
+        kind: REFUSED; OPEN, if more trials may decide; TO_CONFIRM, if the configuration has to be confirmed on new
+            trials.
+    """
+
+    name: str
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialShortfall:
+    """The trials that a configuration lacks.
+
+    Attributes:
+        scenario_indices: The indices of the scenarios in `MeasuredConfig.delivered_samples`.
+        per_scenario: The number of trials that each of them lacks.
+    """
+
+    scenario_indices: tuple[int, ...]
+    per_scenario: int
+
+    @property
+    def total(self) -> int:
+        """Return the number of trials that all these scenarios lack."""
+        return self.per_scenario * len(self.scenario_indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The result of applying a rule to a configuration.
+
+    Attributes:
+        low: The lower bound of end-to-end success, as a fraction.
+        high: The upper bound of end-to-end success, as a fraction.
+        answered_low: The lower bound of answered success, as a fraction.
+        p95: The p95 in milliseconds, whose bounds may be open; None without times, and for models on this machine.
+        reasons: The requirements that the configuration fails, in the order of REQUIREMENT_CHECKS.
+        shortfall: The smallest number of trials that would decide all open reasons, if all are answered and pass at the
+            observed shares. None if no reason is open, or if no number of trials would decide.
+    """
+
+    measured: MeasuredConfig
+    low: float
+    high: float
+    answered_low: float
+    p95: Quantile | None
+    reasons: tuple[Reason, ...] = ()
+    shortfall: TrialShortfall | None = None
+
+    @property
+    def state(self) -> str:
+        """Return `qualified`, or the most serious kind of the reasons: REFUSED, OPEN, TO_CONFIRM."""
+        kinds = {reason.kind for reason in self.reasons}
+        return next((kind for kind in (REFUSED, OPEN, TO_CONFIRM) if kind in kinds), "qualified")
+
+    @property
+    def missing(self) -> int | None:
+        """Return how many trials the configuration lacks in total; None without a shortfall."""
+        return self.shortfall.total if self.shortfall else None
