@@ -13,9 +13,10 @@ from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_calls
 
 @dataclass(frozen=True, slots=True)
 class CheckerComparison:
-    """The judgement of one answer to one case by both sides.
+    """The judgement of one answer to one case by BFCL's checker and by Toolbench.
 
     Attributes:
+        case: The id of the case.
         kind: The change made to the golden answer; `golden` for none.
         message: The mistake that Toolbench found; "" for none.
     """
@@ -29,26 +30,26 @@ class CheckerComparison:
 
     @property
     def agrees(self) -> bool:
-        """Return whether both sides judge the answer alike."""
+        """Return whether the checker and Toolbench give the same judgement."""
         return self.checker_accepts is self.toolbench_accepts
 
 
 def compare_with_checker(cases: Iterable[BfclCase]) -> tuple[CheckerComparison, ...]:
-    """Return the comparisons of every answer to every case, in order.
+    """Return the comparison for each answer of `iter_answers` to each case, in order.
 
     Raises:
         NotInstalledError: BFCL is not installed.
     """
     requests = [(case, kind, calls) for case in cases for kind, calls in iter_answers(case)]
-    judged = check_answers([(case, calls) for case, _, calls in requests])
+    verdicts = check_answers([(case, calls) for case, _, calls in requests])
     return tuple(
-        _build_comparison(case, kind, calls, answer.valid)
-        for (case, kind, calls), answer in zip(requests, judged, strict=True)
+        _build_comparison(case, kind, calls, verdict.valid)
+        for (case, kind, calls), verdict in zip(requests, verdicts, strict=True)
     )
 
 
 def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
-    """Yield the golden answer, then answers that differ from it in one thing, each with its kind."""
+    """Yield the kind and the calls of the golden answer, then of answers that differ from it in one respect each."""
     golden = build_golden_calls(case)
     yield "golden", golden
     yield "no call", ()
@@ -65,7 +66,7 @@ def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
 
 
 def _iter_changes(value: Any) -> Iterator[Any]:
-    """Yield the value in other spellings, values close to it, and values of every other type."""
+    """Yield values of every type, and values that differ from the given one in spelling or in one part."""
     yield from ("another text", "", 0, 1, -7.5, True, False, None, [], {}, [value], {"a": value})
     if isinstance(value, str):
         yield from (value.upper(), f" {value}.", value.replace(" ", "-"), value[:-1])
@@ -77,7 +78,7 @@ def _iter_changes(value: Any) -> Iterator[Any]:
         yield from (value[::-1], [*value, "more"], value[:-1], [str(item) for item in value])
     elif isinstance(value, dict):
         yield {**copy.deepcopy(value), "more": 1}
-        yield from ({key: argument for key, argument in value.items() if key != left} for left in value)
+        yield from ({key: argument for key, argument in value.items() if key != omitted} for omitted in value)
         yield {key: argument.upper() if isinstance(argument, str) else argument for key, argument in value.items()}
 
 

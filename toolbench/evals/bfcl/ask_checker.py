@@ -14,7 +14,11 @@ _CHECKER_COMMAND = (sys.executable, "-m", "toolbench.evals.bfcl.checker_process"
 
 @dataclass(frozen=True, slots=True)
 class CheckerVerdict:
-    """The checker's verdict; `error` is its own sentence."""
+    """The checker's verdict on one answer.
+
+    Attributes:
+        error: The checker's sentence about the mistake; "" for a valid answer.
+    """
 
     valid: bool
     error: str = ""
@@ -31,7 +35,7 @@ def check_answers(answers: Sequence[tuple[BfclCase, Sequence[BfclCall]]]) -> tup
 
 
 def check_lines(lines: Sequence[str]) -> tuple[CheckerVerdict, ...]:
-    """Return a verdict for each line of the checker's input, in order; equal lines are judged once.
+    """Return a verdict for each line of input of the checker's process, in order; equal lines are judged once.
 
     Raises:
         NotInstalledError: BFCL is not installed.

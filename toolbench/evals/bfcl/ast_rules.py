@@ -1,8 +1,8 @@
-"""BFCL's rules for single-turn Python calls, implemented independently: right is exactly what its AST checker accepts.
+"""BFCL's rules for single-turn Python calls, implemented independently of its AST checker.
 
-They differ from JSON equality on purpose, as BFCL's do: case, spaces and some punctuation of texts are ignored, a whole
-number may stand for a float, members of objects are compared one level deep, and an accepted value of a type other than
-the parameter's stands for a variable. `bfcl/agreement.py` compares them with the checker.
+An answer is right exactly if the checker accepts it; `bfcl/agreement.py` compares the two. The rules differ from JSON
+equality: case, spaces and some punctuation of strings are ignored, an integer is accepted for a float, members of
+objects are compared one level deep, and an accepted value whose type is not the parameter's stands for a variable.
 """
 
 import re
@@ -32,8 +32,9 @@ class AnswerMistake:
     """A mistake in an answer.
 
     Attributes:
-        argument: The argument's name; "" if the mistake concerns the whole call.
-        call: The index of the call among those made; None if it concerns no single call.
+        message: The mistake as a phrase.
+        argument: The name of the wrong argument; "" if the mistake concerns a whole call or the whole answer.
+        call: The index of the wrong call in the answer; None if it is not known or no single call is wrong.
     """
 
     message: str
@@ -44,7 +45,14 @@ class AnswerMistake:
 def find_mistake(
     category: str, functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[BfclCall]
 ) -> AnswerMistake | None:
-    """Return the first mistake for which BFCL would reject the answer; None if it would accept it."""
+    """Return the first mistake for which BFCL rejects an answer; None if BFCL accepts it.
+
+    Args:
+        category: The category of the case.
+        functions: The functions of the case, as BFCL writes them.
+        answers: The accepted values for each expected call.
+        calls: The calls of the answer.
+    """
     if len(calls) != len(answers):
         return AnswerMistake(f"{len(calls)} calls instead of {len(answers)}")
     if "parallel" in category:
@@ -55,21 +63,26 @@ def find_mistake(
 
 
 def find_call_mistake(function: JsonObject | None, accepted: JsonObject, call: BfclCall) -> AnswerMistake | None:
-    """Return the first mistake of one call; None if the values are accepted for each parameter."""
+    """Return the first mistake of one call; None if BFCL accepts it.
+
+    Args:
+        function: The expected function; None if the case does not have it.
+        accepted: The accepted values for each parameter.
+        call: The call that was made.
+    """
     if function is None or call[0] != function["name"]:
         return AnswerMistake(
             f"{call[0]} was called instead of {function['name'] if function else 'a function of the case'}"
         )
-    found = (
-        AnswerMistake(message, name) for name, message in iter_argument_mistakes(function, accepted, call[1]) if message
-    )
-    return next(found, None)
+    mistakes = iter_argument_mistakes(function, accepted, call[1])
+    return next((AnswerMistake(message, name) for name, message in mistakes if message), None)
 
 
 def iter_argument_mistakes(function: JsonObject, accepted: JsonObject, given: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield each parameter with its mistake, "" for none.
+    """Yield the name of each parameter with its mistake, "" for none.
 
-    The order is: required ones that are missing, those given, those that may not be omitted.
+    The order is: required parameters that are missing, the given ones, and others that may not be omitted. A missing
+    parameter may be in both the first and the last part.
     """
     described = function["parameters"]["properties"]
     yield from ((name, "is missing") for name in function["parameters"]["required"] if name not in given)
@@ -86,28 +99,30 @@ def iter_argument_mistakes(function: JsonObject, accepted: JsonObject, given: Js
 def _match_in_any_order(
     functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[BfclCall]
 ) -> AnswerMistake | None:
-    """Match each expected call with the first remaining call that fits it."""
-    left = list(range(len(calls)))
+    """Return the mistake of the first expected call that no remaining call fits; None if every one is matched.
+
+    Each expected call is matched with the first remaining call that fits it.
+    """
+    remaining = list(range(len(calls)))
     for answer in answers:
         (name,) = answer
-        tried = {
-            place: find_call_mistake(_find_function(functions, name), answer[name], calls[place]) for place in left
-        }
-        fits = next((place for place, wrong in tried.items() if wrong is None), None)
-        if fits is None:
-            return _find_nearest_mistake(name, tried, calls)
-        left.remove(fits)
+        function = _find_function(functions, name)
+        mistakes = {index: find_call_mistake(function, answer[name], calls[index]) for index in remaining}
+        match = next((index for index, mistake in mistakes.items() if mistake is None), None)
+        if match is None:
+            return _find_nearest_mistake(name, mistakes, calls)
+        remaining.remove(match)
     return None
 
 
 def _find_nearest_mistake(
-    name: str, tried: Mapping[int, AnswerMistake | None], calls: Sequence[BfclCall]
+    name: str, mistakes: Mapping[int, AnswerMistake | None], calls: Sequence[BfclCall]
 ) -> AnswerMistake:
-    same = ((place, wrong) for place, wrong in tried.items() if wrong and calls[place][0] == name)
-    place, wrong = next(same, (None, None))
-    if wrong is None:
-        return AnswerMistake(f"no call of {name} is left that fits")
-    return AnswerMistake(wrong.message, wrong.argument, place)
+    """Return the mistake of the first call of the function `name`, or else that there is no such call."""
+    for index, mistake in mistakes.items():
+        if mistake and calls[index][0] == name:
+            return AnswerMistake(mistake.message, mistake.argument, index)
+    return AnswerMistake(f"no call of {name} is left that fits")
 
 
 def _find_function(functions: Sequence[JsonObject], name: str) -> JsonObject | None:
@@ -116,46 +131,45 @@ def _find_function(functions: Sequence[JsonObject], name: str) -> JsonObject | N
 
 def _find_value_mistake(described: JsonObject, value: Any, accepted: Sequence[Any]) -> str:
     try:
-        right = _is_right(described, value, accepted)
+        is_right = _is_right(described, value, accepted)
     except _UNREADABLE_ERRORS:
         return "cannot be compared with what is accepted"
-    return "" if right else f"{value!r} is none of {list(accepted)!r}"[:300]
+    return "" if is_right else f"{value!r} is none of {list(accepted)!r}"[:300]
 
 
 def _is_right(described: JsonObject, value: Any, accepted: Sequence[Any]) -> bool:
-    kind = described["type"]
-    expected_type = _PYTHON_TYPES[kind]
-    inner = _PYTHON_TYPES[described["items"]["type"]] if kind in ("array", "tuple") else None
-    if kind == "float" and type(value) is int:
+    type_name = described["type"]
+    expected_type = _PYTHON_TYPES[type_name]
+    item_type = _PYTHON_TYPES[described["items"]["type"]] if type_name in ("array", "tuple") else None
+    if type_name == "float" and type(value) is int:
         value = float(value)
-    fits, variable = _is_right_type(value, accepted, expected_type, inner)
-    if not fits:
+    is_right_type, is_variable = _check_type(value, accepted, expected_type, item_type)
+    if not is_right_type:
         return False
-    if variable:
+    if is_variable:
         return value in accepted
     if expected_type is dict:
         return _is_object(value, accepted)
     if expected_type is list:
-        return _is_list_of_objects(value, accepted) if inner is dict else _is_list(value, accepted)
+        return _is_list_of_objects(value, accepted) if item_type is dict else _is_list(value, accepted)
     return _is_text(value, accepted) if expected_type is str else value in accepted
 
 
-def _is_right_type(value: Any, accepted: Sequence[Any], expected_type: type, inner: type | None) -> tuple[bool, bool]:
-    """Return whether the type is right, and whether the value stands for a variable.
+def _check_type(value: Any, accepted: Sequence[Any], expected_type: type, item_type: type | None) -> tuple[bool, bool]:
+    """Return whether the type of a value is right, and whether the value stands for a variable.
 
-    It does if its type is that of the accepted values and not the parameter's.
+    It stands for a variable if the type of the accepted values is not that of the parameter.
     """
-    shown = next((type(option) for option in accepted if option != OMITTED), None)
-    variable = shown is not None and shown is not expected_type
+    accepted_type = next((type(option) for option in accepted if option != OMITTED), None)
+    is_variable = accepted_type is not None and accepted_type is not expected_type
     if type(value) is expected_type:
-        if inner is None or any(_has_right_items(value, option, inner) for option in accepted):
-            return True, variable
-        return False, variable
-    return (True, True) if shown is not None and type(value) is shown else (False, variable)
+        has_right_items = item_type is None or any(_has_right_items(value, option, item_type) for option in accepted)
+        return has_right_items, is_variable
+    return (True, True) if accepted_type is not None and type(value) is accepted_type else (False, is_variable)
 
 
-def _has_right_items(value: Any, option: Any, inner: type) -> bool:
-    return not isinstance(option, list) or all(_is_right_type(item, option, inner, None)[0] for item in value)
+def _has_right_items(value: Any, option: Any, item_type: type) -> bool:
+    return not isinstance(option, list) or all(_check_type(item, option, item_type, None)[0] for item in value)
 
 
 def _is_text(value: str, accepted: Sequence[Any]) -> bool:
@@ -170,7 +184,7 @@ def _is_list_of_objects(value: list[Any], accepted: Sequence[Any]) -> bool:
     for option in accepted:
         if len(option) == len(value):
             pairs = zip(value, option, strict=True)
-            if all(_is_object(item, [expected_type]) for item, expected_type in pairs):
+            if all(_is_object(item, [accepted_item]) for item, accepted_item in pairs):
                 return True
     return False
 
@@ -187,5 +201,5 @@ def _has_members(value: JsonObject, option: Mapping[str, Sequence[Any]]) -> bool
 
 
 def _normalise(value: Any) -> Any:
-    """Return a text as BFCL compares it; any other value unchanged."""
+    """Return a string in the form in which BFCL compares it; any other value unchanged."""
     return _IGNORED_CHARACTERS.sub("", value).lower().replace("'", '"') if type(value) is str else value

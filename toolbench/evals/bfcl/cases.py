@@ -1,7 +1,7 @@
 """Single-turn Python cases of the Berkeley Function Calling Leaderboard (BFCL), read from its wheel.
 
-The wheel `bfcl_eval` (Apache 2.0, by its authors at UC Berkeley) comes with the extra `bfcl`. It is not imported, and
-its own requirements are not needed.
+The wheel `bfcl_eval` (Apache 2.0, by its authors at UC Berkeley) comes with the extra `bfcl`. It is not imported, so
+its requirements need not be installed.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ _PACKAGE = "bfcl_eval"
 
 
 class NotInstalledError(Exception):
-    """The wheel is not installed; the message says how to install it."""
+    """BFCL's wheel is not installed; the message says how to install it."""
 
     def __init__(self) -> None:
         super().__init__("BFCL's data is not installed: `pip install --no-deps bfcl-eval mpmath`.")
@@ -40,8 +40,9 @@ class BfclCase:
     """One question with its accepted answers.
 
     Attributes:
+        question: The messages of the question.
         functions: The functions as BFCL writes them.
-        answers: For each call the accepted values.
+        answers: For each expected call, the accepted values of each parameter by the function's name.
     """
 
     id: str
@@ -104,19 +105,19 @@ def find_data_folder() -> Path:
     Raises:
         NotInstalledError: BFCL is not installed.
     """
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
         raise NotInstalledError
-    return Path(found.submodule_search_locations[0]) / "data"
+    return Path(spec.submodule_search_locations[0]) / "data"
 
 
 def iter_json_lines(path: Path) -> Iterator[JsonObject]:
-    """Yield the JSON value of each line that is not blank."""
+    """Yield the JSON value of each line of a file; blank lines are skipped."""
     with path.open(encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines if line.strip())
 
 
 def build_tool(function: JsonObject) -> JsonObject:
     """Return a function of BFCL in OpenAI's format."""
-    named = {"name": function["name"], "description": function["description"]}
-    return {"type": "function", "function": {**named, "parameters": build_json_schema(function["parameters"])}}
+    definition = {"name": function["name"], "description": function["description"]}
+    return {"type": "function", "function": {**definition, "parameters": build_json_schema(function["parameters"])}}

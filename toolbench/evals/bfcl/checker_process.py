@@ -1,9 +1,9 @@
 """BFCL's checker as a process: `python -m toolbench.evals.bfcl.checker_process`.
 
-It reads and writes one JSON object per line. The input is category, functions, calls and answers for one answer; entry,
-turns and answers for a conversation, its turns as BFCL keeps them: lists of answers, each a list of calls in Python.
-The output is valid and error. BFCL's table of models, whose import would load the clients of thirty vendors, is
-replaced by one entry that changes no names.
+It reads and writes one JSON object per line. For an answer the input has the members category, functions, calls and
+answers; for a conversation it has entry, turns and answers, where a turn is a list of answers, each a list of calls in
+Python. The output has the members valid and error. BFCL's table of models, whose import would load the clients of
+thirty vendors, is replaced by one entry that does not change names.
 """
 
 import importlib
@@ -19,7 +19,7 @@ _MULTI_TURN_MODULE = "bfcl_eval.eval_checker.multi_turn_eval"
 
 
 def main() -> None:
-    """Judge each line of the standard input and write its verdict."""
+    """Check each line of the standard input, and write the verdict to the standard output."""
     table = ModuleType(_MODEL_TABLE_MODULE)
     vars(table)["MODEL_CONFIG_MAPPING"] = {MODEL_NAME: SimpleNamespace(underscore_to_dot=False)}
     sys.modules[_MODEL_TABLE_MODULE] = table
@@ -48,14 +48,14 @@ def _check_answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_turns(request: dict[str, Any]) -> dict[str, Any]:
-    """Judge a conversation, and delete its instances, which BFCL keeps under global names."""
+    """Check a conversation, then delete the instances that BFCL stored under global names."""
     check = importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_checker").multi_turn_checker
     try:
         answer: dict[str, Any] = check(request["turns"], request["answers"], request["entry"], "", MODEL_NAME)
     finally:
-        kept = vars(importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_utils"))
-        for name in [name for name in kept if name.endswith("_instance")]:
-            del kept[name]
+        global_names = vars(importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_utils"))
+        for name in [name for name in global_names if name.endswith("_instance")]:
+            del global_names[name]
     return answer
 
 

@@ -1,4 +1,4 @@
-"""Golden answers: one right answer for a case, made of the values that BFCL accepts."""
+"""Golden answers: one right answer to a case, built from the values that BFCL accepts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.cases import BfclCase
 from toolbench.evals.bfcl.schemas import build_json_schema
 
-OMITTED = ""  # as an accepted value: the parameter may be omitted
+OMITTED = ""  # an accepted value that says that the parameter may be omitted
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -21,11 +21,10 @@ BfclCall = tuple[str, JsonObject]
 
 
 def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
-    """Return name and arguments of every call, in BFCL's order.
+    """Return the name and the arguments of every call, in BFCL's order.
 
-    Each parameter gets the first accepted value of the type that its function names; a parameter that may be omitted
-    and has no such value is omitted. A few cases accept nothing that their own function takes; their golden answer is
-    wrong, and the checker rejects it.
+    Each parameter gets the first accepted value of its type; a parameter that may be omitted and has no such value is
+    omitted. The checker rejects the golden answers of a few cases, which accept no value of a parameter's type.
     """
     functions = {function["name"]: function for function in case.functions}
     return tuple(
@@ -36,29 +35,29 @@ def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
 
 
 def build_golden_arguments(function: JsonObject, accepted: JsonObject) -> JsonObject:
-    """Return right arguments of a call, as in `build_golden_calls`."""
+    """Return the right arguments of one call, chosen as in `build_golden_calls`."""
     return dict(_iter_arguments(accepted, build_json_schema(function["parameters"])))
 
 
 def _iter_arguments(accepted: JsonObject, schema: JsonObject) -> Iterator[tuple[str, Any]]:
     for key, options in accepted.items():
-        needed = key in schema.get("required", ()) or OMITTED not in options
-        fitting = [
+        is_needed = key in schema.get("required", ()) or OMITTED not in options
+        typed_options = [
             option for option in options if option != OMITTED and _has_type(option, schema["properties"].get(key))
         ]
-        if fitting or needed:
-            yield key, _build_value(fitting[0] if fitting else _find_first(options))
+        if typed_options or is_needed:
+            yield key, _build_value(typed_options[0] if typed_options else _find_first(options))
 
 
 def _has_type(option: Any, schema: JsonObject | None) -> bool:
-    kinds = _PYTHON_TYPES.get(str(schema.get("type")), ()) if schema else ()
-    return isinstance(option, kinds) and (bool in kinds or not isinstance(option, bool))
+    types = _PYTHON_TYPES.get(str(schema.get("type")), ()) if schema else ()
+    return isinstance(option, types) and (bool in types or not isinstance(option, bool))
 
 
 def _build_value(option: Any) -> Any:
-    """Return a value for an accepted one.
+    """Return a value that an accepted one stands for.
 
-    An accepted object lists the accepted values of its members, one level deep; so do objects in a list.
+    An accepted object, also in a list, has a list of accepted values for each member, of which the first is taken.
     """
     if isinstance(option, list):
         return [_build_members(item) if isinstance(item, dict) else item for item in option]
@@ -70,4 +69,5 @@ def _build_members(accepted: JsonObject) -> JsonObject:
 
 
 def _find_first(options: list[Any]) -> Any:
+    """Return the first accepted value other than OMITTED; OMITTED if there is none."""
     return next((option for option in options if option != OMITTED), OMITTED)

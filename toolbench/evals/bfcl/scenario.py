@@ -1,4 +1,4 @@
-"""A case of BFCL as a scenario: one answer, judged by BFCL's AST rules."""
+"""The scenario of a single-turn case of BFCL, in which one answer is judged by BFCL's AST rules."""
 
 import re
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ _INVALID_NAME_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 @dataclass(eq=False, slots=True)
 class BfclScenario:
-    """A single-turn case of BFCL.
+    """The scenario of a single-turn case of BFCL.
 
-    Function names are sent with `_` for a dot, which many endpoints refuse, as BFCL does.
+    Function names are sent with `_` in place of a dot, as BFCL does, because many endpoints refuse dots.
     """
 
     slug: str
@@ -70,7 +70,7 @@ class BfclScenario:
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """Return the tools with names that every endpoint accepts."""
+        """Return the tool definitions, with names that every endpoint accepts."""
         tools = (build_definition(tool) for tool in self.case.tools)
         return tuple(
             StoredToolDefinition(sanitise_name(tool.name), tool.description, tool.parameters) for tool in tools
@@ -93,7 +93,7 @@ class BfclScenario:
         return ExpectedCalls(bool(self.case.answers), tuple(calls))
 
     def open(self, instance: Instance) -> Workspace:
-        """Return tools that return their arguments."""
+        """Return a workspace whose tools return their arguments."""
         return SimulatedTools({}, {})
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
@@ -101,21 +101,21 @@ class BfclScenario:
         names = {sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions}
         made = [call for call in iter_calls(loop_result) if call.turn == 0]
         calls = [(names.get(call.tool, call.tool), call.result.arguments or {}) for call in made]
-        wrong = find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
-        case = verdict.CheckedResult(
+        mistake = find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
+        checked = verdict.CheckedResult(
             instance=instance,
             loop_result=loop_result,
             rule=AST_RULE,
-            checks=tuple(_iter_checks(self.case, calls, wrong)),
+            checks=tuple(_iter_checks(self.case, calls, mistake)),
             case_study_checks=None,
-            fallback_problem=_find_problem(wrong, len(calls)),
+            fallback_problem=_find_problem(mistake, len(calls)),
             good_ends=frozenset({EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED}),
         )
-        return verdict.judge(case)
+        return verdict.judge(checked)
 
 
 def sanitise_name(name: str) -> str:
-    """Return a function's name with `_` for characters that endpoints refuse, at most 64 characters."""
+    """Return the first 64 characters of a function's name, with `_` for each character that endpoints may refuse."""
     return _INVALID_NAME_CHARACTERS.sub("_", name)[:64]
 
 
@@ -128,23 +128,24 @@ def _list_wrong_paths(function: JsonObject, accepted: JsonObject, arguments: Jso
     return tuple(dict.fromkeys(build_member_path("$", name) for name, message in mistakes if message))
 
 
-def _iter_checks(case: BfclCase, calls: list[BfclCall], wrong: AnswerMistake | None) -> Iterator[Check]:
-    """Yield the check by BFCL's rules, and one for each argument if one call is expected."""
-    yield Check("accepted by BFCL's rules", wrong is None, f"{wrong.argument} {wrong.message}".strip() if wrong else "")
+def _iter_checks(case: BfclCase, calls: list[BfclCall], mistake: AnswerMistake | None) -> Iterator[Check]:
+    """Yield the check by BFCL's rules, and one for each argument if one call is expected and was made."""
+    detail = f"{mistake.argument} {mistake.message}".strip() if mistake else ""
+    yield Check("accepted by BFCL's rules", mistake is None, detail)
     if len(calls) == 1 == len(case.answers):
         (name,) = case.answers[0]
         function = next((function for function in case.functions if function["name"] == name == calls[0][0]), None)
         if function is not None:
-            found = dict(iter_argument_mistakes(function, case.answers[0][name], calls[0][1]))
-            yield from (Check(f"{name} $.{argument}", not message, message) for argument, message in found.items())
+            messages = dict(iter_argument_mistakes(function, case.answers[0][name], calls[0][1]))
+            yield from (Check(f"{name} $.{argument}", not message, message) for argument, message in messages.items())
 
 
-def _find_problem(wrong: AnswerMistake | None, made: int) -> Problem:
-    if wrong is None or not made:
+def _find_problem(mistake: AnswerMistake | None, call_count: int) -> Problem:
+    if mistake is None or not call_count:
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
-    path = f"$.{wrong.argument}" if wrong.argument else CALLS_PATH
-    call = wrong.call if wrong.call is not None else 0 if wrong.argument else None
-    sentence = f"{f'{path} ' if wrong.argument else ''}{wrong.message}."
+    path = f"$.{mistake.argument}" if mistake.argument else CALLS_PATH
+    call = mistake.call if mistake.call is not None else 0 if mistake.argument else None
+    sentence = f"{f'{path} ' if mistake.argument else ''}{mistake.message}."
     return Problem("wrong_arguments", locate_problem(0, call=call, path=path, sentence=sentence))

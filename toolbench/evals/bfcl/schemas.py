@@ -1,4 +1,4 @@
-"""BFCL's parameter descriptions as JSON Schemas."""
+"""Conversion of BFCL's parameter descriptions to JSON Schemas."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _JSON_TYPE_BY_BFCL_TYPE = {
 
 
 def build_json_schema(described: JsonObject) -> JsonObject:
-    """Return the same description with JSON Schema's names of the types."""
+    """Return a description of parameters as a JSON Schema, in which the types have JSON Schema's names."""
     return {key: _convert_member(key, value) for key, value in described.items()}
 
 

@@ -28,8 +28,8 @@ class CallPair:
     """An expected call and the call matched with it.
 
     Attributes:
-        made: None if no call was matched.
-        wrong: The mismatches of each argument by name; empty for right ones.
+        made: The call that was made; None if none was matched.
+        wrong: The mismatches of each expected or given argument by name, empty for a right one.
     """
 
     expected: ExpectedCall
@@ -44,33 +44,38 @@ class CallPair:
 
 @dataclass(frozen=True, slots=True)
 class CallComparison:
-    """The pairs of expected and made calls, and the calls that were not expected."""
+    """The result of matching the calls of a trial with the expected ones.
+
+    Attributes:
+        pairs: A pair for each expected call, in order.
+        others: The calls that were not matched.
+    """
 
     pairs: tuple[CallPair, ...]
-    others: tuple[RecordedCall, ...]  # calls that were not expected
+    others: tuple[RecordedCall, ...]
 
 
 def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallComparison:
-    """Return the calls matched so that as few arguments as possible are wrong.
+    """Match the calls of a trial with the expected ones.
 
-    With `ordered`, each expected call is matched with the next call of its tool. A failed call is ignored if a later
-    call of its tool succeeded.
+    The calls are matched so that as few arguments as possible are wrong. If the order matters, each expected call is
+    matched with the next call of its tool instead. A failed call is ignored if a later call of its tool succeeded.
     """
     made = _drop_recovered_calls(tuple(iter_calls(loop_result)))
-    places = _match_in_order(expect.calls, made) if expect.ordered else _match_best(expect.calls, made)
+    matches = _match_in_order(expect.calls, made) if expect.ordered else _match_best(expect.calls, made)
     pairs = tuple(
-        _build_pair(expected_call, made[place] if place is not None else None) for expected_call, place in places
+        _build_pair(expected_call, made[index] if index is not None else None) for expected_call, index in matches
     )
-    taken = {place for _, place in places}
-    return CallComparison(pairs, tuple(call for place, call in enumerate(made) if place not in taken))
+    matched = {index for _, index in matches}
+    return CallComparison(pairs, tuple(call for index, call in enumerate(made) if index not in matched))
 
 
 def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iterator[Check]:
-    """Yield a check for every expected call, for each of its arguments, and for calls that were not expected.
+    """Yield a check for every expected call and for each of its arguments, and one that no other call was made.
 
     Args:
         comparison: The matched calls.
-        are_others_allowed: Whether calls that were not expected are permitted.
+        are_others_allowed: Whether other calls are permitted, so that the last check is left out.
     """
     names = [pair.expected.name for pair in comparison.pairs]
     for number, pair in enumerate(comparison.pairs):
@@ -86,7 +91,7 @@ def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iter
 
 
 def build_expected_calls(case: UserCase) -> ExpectedCalls:
-    """Return the calls that the case expects; whether a call is needed stays open if it judges only the answer."""
+    """Return the calls that a test case expects; `needs_call` is None if the case only checks the answer."""
     calls = tuple(
         ExpectedToolCall(call.name, partial(_is_match, call), partial(_list_wrong_paths, call), call.arguments)
         for call in case.expect.calls
@@ -95,7 +100,7 @@ def build_expected_calls(case: UserCase) -> ExpectedCalls:
     behaviour = BEHAVIOURS.get(case.behaviour, Behaviour())
     parallel_calls = max((row["together"] for row in case.expect.checks if "together" in row), default=1)
     return ExpectedCalls(
-        _needs_a_call(case),
+        _needs_call(case),
         calls,
         tools=(*_list_names(calls), *_iter_named_tools(case)),
         provoked_causes=(*behaviour.provoked_causes, *list_fault_causes(case)),
@@ -111,7 +116,7 @@ def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
 
 
 def _iter_named_tools(case: UserCase) -> Iterator[str]:
-    """Yield the tools that only a check names, as often as it requires them."""
+    """Yield the tools of checks, as often as a check requires more calls than are expected anyway."""
     expected = Counter(call.name for call in case.expect.calls)
     for row in case.expect.checks:
         if tool := row.get("called"):
@@ -120,7 +125,7 @@ def _iter_named_tools(case: UserCase) -> Iterator[str]:
 
 
 def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Mismatch, ...]]:
-    """Return the mismatches of every argument that was expected or given; () for a right one."""
+    """Return the mismatches of every argument that was expected or given, by its name; empty for a right one."""
     found: dict[str, tuple[Mismatch, ...]] = {}
     if expected.loose:
         arguments = {
@@ -163,24 +168,25 @@ def _list_wrong_paths(expected: ExpectedCall, arguments: dict[str, object]) -> t
     return tuple(mismatch.path for mismatches in found for mismatch in mismatches)
 
 
-def _needs_a_call(case: UserCase) -> bool | None:
+def _needs_call(case: UserCase) -> bool | None:
+    """Return whether the case needs a call; None if its expectations do not determine it."""
     expect = case.expect
-    changes = any(
-        list(iter_mismatches(expected_value, find_value(case.initial, at)))
-        for at, expected_value in expect.state.items()
+    changes_state = any(
+        list(iter_mismatches(expected_value, find_value(case.initial, pointer)))
+        for pointer, expected_value in expect.state.items()
     )
-    named = any("before" in row or (row.get("called") and row.get("times") != 0) for row in expect.checks)
-    if expect.calls or changes or named:
+    names_call = any("before" in row or (row.get("called") and row.get("times") != 0) for row in expect.checks)
+    if expect.calls or changes_state or names_call:
         return True
-    never = any(row.get("calls_at_most") == 0 for row in expect.checks)
-    return False if expect.no_call or never else None
+    forbids_calls = any(row.get("calls_at_most") == 0 for row in expect.checks)
+    return False if expect.no_call or forbids_calls else None
 
 
 def _drop_recovered_calls(made: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
     return tuple(
         call
-        for place, call in enumerate(made)
-        if call.ok or not any(later.ok and later.tool == call.tool for later in made[place + 1 :])
+        for index, call in enumerate(made)
+        if call.ok or not any(later.ok and later.tool == call.tool for later in made[index + 1 :])
     )
 
 
@@ -195,20 +201,20 @@ def _match_best(
         return [(call, None) for call in expected]
     costs = np.array([[_compute_cost(call, made_call) for made_call in made] for call in expected])
     rows, columns = linear_sum_assignment(costs)
-    chosen = {int(row): int(column) for row, column in zip(rows, columns, strict=True)}
-    return [(call, _keep_same_tool(call, made, chosen.get(place))) for place, call in enumerate(expected)]
+    assigned = {int(row): int(column) for row, column in zip(rows, columns, strict=True)}
+    return [(call, _keep_same_tool(call, made, assigned.get(number))) for number, call in enumerate(expected)]
 
 
 def _match_in_order(
     expected: Sequence[ExpectedCall], made: Sequence[RecordedCall]
 ) -> list[tuple[ExpectedCall, int | None]]:
-    found: list[tuple[ExpectedCall, int | None]] = []
+    matches: list[tuple[ExpectedCall, int | None]] = []
     start = 0
     for call in expected:
-        place = next((at for at in range(start, len(made)) if made[at].tool == call.name), None)
-        start = start if place is None else place + 1
-        found.append((call, place))
-    return found
+        match = next((index for index in range(start, len(made)) if made[index].tool == call.name), None)
+        start = start if match is None else match + 1
+        matches.append((call, match))
+    return matches
 
 
 def _compute_cost(expected: ExpectedCall, made: RecordedCall) -> float:
@@ -217,5 +223,5 @@ def _compute_cost(expected: ExpectedCall, made: RecordedCall) -> float:
     return float(sum(bool(wrong) for wrong in find_wrong_arguments(expected, made.result.arguments or {}).values()))
 
 
-def _keep_same_tool(expected: ExpectedCall, made: Sequence[RecordedCall], place: int | None) -> int | None:
-    return place if place is not None and made[place].tool == expected.name else None
+def _keep_same_tool(expected: ExpectedCall, made: Sequence[RecordedCall], index: int | None) -> int | None:
+    return index if index is not None and made[index].tool == expected.name else None

@@ -1,10 +1,20 @@
-"""Checks that a test case may name: a small closed set, written as data, so that no user input is executed.
+"""The checks that a test case may have: a closed set of data rows, so that no user input is executed.
 
-{"answer_contains": text}, {"answer_lacks": text}, {"answer_is": text}: the final text, case ignored; {"called": tool,
-"times": n}, without `times` at least once; {"not_called": tool}; {"calls_at_most": n}; {"before": [tool, tool]}: the
-first call of the one tool comes before the first call of the other; {"together": n}: one message has at least n calls.
-Of the final text also {"answer_names": text}: a whole word, case ignored; {"answer_given": true}: it is not blank;
-{"answer_asks": true}: it has a question mark; {"answer_done": true}: it is the case study's final sentence.
+Rows about the final text; case is ignored:
+
+- {"answer_contains": text}, {"answer_lacks": text}, {"answer_is": text}
+- {"answer_names": text}: it contains the text as whole words
+- {"answer_given": true}: it is not blank
+- {"answer_asks": true}: it contains a question mark
+- {"answer_done": true}: it is the case study's final sentence
+
+Rows about calls:
+
+- {"called": tool, "times": n}: the number of calls of the tool; without `times` at least one
+- {"not_called": tool}
+- {"calls_at_most": n}
+- {"before": [first, second]}: the first call of one tool comes before the first call of the other
+- {"together": n}: one message has at least n calls
 """
 
 import re
@@ -33,18 +43,23 @@ CHECK_KINDS = (
     "together",
     "before",
 )
-TOGETHER_SUFFIX = " calls in one message"  # of the name of the check "together"
+TOGETHER_SUFFIX = " calls in one message"  # end of the name of a check of the kind "together"
 _FLAG_KINDS = ("answer_given", "answer_asks", "answer_done")
 
 
 def run_check(row: JsonObject, loop_result: LoopResult) -> Check:
-    """Return the result of a valid row."""
+    """Return the result of a check; the row must be valid."""
     kind = next(name for name in CHECK_KINDS if name in row)
     return _CHECK_BY_KIND[kind](row, loop_result)
 
 
 def find_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
-    """Yield each mistake in a row as a sentence."""
+    """Yield each mistake in a row as a sentence.
+
+    Args:
+        row: The row, any JSON value.
+        tools: The names of the case's tools.
+    """
     kinds = [name for name in CHECK_KINDS if name in row] if isinstance(row, Mapping) else []
     if len(kinds) != 1:
         yield f"A check is an object with exactly one of {', '.join(CHECK_KINDS)}."
@@ -52,20 +67,20 @@ def find_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
     kind = kinds[0]
     value = row[kind]
     if kind == "calls_at_most":
-        good = _is_count(value)
+        is_valid = _is_count(value)
     elif kind == "together":
-        good = _is_count(value) and value >= 2
+        is_valid = _is_count(value) and value >= 2
     elif kind in _FLAG_KINDS:
-        good = value is True
+        is_valid = value is True
     elif kind == "before":
-        good = isinstance(value, list) and len(value) == 2 and all(isinstance(name, str) for name in value)
+        is_valid = isinstance(value, list) and len(value) == 2 and all(isinstance(name, str) for name in value)
     else:
-        good = isinstance(value, str) and bool(value)
-    if not good:
+        is_valid = isinstance(value, str) and bool(value)
+    if not is_valid:
         yield f"{kind} takes {_VALUE_BY_KIND.get(kind, 'a text')}."
         return
-    named = value if kind == "before" else [value] if kind in ("called", "not_called") else []
-    yield from (f"There is no tool {name} in this case." for name in named if name not in tools)
+    names = value if kind == "before" else [value] if kind in ("called", "not_called") else []
+    yield from (f"There is no tool {name} in this case." for name in names if name not in tools)
     if unknown := sorted(set(row) - {kind} - ({"times"} if kind == "called" else set())):
         yield f"{unknown[0]} means nothing beside {kind}."
     if not _is_count(row.get("times", 1)):
@@ -96,24 +111,24 @@ def _check_lacks(row: JsonObject, loop_result: LoopResult) -> Check:
 
 def _check_is(row: JsonObject, loop_result: LoopResult) -> Check:
     text = row["answer_is"]
-    is_it = text.strip().casefold() == loop_result.final_text.strip().casefold()
-    return _build_answer_check(f"the answer is {render_short(text)}", is_it, loop_result)
+    is_equal = text.strip().casefold() == loop_result.final_text.strip().casefold()
+    return _build_answer_check(f"the answer is {render_short(text)}", is_equal, loop_result)
 
 
 def _check_called(row: JsonObject, loop_result: LoopResult) -> Check:
-    tool, times, found = row["called"], row.get("times"), _list_called_tools(loop_result).count(row["called"])
+    tool, times, count = row["called"], row.get("times"), _list_called_tools(loop_result).count(row["called"])
     name = f"{tool} is called" + ("" if times is None else f" {times} times")
-    return Check(name, found >= 1 if times is None else found == times, f"it was called {found} times")
+    return Check(name, count >= 1 if times is None else count == times, f"it was called {count} times")
 
 
 def _check_not_called(row: JsonObject, loop_result: LoopResult) -> Check:
-    found = _list_called_tools(loop_result).count(row["not_called"])
-    return Check(f"{row['not_called']} is not called", not found, f"it was called {found} times" if found else "")
+    count = _list_called_tools(loop_result).count(row["not_called"])
+    return Check(f"{row['not_called']} is not called", not count, f"it was called {count} times" if count else "")
 
 
 def _check_at_most(row: JsonObject, loop_result: LoopResult) -> Check:
-    found = len(_list_called_tools(loop_result))
-    return Check(f"at most {row['calls_at_most']} calls", found <= row["calls_at_most"], f"calls made: {found}")
+    count = len(_list_called_tools(loop_result))
+    return Check(f"at most {row['calls_at_most']} calls", count <= row["calls_at_most"], f"calls made: {count}")
 
 
 def _check_before(row: JsonObject, loop_result: LoopResult) -> Check:
@@ -127,8 +142,8 @@ def _is_first(names: Sequence[str], first: str, second: str) -> bool:
 
 def _check_names(row: JsonObject, loop_result: LoopResult) -> Check:
     text = row["answer_names"]
-    found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", loop_result.final_text, re.IGNORECASE) is not None
-    return _build_answer_check(f"the answer names {render_short(text)}", found, loop_result)
+    is_named = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", loop_result.final_text, re.IGNORECASE) is not None
+    return _build_answer_check(f"the answer names {render_short(text)}", is_named, loop_result)
 
 
 def _check_given(row: JsonObject, loop_result: LoopResult) -> Check:
@@ -146,9 +161,9 @@ def _check_done(row: JsonObject, loop_result: LoopResult) -> Check:
 
 
 def _check_together(row: JsonObject, loop_result: LoopResult) -> Check:
-    most = max(map(count_calls, loop_result.turns), default=0)
+    max_calls = max(map(count_calls, loop_result.turns), default=0)
     name = f"{row['together']}{TOGETHER_SUFFIX}"
-    return Check(name, most >= row["together"], f"a message has at most {most}")
+    return Check(name, max_calls >= row["together"], f"a message has at most {max_calls}")
 
 
 def _build_answer_check(name: str, ok: bool, loop_result: LoopResult) -> Check:

@@ -1,7 +1,7 @@
-"""Copies of built-in scenarios as test cases: the data row of one instance.
+"""Copies of built-in scenarios as test cases.
 
-The copy has the instance's own texts, tools and values; it draws nothing. Scenarios whose judge is a program, such as
-the agents' SQL, cannot be written as data.
+A copy has the texts, tools and values of one instance, and nothing in it is drawn. A scenario that is judged by a
+program, such as the SQL agent, cannot be copied.
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ NOT_COPIED_REASON = "a program judges it, and a test case is data"
 
 
 class ScenarioNotCopiedError(Exception):
-    """A scenario that cannot be written as data; the text gives the reason."""
+    """A scenario that cannot be copied as a test case; the message is a sentence for users."""
 
 
 def is_copyable(scenario: Scenario) -> bool:
-    """Return whether the scenario can be written as a test case."""
+    """Return whether the scenario can be copied as a test case."""
     return isinstance(scenario, (StateScenario, ControlScenario, WeatherScenario, IntentScenario, PackScenario))
 
 
@@ -35,7 +35,7 @@ def copy_scenario(scenario: Scenario, instance: Instance) -> UserCase:
     """Return the test case of an instance of a built-in scenario.
 
     Raises:
-        ScenarioNotCopiedError: The scenario cannot be written as data.
+        ScenarioNotCopiedError: The scenario cannot be copied.
     """
     if isinstance(scenario, StateScenario):
         parts = _copy_state(scenario, instance)
@@ -80,8 +80,8 @@ def _copy_state(scenario: StateScenario, instance: Instance) -> JsonObject:
 
 
 def _copy_control(scenario: ControlScenario, instance: Instance) -> JsonObject:
-    done = scenario.check == "done"
-    check: JsonObject = {"answer_done": True} if done else {"answer_names": instance.values["sum"]}
+    is_done_task = scenario.check == "done"
+    check: JsonObject = {"answer_done": True} if is_done_task else {"answer_names": instance.values["sum"]}
     return {
         "results": _build_distractor_results(instance),
         "control": True,
@@ -115,8 +115,8 @@ def _copy_task(scenario: PackScenario, instance: Instance) -> JsonObject:
 
 
 def _build_call(call: JsonObject) -> JsonObject:
-    free = {name: {TYPE: list(TYPES), OPTIONAL: True} for name in call.get("any", ())}
-    return {"name": call["tool"], "arguments": {**call["arguments"], **free}, "loose": True}
+    ignored = {name: {TYPE: list(TYPES), OPTIONAL: True} for name in call.get("any", ())}
+    return {"name": call["tool"], "arguments": {**call["arguments"], **ignored}, "loose": True}
 
 
 def _build_distractor_results(instance: Instance) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Test cases of users as plain data: tools, messages, expectations, and the answers of the tools."""
+"""The definition of a user's test case: messages, tools, expectations, and the answers of the simulated tools."""
 
 import json
 from collections.abc import Mapping
@@ -8,15 +8,16 @@ from typing import Any
 from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
 from toolbench.engine.types import JsonObject, Message
 
-TOOL_TIMEOUT = "tool_timeout_seconds"  # the setting that limits each call of a tool
+TOOL_TIMEOUT = "tool_timeout_seconds"  # name of the setting that limits the time of each call of a tool
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """An expected call.
+    """An expected call of a test case.
 
     Attributes:
-        arguments: Values or matchers (matchers.py).
+        name: The name of the tool.
+        arguments: The expected values, or matchers (matchers.py), by the arguments' names.
         more: Whether the call may have further arguments.
         loose: Whether case and white space of texts are ignored, as is a null for an argument that is not expected.
     """
@@ -32,10 +33,12 @@ class CaseExpectation:
     """The expectations of a test case.
 
     Attributes:
+        calls: The expected calls.
         ordered: Whether the calls must be made in this order.
         others: Whether other calls are permitted.
-        state: Values of the simulated state at the end, by JSON Pointer.
-        checks: Rows of checks.py.
+        no_call: Whether no tool may be called.
+        state: The expected values of the simulated state at the end, by JSON Pointer.
+        checks: The rows of further checks (checks.py).
     """
 
     calls: tuple[ExpectedCall, ...] = ()
@@ -51,17 +54,19 @@ class UserCase:
     """A test case.
 
     Attributes:
-        tools: In OpenAI's format.
+        messages: The messages before the first answer, the last of which is the user's.
+        tools: The tools in OpenAI's format.
+        expect: The expectations.
         results: The answers of the tools, by name (simulated_tools.py).
         initial: The initial simulated state.
-        turns: The number of turns after which the run ends; None leaves that to the policy.
-        parallel: Whether several calls in one answer are requested.
+        turns: The number of turns after which the run ends; None for the limit of the policy.
+        parallel: Whether the request permits several calls in one answer.
         further: The user's messages after the first; each is sent after the previous one is answered.
-        group: A name that sets its rates apart from those of other cases; "" for none.
-        control: Whether it shows if the model answers at all; a control expects no call.
+        group: The name of a group of cases whose rates are shown separately; "" for none.
+        control: Whether it is a control, which shows whether the model answers at all and expects no call.
         behaviour: A name of scenarios.behaviours.BEHAVIOURS; "" for none.
-        workspace: {id, writable}: `state_get` and `state_patch` work on `/draft/` as in the case study; {} for none.
-        settings: Settings of the loop, by the names in settings.py.
+        workspace: {id, writable}, if `state_get` and `state_patch` work on `/draft/` as in the case study; else {}.
+        settings: Settings of the loop, by the names of options.SETTINGS.
     """
 
     messages: tuple[Message, ...]
@@ -93,7 +98,7 @@ def build_definition(tool: Mapping[str, Any]) -> ToolDefinition:
 
 
 def case_to_json(case: UserCase) -> JsonObject:
-    """Return the case as plain data, in which keys keep their order; `parse.parse_case` reads it."""
+    """Return the case as plain data without empty members, which `parse.parse_case` reads."""
     document: JsonObject = {
         "messages": list(case.messages),
         "tools": list(case.tools),
@@ -115,7 +120,7 @@ def case_to_json(case: UserCase) -> JsonObject:
 
 
 def render_case(case: UserCase) -> str:
-    """Return the case as it is stored: JSON in ASCII."""
+    """Return the case as JSON text in ASCII, the form in which it is stored."""
     return json.dumps(case_to_json(case))
 
 

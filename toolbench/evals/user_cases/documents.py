@@ -1,4 +1,4 @@
-"""Reading of hand-written JSON or YAML: plain data, or the error with its line."""
+"""Reading of JSON or YAML that users wrote, with the line of an error."""
 
 import json
 import math
@@ -24,17 +24,16 @@ _ALLOWED_TAGS = frozenset(_YAML_TAG_PREFIX + name for name in ("str", "int", "fl
 
 
 def replace_surrogates(text: str) -> str:
-    """Return `text` with a question mark for each lone surrogate.
-
-    A document may contain lone surrogates, and a page may not.
-    """
+    """Return `text` with a question mark in place of each lone surrogate, which a page cannot contain."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class DocumentError(Exception):
-    """A document that cannot be read.
+    """A document that cannot be read; the message is a sentence for users.
 
-    `line` and `column` count from 1; they are None if the parser names no place.
+    Attributes:
+        line: The line of the error, from 1; None if it is not known.
+        column: The column of the error, from 1; None if it is not known.
     """
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
@@ -43,10 +42,10 @@ class DocumentError(Exception):
 
 
 class _PlainDataConstructor(Composer, SafeConstructor):
-    """A YAML constructor for plain data only: no aliases, no dates, no repeated keys, at most MAX_DEPTH levels.
+    """A YAML constructor for plain data without aliases, dates and repeated keys, and with at most MAX_DEPTH levels.
 
-    Aliases can expand without limit. Without a limit on levels the time grows with their square, because the scanner
-    visits every open level for each token.
+    Aliases are refused because they can expand without limit. The levels are limited because the scanner visits every
+    open level for each token, so that the time grows with the square of the levels.
     """
 
     levels = 0
@@ -65,18 +64,18 @@ class _PlainDataConstructor(Composer, SafeConstructor):
         return node
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, ScalarNode) or key.tag != f"{_YAML_TAG_PREFIX}str":
                 raise _build_error("a key must be a text; put it in quotes.", key.start_mark)
-            if key.value in seen:
+            if key.value in keys:
                 raise _build_error(f"the key {key.value} is here twice.", key.start_mark)
-            seen.add(key.value)
+            keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 
 class _Loader(_PlainDataConstructor, yaml.CSafeLoader):
-    """A loader with libyaml's events; PyYAML's own reader takes a second for 15,000 characters."""
+    """A loader that uses libyaml, because PyYAML's reader takes a second for 15,000 characters."""
 
     def __init__(self, stream: str) -> None:
         yaml.CSafeLoader.__init__(self, stream)
@@ -95,7 +94,7 @@ for _name, _pattern, _first in (
     ("bool", r"^(?:true|false)$", ["t", "f"]),
     ("int", rf"^{_JSON_NUMBER}$", list("-0123456789")),
     ("float", rf"^{_JSON_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
-):  # JSON syntax only: `no`, `12:30` and `2026-11-22` stay texts
+):  # only the values of JSON are recognised: `no`, `12:30` and `2026-11-22` are strings
     _Loader.add_implicit_resolver(f"{_YAML_TAG_PREFIX}{_name}", re.compile(_pattern), _first)
 _SurrogateLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 _PlainDataConstructor.add_constructor(f"{_YAML_TAG_PREFIX}float", lambda loader, node: _parse_finite(node.value))
@@ -133,9 +132,15 @@ def read_document(text: str) -> Any:
 
 
 def find_line(text: str, place: Sequence[str | int]) -> int | None:
-    """Return the line in which the value at `place` begins, or else the nearest value around it.
+    """Return the line in which a value of a document begins, from 1.
 
-    None means that the text cannot be parsed or is too long.
+    Args:
+        text: The document.
+        place: The keys and indices that lead to the value. If there is no such value, the nearest value around it
+            counts.
+
+    Returns:
+        The line; None if the text is empty, cannot be parsed or is too long.
     """
     try:
         node = _compose(text) if len(text) <= MAX_YAML_CHARACTERS else None
@@ -167,23 +172,23 @@ def _find_child(node: Node | None, step: str | int) -> Node | None:
 def _parse_yaml(text: str) -> Any:
     if len(text) > MAX_YAML_CHARACTERS:
         raise DocumentError(f"YAML is read up to {MAX_YAML_CHARACTERS:,} characters: write this as JSON.")
-    has_half = _SURROGATE_ESCAPE.search(text) is not None
-    if has_half and len(text) > MAX_SURROGATE_YAML_CHARACTERS:
+    has_surrogate = _SURROGATE_ESCAPE.search(text) is not None
+    if has_surrogate and len(text) > MAX_SURROGATE_YAML_CHARACTERS:
         raise DocumentError(
-            f"YAML with halves of characters is read up to {MAX_SURROGATE_YAML_CHARACTERS:,} characters: "
+            f"YAML with surrogate escapes is read up to {MAX_SURROGATE_YAML_CHARACTERS:,} characters: "
             "write this as JSON."
         )
-    return yaml.load(text, Loader=_SurrogateLoader if has_half else _Loader)
+    return yaml.load(text, Loader=_SurrogateLoader if has_surrogate else _Loader)
 
 
 def _parse_json(text: str) -> Any:
-    def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+    def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
             raise _build_repeated_key_error(text)
-        return found
+        return members
 
-    value = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite, object_pairs_hook=each_once)
+    value = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite, object_pairs_hook=build_object)
     if is_too_deep(value):
         raise DocumentError(_TOO_DEEP_TEXT)
     return value
@@ -195,22 +200,22 @@ def _build_repeated_key_error(text: str) -> DocumentError:
     Args:
         text: JSON, valid up to the end of an object with a repeated key.
     """
-    keys_of: list[set[str] | None] = []  # keys of each open object; None for an open array
+    open_keys: list[set[str] | None] = []  # keys of each open object; None for an open array
     is_key = False
-    for token in _JSON_TOKEN.finditer(text):
-        sign = token.group()
-        if sign in "{[":
-            keys_of.append(set() if sign == "{" else None)
-        elif sign in "}]":
-            keys_of.pop()
-        elif is_key and keys_of[-1] is not None and sign != ":":
-            key = json.loads(sign)
-            if key in keys_of[-1]:
-                line_start = text.rfind("\n", 0, token.start()) + 1
-                line = text.count("\n", 0, token.start()) + 1
-                return DocumentError(f"the key {key} is here twice.", line, token.start() - line_start + 1)
-            keys_of[-1].add(key)
-        is_key = sign == "{" or (sign == "," and keys_of[-1] is not None)
+    for match in _JSON_TOKEN.finditer(text):
+        token = match.group()
+        if token in "{[":
+            open_keys.append(set() if token == "{" else None)
+        elif token in "}]":
+            open_keys.pop()
+        elif is_key and open_keys[-1] is not None and token != ":":
+            key = json.loads(token)
+            if key in open_keys[-1]:
+                line_start = text.rfind("\n", 0, match.start()) + 1
+                line = text.count("\n", 0, match.start()) + 1
+                return DocumentError(f"the key {key} is here twice.", line, match.start() - line_start + 1)
+            open_keys[-1].add(key)
+        is_key = token == "{" or (token == "," and open_keys[-1] is not None)
     return DocumentError("A key is here twice.")
 
 

@@ -1,6 +1,6 @@
-"""Check of expected calls against the tools' own schemas.
+"""Checks of a test case's expected calls against the schemas of its tools.
 
-A violation is nearly always a mistake in the test case: a model that follows the schema can never make such a call.
+A model that follows the schema cannot make an expected call that violates it, so the case probably has a mistake.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,9 +17,9 @@ _OPEN_KEYWORDS = {"additionalProperties", "patternProperties", "$ref", "allOf", 
 
 
 def list_schema_violations(case: UserCase) -> tuple[str, ...]:
-    """Return the violations, without a full stop: `cancel_order $.order: is required`.
+    """Return the violations of the expected calls as texts such as `cancel_order $.order: is required`.
 
-    Values that contain a matcher are not checked.
+    Arguments whose values contain a matcher are not checked.
     """
     tools = {tool.name: tool for tool in case.definitions}
     return tuple(
@@ -30,10 +30,10 @@ def list_schema_violations(case: UserCase) -> tuple[str, ...]:
 
 
 def _find_violations(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
-    plain = {name: value for name, value in call.arguments.items() if not _has_matcher(value)}
-    matched = {build_member_path("$", name) for name in call.arguments.keys() - plain.keys()}
-    for error in list_schema_errors(tool, plain):
-        if not (error.kind == "missing" and (call.more or error.path in matched)):
+    literals = {name: value for name, value in call.arguments.items() if not _has_matcher(value)}
+    matcher_paths = {build_member_path("$", name) for name in call.arguments.keys() - literals.keys()}
+    for error in list_schema_errors(tool, literals):
+        if not (error.kind == "missing" and (call.more or error.path in matcher_paths)):
             yield error
 
 
@@ -50,5 +50,5 @@ def _find_unknown_arguments(tool: ToolDefinition, call: ExpectedCall) -> Iterato
 def _has_matcher(value: Any) -> bool:
     if is_matcher(value):
         return True
-    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return any(map(_has_matcher, inside))
+    children = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return any(map(_has_matcher, children))

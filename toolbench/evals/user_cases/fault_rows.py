@@ -1,7 +1,8 @@
-"""Faults of simulated tools, chosen by name: {"kind": name} with the fields of that kind (evals/tool_faults.py).
+"""The faults that a test case may give its simulated tools: {"kind": name} with the fields of that kind.
 
-`times` is the number of first calls that fail, 1 if absent. `refuses` fails until the argument begins with `prefix`,
-`oversized` may name an argument and the `most` that it may be.
+The kinds are in evals/tool_faults.py. `times` is the number of first calls that fail, 1 if absent. A fault of the kind
+`refuses` affects calls whose argument does not begin with `prefix`. A fault of the kind `oversized` may have an
+argument and its largest permitted value, `most`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,11 +23,11 @@ _REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
 _OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {"refuses": (), "oversized": ("argument", "most", "times")}
 
 
-def _is_whole(value: Any, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+def _is_whole_number(value: Any, maximum: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= maximum
 
 
-def _is_number(value: Any) -> bool:
+def _is_seconds(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= MAX_SECONDS
 
 
@@ -35,17 +36,17 @@ def _is_text(value: Any) -> bool:
 
 
 _CHECK_BY_FIELD: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "times": (lambda value: _is_whole(value, MAX_TIMES), f"a whole number from 1 to {MAX_TIMES}"),
-    "rows": (lambda value: _is_whole(value, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
-    "most": (lambda value: _is_whole(value, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
-    "seconds": (_is_number, f"a number of seconds up to {MAX_SECONDS}"),
+    "times": (lambda value: _is_whole_number(value, MAX_TIMES), f"a whole number from 1 to {MAX_TIMES}"),
+    "rows": (lambda value: _is_whole_number(value, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
+    "most": (lambda value: _is_whole_number(value, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
+    "seconds": (_is_seconds, f"a number of seconds up to {MAX_SECONDS}"),
     "argument": (_is_text, "the name of an argument"),
     "prefix": (_is_text, "a text"),
 }
 
 
 def find_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield each mistake in a fault, as its place and a sentence."""
+    """Yield each mistake in a fault, as the path to it in the fault and a sentence."""
     kind = fault.get("kind") if isinstance(fault, Mapping) else None
     if not isinstance(kind, str) or kind not in FAULT_BY_KIND:
         yield (), f"fault is an object whose kind is one of {', '.join(FAULT_BY_KIND)}."
@@ -63,18 +64,20 @@ def find_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def list_fault_codes(case: UserCase) -> tuple[str, ...]:
-    """Return the error codes that the faults of a case bring about, each once."""
+    """Return the error codes of failed calls that the faults of a case lead to, each once."""
     return tuple(dict.fromkeys(code for code, _ in _iter_codes(case)))
 
 
 def list_fault_causes(case: UserCase) -> tuple[str, ...]:
-    """Return the cause of each fault, as often as the tool has it."""
-    return tuple(classify_envelope(code) for code, often in _iter_codes(case) for _ in range(often))
+    """Return the cause of each fault of a case, as often as the fault occurs."""
+    return tuple(classify_envelope(code) for code, times in _iter_codes(case) for _ in range(times))
 
 
 def _iter_codes(case: UserCase) -> Iterator[tuple[str, int]]:
+    """Yield the error code of each fault that the loop reports, and how often the fault occurs."""
     for entry in case.results.values():
         fault = entry.get("fault", {})
-        in_time = fault.get("kind") == "slow" and fault["seconds"] < case.settings.get(TOOL_TIMEOUT, MAX_SECONDS + 1)
-        if not in_time and (code := ERROR_CODE_BY_FAULT.get(fault.get("kind", ""))):
+        timeout = case.settings.get(TOOL_TIMEOUT, MAX_SECONDS + 1)
+        is_in_time = fault.get("kind") == "slow" and fault["seconds"] < timeout
+        if not is_in_time and (code := ERROR_CODE_BY_FAULT.get(fault.get("kind", ""))):
             yield code, fault.get("times", 1)

@@ -1,8 +1,8 @@
 """Comparison of a value with an expected one: by JSON equality, or by a matcher.
 
-A matcher is an object with one of the keys $any_of (a list of values or matchers), $type (a JSON type, or a list of
-them), $subset (an object whose members must be present, among others) and $exact (a literal value). With any of them,
-`"$optional": true` permits the value to be missing.
+A matcher is an object with one or several of the keys $any_of (a list of values or matchers, one of which must match),
+$type (a JSON type or a list of them), $subset (an object whose members the value must have) and $exact (a literal
+value). Beside any of them, `"$optional": true` permits the value to be missing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,12 @@ _MAX_DEPTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A difference: a JSON path and half a sentence, such as `"Paris" instead of "Berlin"`."""
+    """A difference from an expected value.
+
+    Attributes:
+        path: The JSON path of the difference.
+        message: A phrase that follows the path, such as `"Paris" instead of "Berlin"`.
+    """
 
     path: str
     message: str
@@ -33,7 +38,7 @@ def is_matcher(expected: Any) -> bool:
 
 
 def is_optional(expected: Any) -> bool:
-    """Return whether an expected value may be missing."""
+    """Return whether an expected value is a matcher that permits the value to be missing."""
     return isinstance(expected, Mapping) and expected.get(OPTIONAL) is True
 
 
@@ -50,7 +55,10 @@ def iter_mismatches(expected: Any, given: Any, path: str = "$") -> Iterator[Mism
 
 
 def is_same_json(first: Any, second: Any) -> bool:
-    """Return JSON equality: 1 is 1.0, true is not 1, the order of items matters and that of members does not."""
+    """Return whether two JSON values are equal.
+
+    1 equals 1.0, true does not equal 1, and the order of members does not matter.
+    """
     if isinstance(first, bool) or isinstance(second, bool):
         return first is second
     if isinstance(first, Mapping) and isinstance(second, Mapping):
@@ -63,7 +71,12 @@ def is_same_json(first: Any, second: Any) -> bool:
 def find_matcher_problems(
     expected: Any, place: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield each mistake in an expected value, as its place and a sentence."""
+    """Yield each mistake in the matchers of an expected value, as its path and a sentence.
+
+    Args:
+        expected: The expected value.
+        place: The path to the value, which precedes the yielded paths.
+    """
     if len(place) > _MAX_DEPTH:
         yield place, "This is nested too deeply."
     elif is_matcher(expected):

@@ -1,7 +1,4 @@
-"""Options of a test case beside tools, messages and expectations: closed lists, checked here.
-
-They are the user's further messages, group, control, behaviour, workspace, and settings of the loop.
-"""
+"""Checks of a test case's options: further messages, group, control, behaviour, workspace, and settings of the loop."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +12,7 @@ MAX_FURTHER_MESSAGES = 20
 MAX_TIMEOUT_SECONDS = 60
 MAX_SETTING = 1_000_000_000
 GROUP_PATTERN = re.compile(r"[a-z0-9_]{1,16}", re.ASCII)
-WORKSPACE_STATE = {"facts", "locks", "ui_state", "versions"}  # the workspace holds them, beside draft
+WORKSPACE_STATE = {"facts", "locks", "ui_state", "versions"}  # members of a workspace's state beside draft
 WORKSPACE_TOOLS = ("state_get", "state_patch")
 BEHAVIOUR_LABELS: Mapping[str, str] = {
     "mixed_turn": "one message mixes a good read with a failed change",
@@ -50,7 +47,7 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def build_settings_layer(settings: JsonObject) -> JsonObject:
-    """Return the policy patch of a case's settings."""
+    """Return the policy patch of a case's settings, without the time limit of tools."""
     layer = {name: value for name, value in settings.items() if name not in ("max_tokens", TOOL_TIMEOUT)}
     if "max_tokens" in settings:
         layer["request_overrides"] = {"max_tokens": settings["max_tokens"]}
@@ -58,7 +55,7 @@ def build_settings_layer(settings: JsonObject) -> JsonObject:
 
 
 def find_option_problems(document: Mapping[str, Any]) -> Iterator[OptionProblem]:
-    """Yield each mistake in the options of a case, as its place and a sentence."""
+    """Yield each mistake in the options of a case, as its path in the document and a sentence."""
     yield from _find_further_problems(document.get("further") or [])
     group = document.get("group") or ""
     if group and not (isinstance(group, str) and GROUP_PATTERN.fullmatch(group)):

@@ -1,4 +1,4 @@
-"""Parsing of test cases: the case, or every mistake with its place."""
+"""Parsing of test cases from plain data, with a path and a sentence for every mistake."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,16 @@ _OPTION_KEYS = ("further", "group", "control", "behaviour", "workspace", "settin
 _CASE_KEYS = ("messages", "tools", "expect", "results", "initial", "turns", "parallel", *_OPTION_KEYS)
 _ROLES = ("system", "user", "assistant", "tool")
 MAX_TURNS = 50
-MAX_LISTED_PROBLEMS = 20  # tools that a message lists
+MAX_LISTED_TOOLS = 20  # in a message
 
 
 @dataclass(frozen=True, slots=True)
 class CaseProblem:
     """A mistake in a test case.
 
-    `place` is its path, beginning with the part (tools, messages, expect, results …).
+    Attributes:
+        place: The path to the mistake, which begins with the part of the case: tools, messages, expect and so on.
+        message: The mistake as a sentence.
     """
 
     place: DocumentPath
@@ -38,15 +40,19 @@ class CaseProblem:
 
 
 class InvalidCaseError(Exception):
-    """All mistakes of a test case."""
+    """A test case that has mistakes; the message has all their sentences.
 
-    def __init__(self, faults: Sequence[CaseProblem]) -> None:
-        self.problems = tuple(CaseProblem(fault.place, replace_surrogates(fault.message)) for fault in faults)
-        super().__init__(" ".join(fault.message for fault in self.problems))
+    Attributes:
+        problems: The mistakes, at least one.
+    """
+
+    def __init__(self, problems: Sequence[CaseProblem]) -> None:
+        self.problems = tuple(CaseProblem(problem.place, replace_surrogates(problem.message)) for problem in problems)
+        super().__init__(" ".join(problem.message for problem in self.problems))
 
 
 def parse_case(document: Any) -> UserCase:
-    """Return a test case from its plain data; expectations that are left out are not checked.
+    """Return a test case from its plain data; only the expectations that it has are checked in trials.
 
     Raises:
         InvalidCaseError: The data has mistakes.
@@ -57,21 +63,21 @@ def parse_case(document: Any) -> UserCase:
     messages = parse_messages(document.get("messages"))
     names = dict.fromkeys(sorted(name for tool in tools if (name := _find_name(tool))))
     expect = parse_expectation(document.get("expect"))
-    faults = [
+    problems = [
         CaseProblem((key,), f"A case has no {key}: {', '.join(_CASE_KEYS)}.")
         for key in document
         if key not in _CASE_KEYS
     ]
-    faults += [] if _needs_no_tools(document, tools) else _find_tool_problems(tools)
-    faults += [*_find_message_problems(messages), *_find_expect_problems(expect, names)]
-    faults += [
+    problems += [] if _needs_no_tools(document, tools) else _find_tool_problems(tools)
+    problems += [*_find_message_problems(messages), *_find_expect_problems(expect, names)]
+    problems += [
         CaseProblem(("results", *place), message)
         for place, message in find_result_problems(document.get("results") or {}, names)
     ]
-    faults += _find_setting_problems(document)
-    faults += [CaseProblem(place, message) for place, message in find_option_problems({**document, "expect": expect})]
-    if faults:
-        raise InvalidCaseError(faults)
+    problems += _find_run_problems(document)
+    problems += [CaseProblem(place, message) for place, message in find_option_problems({**document, "expect": expect})]
+    if problems:
+        raise InvalidCaseError(problems)
     return UserCase(
         messages=tuple(messages),
         tools=tuple(tools),
@@ -90,18 +96,25 @@ def parse_case(document: Any) -> UserCase:
 
 
 def _needs_no_tools(document: Mapping[str, Any], tools: list[Any]) -> bool:
-    """Return whether it is a control without tools."""
+    """Return whether the document is a control without tools."""
     return bool(document.get("control")) and not tools and document.get("tools") in (None, [])
 
 
 def parse_tools(document: Any) -> list[Any]:
-    """Return a list of tools from one tool or a list; a bare function is wrapped in OpenAI's format."""
-    listed = [document] if isinstance(document, Mapping) else document if isinstance(document, list) else []
-    return [_wrap_function(tool) for tool in listed]
+    """Return the tools of a document as a list; they are not checked.
+
+    One tool becomes a list of it, and a function without its wrapper gets that of OpenAI's format. Any other value
+    gives an empty list.
+    """
+    tools = [document] if isinstance(document, Mapping) else document if isinstance(document, list) else []
+    return [_wrap_function(tool) for tool in tools]
 
 
 def parse_messages(document: Any) -> list[Any]:
-    """Return a list of messages; a bare text becomes the user's message."""
+    """Return the messages of a document as a list; they are not checked.
+
+    A text becomes one message of the user. Any value other than a text or a list gives an empty list.
+    """
     return (
         [{"role": "user", "content": document}]
         if isinstance(document, str)
@@ -112,7 +125,7 @@ def parse_messages(document: Any) -> list[Any]:
 
 
 def parse_expectation(document: Any) -> Any:
-    """Return the expectation; one call or a list of calls stands for {"calls": […]}."""
+    """Return the expectations of a document, which are not checked; one call or a list becomes {"calls": […]}."""
     if isinstance(document, list):
         return {"calls": document}
     if isinstance(document, Mapping) and "name" in document:
@@ -133,15 +146,15 @@ def _find_name(tool: Any) -> str:
 def _find_tool_problems(tools: list[Any]) -> Iterator[CaseProblem]:
     if not tools:
         yield CaseProblem(("tools",), "Tools are an array with at least one tool, as in a request to OpenAI.")
-    seen: set[str] = set()
+    names: set[str] = set()
     for number, tool in enumerate(tools):
         place, name = ("tools", number), _find_name(tool)
         if not name:
             yield CaseProblem(place, "A tool is {type: function, function: {name, description, parameters}}.")
-        elif name in seen:
+        elif name in names:
             yield CaseProblem(place, f"The tool {name} is here twice.")
         else:
-            seen.add(name)
+            names.add(name)
             yield from _find_schema_problems(tool["function"], place)
 
 
@@ -164,8 +177,8 @@ def _find_message_problems(messages: list[Message]) -> Iterator[CaseProblem]:
             yield CaseProblem(("messages", number), f"A message is an object whose role is one of {', '.join(_ROLES)}.")
     last = messages[-1] if messages else None
     content = last.get("content") if isinstance(last, Mapping) else None
-    asks = isinstance(last, Mapping) and last.get("role") == "user" and isinstance(content, str) and content.strip()
-    if not asks:
+    is_user_text = isinstance(last, Mapping) and last.get("role") == "user" and isinstance(content, str)
+    if not is_user_text or not str(content).strip():
         yield CaseProblem(("messages",), "The last message is what the user says, as a text that is not blank.")
 
 
@@ -206,15 +219,15 @@ def _find_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) 
         if key not in _CALL_KEYS:
             yield CaseProblem((*place, key), f"A call has no {key}: {', '.join(_CALL_KEYS)}.")
     if call["name"] not in tools:
-        more = ", …" if len(tools) > MAX_LISTED_PROBLEMS else ""
-        named = f": {', '.join(islice(tools, MAX_LISTED_PROBLEMS))}{more}" if tools else ""
-        yield CaseProblem((*place, "name"), f"There is no tool {call['name']} among the tools{named}.")
+        ellipsis_text = ", …" if len(tools) > MAX_LISTED_TOOLS else ""
+        known_tools = f": {', '.join(islice(tools, MAX_LISTED_TOOLS))}{ellipsis_text}" if tools else ""
+        yield CaseProblem((*place, "name"), f"There is no tool {call['name']} among the tools{known_tools}.")
     arguments = call.get("arguments", {})
     if not isinstance(arguments, Mapping):
         yield CaseProblem((*place, "arguments"), "arguments is an object.")
     else:
-        faults = find_matcher_problems(dict(arguments), (*place, "arguments"))
-        yield from (CaseProblem(where, message) for where, message in faults)
+        problems = find_matcher_problems(dict(arguments), (*place, "arguments"))
+        yield from (CaseProblem(path, message) for path, message in problems)
 
 
 def _find_row_problems(rows: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
@@ -225,7 +238,8 @@ def _find_row_problems(rows: Any, tools: Collection[str]) -> Iterator[CaseProble
         yield from (CaseProblem(("expect", "checks", number), message) for message in find_check_problems(row, tools))
 
 
-def _find_setting_problems(document: Mapping[str, Any]) -> Iterator[CaseProblem]:
+def _find_run_problems(document: Mapping[str, Any]) -> Iterator[CaseProblem]:
+    """Yield each mistake in the number of turns and in the initial state."""
     turns = document.get("turns")
     if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int) or not 1 <= turns <= MAX_TURNS):
         yield CaseProblem(("turns",), f"turns is a whole number from 1 to {MAX_TURNS}.")

@@ -1,4 +1,4 @@
-"""A user's test case as a scenario with a single instance: nothing is drawn."""
+"""The scenario of a user's test case, which has one instance."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ USER_CASE_GROUP = "own"
 
 
 def is_user_case_group(group: str) -> bool:
-    """Return whether scenarios of this group are a user's own cases: `own`, or `own_` and the group of a case."""
+    """Return whether a group of scenarios consists of users' test cases: `own`, or `own_` and the group of a case."""
     return group == USER_CASE_GROUP or group.startswith(f"{USER_CASE_GROUP}_")
 
 
@@ -44,7 +44,10 @@ _SEVERAL_CALLS_METHODS = ("native", "template")  # methods that can make several
 
 @dataclass(eq=False, slots=True)
 class UserCaseScenario:
-    """One version of a test case."""
+    """The scenario of one version of a test case.
+
+    Group, control, methods and the number of requests follow from the case.
+    """
 
     slug: str
     version: int
@@ -58,7 +61,7 @@ class UserCaseScenario:
     straight_requests: int = 1
 
     def __post_init__(self) -> None:
-        """Take over what the case says of its group, control and requests."""
+        """Set the fields that follow from the case."""
         case = self.case
         self.group = f"{USER_CASE_GROUP}_{case.group}" if case.group else USER_CASE_GROUP
         self.control = case.control
@@ -78,7 +81,7 @@ class UserCaseScenario:
             user_text=user_text,
             tools=self.case.definitions,
             history=history,
-            layer=self._layer(),
+            layer=self._build_layer(),
             prompt_version=str(self.version),
             further=tuple(FurtherMessage(text) for text in self.case.further),
         )
@@ -102,34 +105,34 @@ class UserCaseScenario:
             *(run_check(row, loop_result) for row in expect.checks),
         )
         behaviour = BEHAVIOURS.get(self.case.behaviour, Behaviour())
-        seen = behaviour.has_occurred(loop_result) if behaviour.has_occurred else None
-        good = all(check.ok for check in checks)
-        required = (Check(behaviour.name, bool(seen)),) if behaviour.required_for_pass else ()
-        ends = {EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if self.case.turns else {EndReason.FINAL}
-        case = verdict.CheckedResult(
+        has_occurred = behaviour.has_occurred(loop_result) if behaviour.has_occurred else None
+        all_hold = all(check.ok for check in checks)
+        required = (Check(behaviour.name, bool(has_occurred)),) if behaviour.required_for_pass else ()
+        good_ends = {EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if self.case.turns else {EndReason.FINAL}
+        checked = verdict.CheckedResult(
             instance=instance,
             loop_result=loop_result,
             rule=self.rule + behaviour.rule,
             checks=(*checks, *required),
             case_study_checks=None,
-            fallback_problem=_find_missing_behaviour(behaviour)
-            if good and required
+            fallback_problem=_build_missing_behaviour(behaviour)
+            if all_hold and required
             else _find_problem(self.case, loop_result, comparison, checks),
-            good_ends=frozenset(ends),
+            good_ends=frozenset(good_ends),
             needs_tools=not self.case.control,
-            behaviour_seen=seen,
-            avoided=behaviour.avoidable and good and seen is False,
+            behaviour_seen=has_occurred,
+            avoided=behaviour.avoidable and all_hold and has_occurred is False,
             expected_codes=(*behaviour.expected_codes, *list_fault_codes(self.case)),
             counts=behaviour.counts(loop_result) if behaviour.counts else {},
         )
-        return verdict.judge(case)
+        return verdict.judge(checked)
 
     @property
     def rule(self) -> str:
         """Return the rule of a pass in sentences."""
         return " ".join(text for name, text in _RULE_BY_FIELD if getattr(self.case.expect, name))
 
-    def _layer(self) -> JsonObject:
+    def _build_layer(self) -> JsonObject:
         layer: JsonObject = {}
         if self.case.turns:
             layer["max_turns"] = self.case.turns
@@ -143,24 +146,24 @@ class UserCaseScenario:
 
 
 def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
-    """Return the leading system text, the messages between, and the user's last message."""
+    """Return the text of the leading system message ("" without one), the other messages, and the last one's text."""
     messages = list(case.messages)
     first = messages[0]
-    leads = first.get("role") == "system" and isinstance(first.get("content"), str) and len(messages) > 1
-    system = str(first["content"]) if leads else ""
-    return system, tuple(messages[1 if leads else 0 : -1]), str(messages[-1]["content"])
+    has_system = first.get("role") == "system" and isinstance(first.get("content"), str) and len(messages) > 1
+    system = str(first["content"]) if has_system else ""
+    return system, tuple(messages[1 if has_system else 0 : -1]), str(messages[-1]["content"])
 
 
 def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
-    found = find_value(workspace.snapshot(), pointer)
-    wrong = "; ".join(mismatch.message for mismatch in iter_mismatches(expected, found))
-    return Check(f"{pointer} is {render_short(expected)}", not wrong, wrong)
+    value = find_value(workspace.snapshot(), pointer)
+    detail = "; ".join(mismatch.message for mismatch in iter_mismatches(expected, value))
+    return Check(f"{pointer} is {render_short(expected)}", not detail, detail)
 
 
 def _find_problem(
     case: UserCase, loop_result: LoopResult, comparison: CallComparison, checks: tuple[Check, ...]
 ) -> Problem:
-    """Return the problem if the record shows none and a check fails."""
+    """Return the problem of a trial that fails although the record shows no problem."""
     if case.expect.calls and not has_calls(loop_result):
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
@@ -174,13 +177,13 @@ def _find_problem(
     return _find_call_problem(case, loop_result, comparison) or _find_check_problem(loop_result, checks)
 
 
-def _find_missing_behaviour(behaviour: Behaviour) -> Problem:
+def _build_missing_behaviour(behaviour: Behaviour) -> Problem:
     return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, sentence=behaviour.missing))
 
 
 def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: CallComparison) -> Problem | None:
     for pair in comparison.pairs:
-        wrong = next((mismatch for found in pair.wrong.values() for mismatch in found), None)
+        wrong = next((mismatch for mismatches in pair.wrong.values() for mismatch in mismatches), None)
         if pair.made is None:
             unexpected = ", ".join(call.tool for call in comparison.others)
             outcome = f"called was {unexpected}" if unexpected else "it was not called"

@@ -1,10 +1,14 @@
-"""Simulated tools of a test case: each answers as the case says, and no tool of the user is ever run.
+"""The simulated tools of a test case. Tools of users are never run.
 
-By default a tool returns its arguments. Under its name the case's `results` may have {"fixed": value}, the same answer
-every time, {"template": value}, an answer with placeholders (templates.py), {"generated": JSON Schema}, an answer
-generated from that schema, or {"error": message}, a refusal. With any of them {"set": {pointer: value}} changes the
-case's state; `{name}` in a pointer and the text `$name` as a value stand for an argument. {"fault": {"kind": name}}
-makes the tool fail first (fault_rows.py).
+A tool returns its arguments unless the case's `results` have an entry under its name with one of these members:
+
+- {"fixed": value}: the same answer every time
+- {"template": value}: an answer with placeholders (templates.py)
+- {"generated": JSON Schema}: an answer generated from that schema
+- {"error": message}: a refusal
+
+An entry may also have {"set": {pointer: value}}, which changes the case's state; `{name}` in a pointer and the text
+`$name` as a value stand for an argument. {"fault": {"kind": name}} makes the tool fail (fault_rows.py).
 """
 
 import copy
@@ -27,22 +31,25 @@ _MAX_DEPTH = 12
 
 
 class SimulatedTools:
-    """The tools of one execution and the state that they change.
+    """The workspace of one execution of a test case: its tools and the state that they change.
 
-    With `workspace` ({id, writable}) `state_get` and `state_patch` work on the state's `draft` as in the case study,
-    unless the case's results name them.
+    Args:
+        results: The answers of the tools, by name.
+        initial: The initial state.
+        workspace: {id, writable}, if `state_get` and `state_patch` work on the state's `draft` as in the case study;
+            entries of `results` for these two take precedence.
     """
 
     def __init__(self, results: JsonObject, initial: JsonObject, workspace: JsonObject | None = None) -> None:
         self._results = results
         self._state: JsonObject = copy.deepcopy(initial)
-        self._numbers: Counter[str] = Counter()
+        self._call_counts: Counter[str] = Counter()
         self._workspace = _open_workspace(workspace, self._state) if workspace else None
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Return the tool's answer, and change the state as the case says.
+        """Return the tool's answer, and change the state by the tool's entry.
 
-        A refusal and a fault change no state, except that a slow tool does what it was asked before it answers.
+        A refusal and a fault do not change the state. A slow tool changes it before it answers.
 
         Raises:
             ToolArgumentError: The workspace or a fault refuses the arguments.
@@ -53,24 +60,24 @@ class SimulatedTools:
             return self._workspace.call(name, arguments, call_id)
         if "error" in entry:
             return build_refusal(name, "ARGUMENT_ERROR", entry["error"])
-        self._numbers[name] += 1
+        self._call_counts[name] += 1
         fault = {"tool": name, **entry["fault"]} if "fault" in entry else None
         state = self._build_state(entry, arguments)
         try:
             answer = _build_answer(entry, arguments, state)
         except TemplateError as error:
             answer, state = build_refusal(name, error.code, str(error)), self.snapshot()
-        found = run_fault(fault, arguments, self._numbers[name], answer)
-        if found is answer or isinstance(found, DelayedAnswer):
+        result = run_fault(fault, arguments, self._call_counts[name], answer)
+        if result is answer or isinstance(result, DelayedAnswer):
             self._set_state(state)
-        return found
+        return result
 
     def snapshot(self) -> JsonObject:
         """Return a copy of the state."""
         return copy.deepcopy(self._state) | (self._workspace.snapshot() if self._workspace else {})
 
     def _build_state(self, entry: JsonObject, arguments: JsonObject) -> JsonObject:
-        """Return a copy of the state with the changes of a call."""
+        """Return a copy of the state after the changes of a call."""
         state = self.snapshot()
         for pointer, value in entry.get("set", {}).items():
             _set_value(state, _fill_pointer(pointer, arguments), _build_value(value, arguments))
@@ -90,7 +97,12 @@ def _open_workspace(workspace: JsonObject, state: JsonObject) -> StateWorkspace:
 
 
 def _build_answer(entry: JsonObject, arguments: JsonObject, state: JsonObject) -> object:
-    """Return the tool's answer, with the state after the call.
+    """Return the tool's answer without a fault.
+
+    Args:
+        entry: The tool's entry in the case's results; empty for a tool that returns its arguments.
+        arguments: The call's arguments.
+        state: The state after the call.
 
     Raises:
         TemplateError: The template cannot be rendered.
@@ -103,17 +115,17 @@ def _build_answer(entry: JsonObject, arguments: JsonObject, state: JsonObject) -
 
 
 def describe_results(results: JsonObject, tool: str) -> str:
-    """Return how a tool's results are produced, for the page."""
+    """Return a description of a tool's results, for the page of a case."""
     entry = results.get(tool, {})
     labels = {
         "fixed": "a fixed result",
         "template": "a template, filled in from arguments and state",
-        "generated": "made up from a schema",
+        "generated": "generated from a schema",
         "error": "always refuses",
     }
-    how = next((labels[kind] for kind in RESULT_KINDS if kind in entry), "gives back its arguments")
-    how = f"{how}, and changes the state" if "set" in entry else how
-    return f"{how}, after a fault ({entry['fault']['kind']})" if "fault" in entry else how
+    description = next((labels[kind] for kind in RESULT_KINDS if kind in entry), "returns its arguments")
+    description = f"{description}, and changes the state" if "set" in entry else description
+    return f"{description}, after a fault ({entry['fault']['kind']})" if "fault" in entry else description
 
 
 def find_value(state: JsonObject, pointer: str) -> Any:
@@ -125,9 +137,14 @@ def find_value(state: JsonObject, pointer: str) -> Any:
 
 
 def find_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield each mistake in the results, as its place and a sentence."""
+    """Yield each mistake in the results, as its path and a sentence.
+
+    Args:
+        results: The results of a case, any JSON value.
+        tools: The names of the case's tools.
+    """
     if not isinstance(results, Mapping):
-        yield (), "Results are an object: a tool's name, and what it answers."
+        yield (), "Results are an object from the names of tools to their answers."
         return
     for name, entry in results.items():
         if name not in tools:
@@ -168,7 +185,10 @@ def is_pointer(text: str) -> bool:
 
 
 def build_sample(schema: Any, depth: int = 0) -> Any:
-    """Return a value that fits the type of a JSON Schema, always the same one."""
+    """Return an example of a JSON Schema, always the same: its const, default, first enum value, or one by its type.
+
+    Values nested more than _MAX_DEPTH levels deep, and those of a schema that is no object, are None.
+    """
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return None
     for key in ("const", "default"):
@@ -198,11 +218,11 @@ def _build_value(value: Any, arguments: JsonObject) -> Any:
 
 
 def _set_value(state: JsonObject, pointer: str, value: Any) -> None:
-    """Set the value, and create missing objects on the way."""
-    *parts, last = JsonPointer(pointer).parts
-    here: Any = state
-    for part in parts:
-        if not isinstance(here.get(part), dict):
-            here[part] = {}
-        here = here[part]
-    here[last] = value
+    """Set the value at a JSON Pointer; parents that are no objects are replaced by objects."""
+    *parents, last = JsonPointer(pointer).parts
+    container: Any = state
+    for part in parents:
+        if not isinstance(container.get(part), dict):
+            container[part] = {}
+        container = container[part]
+    container[last] = value

@@ -1,8 +1,8 @@
-"""Templated answers of simulated tools: JSON whose texts hold placeholders.
+"""Templates for answers of simulated tools: JSON values whose strings contain placeholders.
 
-There are two placeholders, `{arguments.x}` for the argument x of the call and `{state:/path}` for the value at a JSON
-Pointer of the state. Nothing is evaluated. A text that is only a placeholder becomes the value itself; elsewhere the
-value is written into the text. Other braces in a text are refused when the case is read; keys of objects are literal.
+There are two placeholders: `{arguments.x}` for the argument x of the call, and `{state:/path}` for the value at a JSON
+Pointer in the state. A string that is only a placeholder becomes the value itself; in a longer string the placeholder
+is replaced by the value as text. Other braces are refused when the case is parsed. Keys of objects are not changed.
 """
 
 import json
@@ -14,7 +14,7 @@ from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
 from toolbench.engine.types import JsonObject
 
-MAX_TEMPLATE_CHARACTERS = 50_000  # of all values that one answer substitutes, as JSON
+MAX_TEMPLATE_CHARACTERS = 50_000  # of all values in one answer that replace placeholders, as JSON
 _PLACEHOLDER = re.compile(r"\{(?:arguments\.([A-Za-z_][A-Za-z0-9_-]*)|state:(/[^{}]*))\}", re.ASCII)
 _MAX_DEPTH = 60
 _MISSING = object()
@@ -33,7 +33,7 @@ class TemplateError(Exception):
 
 
 class _Renderer:
-    """Substitutes placeholders and counts the characters that they add."""
+    """The rendering of one answer, with the number of characters that replaced placeholders so far."""
 
     def __init__(self, arguments: JsonObject, state: JsonObject) -> None:
         self._arguments = arguments
@@ -41,40 +41,51 @@ class _Renderer:
         self._characters = 0
 
     def render(self, value: Any) -> Any:
-        """Return the value with every placeholder substituted."""
+        """Return the value with every placeholder replaced.
+
+        Raises:
+            TemplateError: A placeholder has no value, or the answer becomes too large.
+        """
         if isinstance(value, str):
-            alone = _PLACEHOLDER.fullmatch(value)
-            return self._find(alone) if alone else _PLACEHOLDER.sub(lambda match: _to_text(self._find(match)), value)
+            whole = _PLACEHOLDER.fullmatch(value)
+            if whole:
+                return self._copy_value(whole)
+            return _PLACEHOLDER.sub(lambda match: _to_text(self._copy_value(match)), value)
         if isinstance(value, list):
             return [self.render(item) for item in value]
         if isinstance(value, Mapping):
             return {key: self.render(item) for key, item in value.items()}
         return value
 
-    def _find(self, match: re.Match[str]) -> Any:
-        """Return a copy of the value that a placeholder stands for.
+    def _copy_value(self, match: re.Match[str]) -> Any:
+        """Return a copy of the value that a placeholder stands for, and count its characters.
 
         Raises:
             TemplateError: There is no value, or the answer becomes too large.
         """
         name, pointer = match[1], match[2]
-        found = self._arguments.get(name, _MISSING) if name else _resolve(self._state, pointer)
-        if found is _MISSING and name:
+        value = self._arguments.get(name, _MISSING) if name else _resolve(self._state, pointer)
+        if value is _MISSING and name:
             raise TemplateError("ARGUMENT_ERROR", f"the argument {name} is missing")
-        if found is _MISSING:
+        if value is _MISSING:
             raise TemplateError("STATE_NOT_FOUND", f"nothing is at {pointer}")
-        written = json.dumps(found)
-        self._characters += len(written)
+        json_text = json.dumps(value)
+        self._characters += len(json_text)
         if self._characters > MAX_TEMPLATE_CHARACTERS:
             raise TemplateError("TEMPLATE_TOO_LARGE", f"the answer has more than {MAX_TEMPLATE_CHARACTERS} characters")
-        return json.loads(written)
+        return json.loads(json_text)
 
 
 def render_template(template: Any, arguments: JsonObject, state: JsonObject) -> Any:
-    """Return the answer.
+    """Return the answer that a template gives for a call.
+
+    Args:
+        template: The template, any JSON value.
+        arguments: The arguments of the call.
+        state: The state after the call.
 
     Raises:
-        TemplateError: A value is missing, or the answer becomes too large.
+        TemplateError: A placeholder has no value, or the answer becomes too large.
     """
     return _Renderer(arguments, state).render(template)
 

@@ -25,7 +25,7 @@ def test_a_function_that_comes_later_is_offered_from_its_message_on() -> None:
     ((number, names),) = case.later.items()
 
     assert not set(names) & {tool["function"]["name"] for tool in case.tools}
-    assert [tool["function"]["name"] for tool in case.tools_with(int(number))] == names
+    assert [tool["function"]["name"] for tool in case.build_added_tools(int(number))] == names
     assert case.messages[int(number)].startswith("I have updated some more functions")
 
 

@@ -27,22 +27,22 @@ def compare_with_checker(cases: Iterable[MultiTurnCase], *, stride: int = 1) -> 
 
     Args:
         cases: The cases.
-        stride: Of each case the golden answer and every so-many-th one after it are compared.
+        stride: The step through the answers of each case: with n, the golden answer and every n-th answer after it.
 
     Raises:
         NotInstalledError: BFCL is not installed.
         CallRunnerError: BFCL's classes did not answer or failed.
     """
     requests = [(case, kind, turns) for case in cases for kind, turns in islice(iter_answers(case), 0, None, stride)]
-    judged = check_answers([(case, turns) for case, _, turns in requests])
+    verdicts = check_answers([(case, turns) for case, _, turns in requests])
     return tuple(
-        _build_comparison(case, kind, turns, answer.valid)
-        for (case, kind, turns), answer in zip(requests, judged, strict=True)
+        _build_comparison(case, kind, turns, verdict.valid)
+        for (case, kind, turns), verdict in zip(requests, verdicts, strict=True)
     )
 
 
 def check_answers(answers: Sequence[tuple[MultiTurnCase, TurnCalls]]) -> tuple[CheckerVerdict, ...]:
-    """Return BFCL's verdict on each answer, in order; the calls for one message are one answer.
+    """Return BFCL's verdict on each conversation, in order; all calls after one message are given as one answer.
 
     Raises:
         NotInstalledError: BFCL is not installed.
@@ -51,9 +51,9 @@ def check_answers(answers: Sequence[tuple[MultiTurnCase, TurnCalls]]) -> tuple[C
 
 
 def iter_answers(case: MultiTurnCase) -> Iterator[tuple[str, TurnCalls]]:
-    """Yield the golden answer, then answers that differ from it in one thing, for every turn with calls.
+    """Yield the kind and the calls of the golden answer, then of answers that differ from it in one respect each.
 
-    The changes are random with a seed made from the case's id.
+    The changes are drawn with the case's id as the seed.
     """
     golden, source = parse_golden_turns(case), random.Random(case.id)
     yield "golden", golden
@@ -64,13 +64,13 @@ def iter_answers(case: MultiTurnCase) -> Iterator[tuple[str, TurnCalls]]:
         for kind, changed in _iter_changes(case, turn, source):
             yield f"turn {number + 1}: {kind}", (*golden[:number], changed, *golden[number + 1 :])
         if number and golden[number - 1]:
-            early = (
+            too_early = (
                 *golden[: number - 1],
                 (*golden[number - 1], *turn),
                 golden[number - 1][-1:],
                 *golden[number + 1 :],
             )
-            yield f"turn {number + 1}: one turn too early", early
+            yield f"turn {number + 1}: one turn too early", too_early
 
 
 def _iter_changes(case: MultiTurnCase, turn: tuple[BfclCall, ...], source: random.Random) -> Iterator[tuple[str, Any]]:
@@ -81,23 +81,24 @@ def _iter_changes(case: MultiTurnCase, turn: tuple[BfclCall, ...], source: rando
         yield "a harmless call more", ((source.choice(harmless), {}), *turn)
     if not turn:
         return
-    place = source.randrange(len(turn))
-    name, arguments = turn[place]
+    index = source.randrange(len(turn))
+    name, arguments = turn[index]
+    before, after = turn[:index], turn[index + 1 :]
     yield "no call", ()
-    yield "a call dropped", (*turn[:place], *turn[place + 1 :])
-    yield "a call twice", (*turn[: place + 1], *turn[place:])
+    yield "a call dropped", (*before, *after)
+    yield "a call twice", (*before, turn[index], turn[index], *after)
     yield "order reversed", turn[::-1]
-    yield "another function", (*turn[:place], (function, arguments), *turn[place + 1 :])
-    yield "a function that is not there", (*turn[:place], ("no_such_function", arguments), *turn[place + 1 :])
+    yield "another function", (*before, (function, arguments), *after)
+    yield "a function that is not there", (*before, ("no_such_function", arguments), *after)
     for key, value in arguments.items():
         rest = {name: argument for name, argument in arguments.items() if name != key}
-        yield f"{key} dropped", (*turn[:place], (name, rest), *turn[place + 1 :])
+        yield f"{key} dropped", (*before, (name, rest), *after)
         for changed in (_change_slightly(value), _rewrite_equivalent(value)):
-            yield f"{key} is {changed!r}"[:80], (*turn[:place], (name, {**arguments, key: changed}), *turn[place + 1 :])
+            yield f"{key} is {changed!r}"[:80], (*before, (name, {**arguments, key: changed}), *after)
 
 
 def _change_slightly(value: Any) -> Any:
-    """Return a value close to this one."""
+    """Return a value that differs a little; None for an object or null."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -114,8 +115,8 @@ def _rewrite_equivalent(value: Any) -> Any:
 
 def _render_line(case: MultiTurnCase, turns: TurnCalls) -> str:
     entry = {"id": case.id, "initial_config": case.config, "involved_classes": case.classes}
-    written = [[[_render_python(call) for call in turn]] if turn else [] for turn in turns]
-    return json.dumps({"entry": entry, "turns": written, "answers": case.answers})
+    python_turns = [[[_render_python(call) for call in turn]] if turn else [] for turn in turns]
+    return json.dumps({"entry": entry, "turns": python_turns, "answers": case.answers})
 
 
 def _render_python(call: BfclCall) -> str:
@@ -124,6 +125,6 @@ def _render_python(call: BfclCall) -> str:
 
 
 def _build_comparison(case: MultiTurnCase, kind: str, turns: TurnCalls, checker_valid: bool) -> CheckerComparison:
-    wrong = find_mistake(case, turns)
-    sentence = f"turn {wrong.turn + 1}: {wrong.message}" if wrong else ""
-    return CheckerComparison(case.id, case.category, kind, checker_valid, wrong is None, sentence)
+    mistake = find_mistake(case, turns)
+    message = f"turn {mistake.turn + 1}: {mistake.message}" if mistake else ""
+    return CheckerComparison(case.id, case.category, kind, checker_valid, mistake is None, message)

@@ -1,4 +1,4 @@
-"""Running calls on BFCL's classes in a separate process (environment.py)."""
+"""Client of the separate process that runs calls on BFCL's classes (environment.py)."""
 
 import atexit
 import json
@@ -26,12 +26,18 @@ _READ_BYTES = 1 << 16
 
 
 class CallRunnerError(Exception):
-    """The classes did not answer in time, or failed, and their process was ended; the message says which."""
+    """BFCL's classes failed or did not answer in time, and their process was killed; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResults:
-    """The results of one turn, as the text that BFCL compares, and the state after it."""
+    """The results of the calls of one turn, and the state after it.
+
+    Attributes:
+        results: The result of each call, as the text that BFCL compares.
+        failed: Whether each call failed.
+        state: The state of the classes; empty if it was not requested.
+    """
 
     results: tuple[str, ...]
     failed: tuple[bool, ...]
@@ -40,13 +46,14 @@ class TurnResults:
 
 @dataclass(eq=False, slots=True)
 class ClassesProcess:
-    """The process of BFCL's classes, started for the first request and again after it was ended.
+    """The process of BFCL's classes, which is started for the first request and again after it was killed.
 
-    Every request has its conversation from the beginning, so that nothing is lost if the process ends. Threads may
-    share it: they wait for each other.
+    Every request contains its conversation from the beginning, so that no state depends on the process. Thread-safe:
+    one request runs at a time.
 
     Attributes:
-        seconds: The time limit of an answer.
+        command: The command that starts the process.
+        seconds: The time limit of an answer, in seconds.
     """
 
     command: tuple[str, ...] = (sys.executable, "-I", str(Path(environment.__file__)))
@@ -56,7 +63,7 @@ class ClassesProcess:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, question: JsonObject) -> JsonObject:
-        """Return the answer to a request.
+        """Send a request and return the answer.
 
         Raises:
             NotInstalledError: BFCL is not installed.
@@ -70,7 +77,7 @@ class ClassesProcess:
                 raise CallRunnerError(str(error)) from error
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """Kill the process if it is running."""
         with self._lock:
             self._kill()
 
@@ -83,7 +90,14 @@ class ClassesProcess:
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start the process, with an environment that has no secret of Toolbench."""
+        """Start the process and wait until it is ready.
+
+        Its only environment variable is PATH, so that it has no secret of Toolbench.
+
+        Raises:
+            NotInstalledError: BFCL is not installed.
+            CallRunnerError: The process did not become ready.
+        """
         if not is_installed():
             raise NotInstalledError
         self._process = process = subprocess.Popen(
@@ -100,15 +114,15 @@ class ClassesProcess:
 
     def _read_line(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         assert process.stdout is not None
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while b"\n" not in self._unread:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            remaining_seconds = deadline - time.monotonic()
+            if remaining_seconds <= 0 or not select.select([process.stdout], [], [], remaining_seconds)[0]:
                 raise CallRunnerError(f"BFCL's classes gave no answer within {seconds:g} s and were ended.")
-            piece = os.read(process.stdout.fileno(), _READ_BYTES)
-            if not piece:
+            chunk = os.read(process.stdout.fileno(), _READ_BYTES)
+            if not chunk:
                 raise CallRunnerError("BFCL's classes failed; their process is gone.")
-            self._unread += piece
+            self._unread += chunk
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
@@ -122,19 +136,19 @@ class ClassesProcess:
 
 @cache
 def get_classes_process() -> ClassesProcess:
-    """Return the only instance in this process."""
+    """Return the process of BFCL's classes that all callers in this process share."""
     return ClassesProcess()
 
 
 def run_calls(
     case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]], *, states: bool = True
 ) -> tuple[TurnResults, ...]:
-    """Return the results of every turn, run on new instances.
+    """Return the results of every turn, in order; the calls are run on new instances of the case's classes.
 
     Args:
         case: The case.
         turns: The calls of each turn.
-        states: Whether the states are needed; if not, they are empty.
+        states: Whether to return the states; if not, they are empty.
 
     Raises:
         NotInstalledError: BFCL is not installed.

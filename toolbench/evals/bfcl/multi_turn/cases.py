@@ -26,9 +26,12 @@ class MultiTurnCase:
 
     Attributes:
         messages: The user's messages, in order.
-        later: For some messages (their index, as text) the functions that are offered only from then on.
-        config: The initial state of each of `classes`.
-        answers: BFCL's own calls for each message, as Python.
+        functions: All functions of the classes, as BFCL writes them.
+        later: The names of functions that are offered only from a later message on, by the index of that message as
+            text.
+        classes: The names of the classes whose methods are the functions.
+        config: The initial state of each class.
+        answers: BFCL's calls for each message, as Python code.
     """
 
     id: str
@@ -48,17 +51,17 @@ class MultiTurnCase:
 
     @property
     def is_long(self) -> bool:
-        """Return whether the initial state has much irrelevant content."""
+        """Return whether the case is of long context: the initial state has much irrelevant content."""
         return "long_context" in self.category
 
     @property
     def tools(self) -> tuple[JsonObject, ...]:
         """Return the tools that are offered with the first message."""
-        held_back = {name for names in self.later.values() for name in names}
-        return tuple(build_tool(function) for function in self.functions if function["name"] not in held_back)
+        later_names = {name for names in self.later.values() for name in names}
+        return tuple(build_tool(function) for function in self.functions if function["name"] not in later_names)
 
-    def tools_with(self, message: int) -> tuple[JsonObject, ...]:
-        """Return the tools that are added with a later message (from 0)."""
+    def build_added_tools(self, message: int) -> tuple[JsonObject, ...]:
+        """Return the tools that are offered only from the message with this index on, in OpenAI's format."""
         names = self.later.get(str(message), ())
         return tuple(build_tool(function) for function in self.functions if function["name"] in names)
 
@@ -78,13 +81,13 @@ def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> 
 
 
 def parse_golden_turns(case: MultiTurnCase) -> tuple[tuple[BfclCall, ...], ...]:
-    """Return BFCL's own calls for each message; positional arguments get the names of the function's parameters."""
+    """Return BFCL's calls for each message; positional arguments get the names of the function's parameters."""
     names = {function["name"]: list(function["parameters"]["properties"]) for function in case.functions}
     return tuple(tuple(_parse_call(text, names) for text in turn) for turn in case.answers)
 
 
 def _build_case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]) -> MultiTurnCase:
-    """Return the case; a message that only adds functions gets the sentence that BFCL always uses for it."""
+    """Return the case; a message without text, which only adds functions, gets BFCL's sentence for that."""
     return MultiTurnCase(
         id=row["id"],
         category=category,
@@ -98,7 +101,7 @@ def _build_case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]
 
 
 def _parse_call(text: str, names: Mapping[str, Sequence[str]]) -> BfclCall:
-    """Return name and arguments of a call in Python.
+    """Return the name and the arguments of a call in Python.
 
     Raises:
         ValueError: The text is not one call by name with literals.
@@ -106,9 +109,9 @@ def _parse_call(text: str, names: Mapping[str, Sequence[str]]) -> BfclCall:
     call = ast.parse(text.strip(), mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError(f"{text} is not a call by name")
-    placed = zip(names[call.func.id], call.args, strict=False)
-    given = [*placed, *((str(keyword.arg), keyword.value) for keyword in call.keywords)]
-    return call.func.id, {name: ast.literal_eval(value) for name, value in given}
+    positional = zip(names[call.func.id], call.args, strict=False)
+    arguments = [*positional, *((str(keyword.arg), keyword.value) for keyword in call.keywords)]
+    return call.func.id, {name: ast.literal_eval(value) for name, value in arguments}
 
 
 @cache
@@ -118,7 +121,7 @@ def _read_functions(name: str) -> tuple[JsonObject, ...]:
 
 @cache
 def _read_more_functions_text() -> str:
-    """Return the sentence from the wheel's source, which is not executed."""
+    """Return BFCL's sentence for a message that only adds functions, parsed from the wheel's source."""
     tree = ast.parse(Path(find_data_folder().parent / _PROMPTS_FILE).read_text(encoding="utf-8"))
     values = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     return str(ast.literal_eval(values[_MORE_FUNCTIONS_CONSTANT]))

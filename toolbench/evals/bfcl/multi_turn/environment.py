@@ -1,12 +1,12 @@
-"""BFCL's simulated classes in a separate process: the file is run by path, isolated, and imports no Toolbench module.
+"""The process of BFCL's simulated classes. It is run by its path in isolated mode and imports no Toolbench module.
 
-It reads and writes one JSON object per line. The input is {classes, config, long, states, turns}, each turn a list of
-calls [name, arguments]; the output is {turns: [{results: [{text, failed}], state}]}. Every line begins with new
-instances, so that no state of an earlier line remains. A call reaches only public methods of the named classes; no text
-is ever evaluated.
+It reads and writes one JSON object per line. The input is {classes, config, long, states, turns}, where a turn is a
+list of calls [name, arguments]; the output is {turns: [{results: [{text, failed}], state}]}. Every line is run on new
+instances, so that no state of an earlier line remains. A call can only reach public methods of the named classes; no
+text is evaluated.
 
-A state is JSON that keeps Python's differences: an object {"$": kind, "of": ...} stands for a type that JSON does not
-have. Of files and folders it has only the fields that BFCL compares.
+A state is JSON in which an object {"$": kind, "of": ...} stands for a value of a type that JSON does not have. Of files
+and folders it has only the fields that BFCL compares.
 """
 
 import copy
@@ -39,21 +39,21 @@ def main() -> None:
     """Write the ready line, then answer each line of the standard input."""
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
-    answer = sys.stdout
-    sys.stdout = sys.stderr  # only answers may reach the real standard output
-    answer.write(f"{READY_LINE}\n")
-    answer.flush()
+    output = sys.stdout
+    sys.stdout = sys.stderr  # what the classes print must not get into the output
+    output.write(f"{READY_LINE}\n")
+    output.flush()
     for line in sys.stdin:
-        answer.write(f"{json.dumps(_run_turns(json.loads(line)))}\n")
-        answer.flush()
+        output.write(f"{json.dumps(_run_turns(json.loads(line)))}\n")
+        output.flush()
 
 
 def _run_turns(request: dict[str, Any]) -> dict[str, Any]:
     instances = {name: _build_instance(name, request) for name in request["classes"]}
     methods: dict[str, Callable[..., Any]] = {}
     for instance in instances.values():
-        found = inspect.getmembers(instance, predicate=inspect.ismethod)
-        methods |= {name: method for name, method in found if not name.startswith("_")}
+        members = inspect.getmembers(instance, predicate=inspect.ismethod)
+        methods |= {name: method for name, method in members if not name.startswith("_")}
     turns = []
     for calls in request["turns"]:
         results = [_run_call(methods, name, arguments) for name, arguments in calls]
@@ -66,7 +66,7 @@ def _build_instance(name: str, request: dict[str, Any]) -> Any:
     """Return a new instance of a class with its initial state.
 
     Raises:
-        KeyError: The class is not one of MODULE_BY_CLASS.
+        KeyError: The class is not in MODULE_BY_CLASS.
     """
     instance = getattr(importlib.import_module(f"{_SOURCE_PACKAGE}.{MODULE_BY_CLASS[name]}"), name)()
     if name != _STATELESS_CLASS:
@@ -76,7 +76,7 @@ def _build_instance(name: str, request: dict[str, Any]) -> Any:
 
 
 def _run_call(methods: Mapping[str, Callable[..., Any]], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return BFCL's text for what a method returns or raises."""
+    """Run a method, and return its result or its exception as the text that BFCL compares."""
     if name not in methods:
         return {"text": f"Error during execution: name {name!r} is not defined", "failed": True}
     try:
@@ -96,15 +96,15 @@ def _render_result(value: Any) -> str:
 
 
 def _read_state(instance: Any) -> dict[str, Any]:
-    """Return the public attributes."""
+    """Return the public attributes of an instance as JSON."""
     return {name: _to_json(value) for name, value in vars(instance).items() if not name.startswith("_")}
 
 
 def _to_json(value: Any) -> Any:
-    """Return the value as JSON with Python's types kept.
+    """Return a value as JSON, in which objects with `$` preserve Python's types.
 
     Raises:
-        TypeError: The type has no JSON form here, so that the state cannot be compared.
+        TypeError: The type is not supported.
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

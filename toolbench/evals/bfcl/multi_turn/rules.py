@@ -1,8 +1,8 @@
-"""BFCL's rules for several turns, implemented independently.
+"""BFCL's rules for conversations of several turns, implemented independently of its checker.
 
-After each turn the public state of every class is the one to which BFCL's own calls lead, and each result of those
-calls in that turn has occurred by then; other calls are ignored. A turn in which BFCL calls needs a call; any other
-turn is not judged. `multi_turn/agreement.py` compares the rules with the checker.
+A turn for which BFCL has calls needs a call. After it, the public state of every class must be the one after BFCL's
+calls, and each result of BFCL's calls in the turn must have occurred so far; other calls are ignored. Turns for which
+BFCL has no calls are not judged. `multi_turn/agreement.py` compares the rules with the checker.
 """
 
 from collections import Counter
@@ -20,11 +20,12 @@ NO_CALL_MISTAKE, STATE_MISTAKE, RESULT_MISTAKE, UNFINISHED_MISTAKE = "no call", 
 
 @dataclass(frozen=True, slots=True)
 class TurnMistake:
-    """A mistake after a message of the user.
+    """A mistake in the calls after one message of the user.
 
     Attributes:
         turn: The index of the message.
-        kind: One of the constants above.
+        kind: NO_CALL_MISTAKE, STATE_MISTAKE, RESULT_MISTAKE or UNFINISHED_MISTAKE.
+        message: The mistake as a phrase.
     """
 
     turn: int
@@ -33,7 +34,11 @@ class TurnMistake:
 
 
 def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> TurnMistake | None:
-    """Return the first mistake for which BFCL would reject the calls of each message; None if it accepts them.
+    """Return the first mistake for which BFCL rejects a conversation; None if BFCL accepts it.
+
+    Args:
+        case: The case.
+        turns: The calls after each message of the user.
 
     Raises:
         NotInstalledError: BFCL is not installed.
@@ -43,20 +48,23 @@ def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> Tu
         return TurnMistake(len(turns), UNFINISHED_MISTAKE, "the conversation did not come this far")
     expected, made = run_calls(case, parse_golden_turns(case)), run_calls(case, turns)
     so_far: Counter[str] = Counter()
-    for number, (expected_turn, had) in enumerate(zip(expected, made, strict=True)):
-        so_far.update(had.results)
-        if expected_turn.results and (wrong := _find_turn_mistake(case.answers[number], expected_turn, had, so_far)):
-            return TurnMistake(number, *wrong)
+    for number, (expected_turn, made_turn) in enumerate(zip(expected, made, strict=True)):
+        so_far.update(made_turn.results)
+        if not expected_turn.results:
+            continue
+        if mistake := _find_turn_mistake(case.answers[number], expected_turn, made_turn, so_far):
+            return TurnMistake(number, *mistake)
     return None
 
 
 def _find_turn_mistake(
-    answers: Sequence[str], expected: TurnResults, had: TurnResults, so_far: Counter[str]
+    answers: Sequence[str], expected: TurnResults, made: TurnResults, so_far: Counter[str]
 ) -> tuple[str, str] | None:
-    if not had.results:
+    """Return the kind and the message of a turn's mistake; None without one."""
+    if not made.results:
         return NO_CALL_MISTAKE, f"no call was made; BFCL calls {', '.join(answers)}"
-    if differs := find_state_difference(expected.state, had.state):
-        return STATE_MISTAKE, differs
+    if difference := find_state_difference(expected.state, made.state):
+        return STATE_MISTAKE, difference
     if missing := Counter(expected.results) - so_far:
         result = next(iter(missing))
         call = answers[expected.results.index(result)]

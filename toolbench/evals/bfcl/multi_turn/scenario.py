@@ -1,4 +1,4 @@
-"""A conversation of BFCL as a scenario: its tools are BFCL's classes, and BFCL's rules judge it."""
+"""The scenario of a conversation of BFCL, whose tools are BFCL's classes and which is judged by BFCL's rules."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,19 +28,16 @@ MULTI_TURN_RULE = (
     "After each of the user's messages the state is the one that BFCL's own calls lead to, and each result of theirs "
     "was given; calls beside them do not matter."
 )
-MAX_ANSWERS_PER_MESSAGE = 21  # BFCL gives up on a message after the 21st answer that calls
+MAX_ANSWERS_PER_MESSAGE = 21  # BFCL ends a message after the 21st answer with calls
 NO_RETURN_ERROR_CODE = "INTERNAL_ERROR"
-GOOD_ENDS = ANSWERED_ENDS | {
-    EndReason.TOOL_ERROR,
-    EndReason.NO_TOOL_CALLS,
-}  # by BFCL's rules a run that ends with failing tools may pass
+GOOD_ENDS = ANSWERED_ENDS | {EndReason.TOOL_ERROR, EndReason.NO_TOOL_CALLS}  # failed calls may pass by BFCL's rules
 
 
 @dataclass(eq=False, slots=True)
 class MultiTurnScenario:
-    """A conversation of BFCL.
+    """The scenario of a conversation of BFCL.
 
-    Each message is sent after the previous one is answered, and the classes keep their state.
+    Each message is sent after the previous one is answered. The classes keep their state between messages.
     """
 
     slug: str
@@ -62,7 +59,7 @@ class MultiTurnScenario:
         """Return the instance, which is the same for every seed."""
         first, *others = self.case.messages
         further = (
-            FurtherMessage(text, _build_definitions(self.case.tools_with(number)))
+            FurtherMessage(text, _build_definitions(self.case.build_added_tools(number)))
             for number, text in enumerate(others, 1)
         )
         return Instance(
@@ -78,54 +75,56 @@ class MultiTurnScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return whether a call is needed, without naming calls: different calls may lead to the same state."""
+        """Return whether a call is needed; no calls are named, because different calls may lead to the same state."""
         return ExpectedCalls(any(self.case.answers))
 
     def open(self, instance: Instance) -> Workspace:
-        """Return new instances of the case's classes."""
+        """Return a workspace with new instances of the case's classes."""
         return ClassesWorkspace(self.case)
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by BFCL's rules."""
-        wrong = (
+        mistake = (
             find_mistake(self.case, group_calls_by_message(loop_result))
             if loop_result.turns and loop_result.end in GOOD_ENDS
             else None
         )
-        case = judging.CheckedResult(
+        checked = judging.CheckedResult(
             instance=instance,
             loop_result=loop_result,
             rule=MULTI_TURN_RULE,
-            checks=tuple(_iter_checks(self.case, loop_result, wrong)),
+            checks=tuple(_iter_checks(self.case, loop_result, mistake)),
             case_study_checks=None,
-            fallback_problem=_find_problem(loop_result, wrong),
+            fallback_problem=_find_problem(loop_result, mistake),
             good_ends=GOOD_ENDS,
         )
-        verdict = judging.judge(case)
-        differs = wrong is not None and wrong.kind != NO_CALL_MISTAKE and verdict.outcome == "fail"
-        return _replace_problem(verdict, case.fallback_problem) if differs else verdict
+        verdict = judging.judge(checked)
+        has_difference = mistake is not None and mistake.kind != NO_CALL_MISTAKE and verdict.outcome == "fail"
+        return _replace_problem(verdict, checked.fallback_problem) if has_difference else verdict
 
 
 class ClassesWorkspace:
-    """BFCL's classes for one execution; each call is run after all earlier ones."""
+    """The workspace of one execution, which runs each call on BFCL's classes after all earlier calls."""
 
     def __init__(self, case: MultiTurnCase) -> None:
         self._case = case
         self._calls: list[BfclCall] = []
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Return what the class returned.
+        """Return the result of the method.
 
-        A call without an answer is left out of the calls that follow.
+        A call without a result, because the process failed, is not repeated before later calls.
 
         Raises:
-            ToolArgumentError: The class raised an exception, which the model is to read.
+            NotInstalledError: BFCL is not installed.
+            CallRunnerError: BFCL's classes did not answer or failed.
+            ToolArgumentError: The method raised an exception; the message is that of the exception.
         """
-        (played,) = run_calls(self._case, [[*self._calls, (name, arguments)]], states=False)
+        (turn,) = run_calls(self._case, [[*self._calls, (name, arguments)]], states=False)
         self._calls.append((name, arguments))
-        if played.failed[-1]:
-            raise ToolArgumentError(played.results[-1])
-        return _parse_result(played.results[-1])
+        if turn.failed[-1]:
+            raise ToolArgumentError(turn.results[-1])
+        return _parse_result(turn.results[-1])
 
     def snapshot(self) -> JsonObject:
         """Return the calls made so far, in order."""
@@ -133,7 +132,7 @@ class ClassesWorkspace:
 
 
 def group_calls_by_message(loop_result: LoopResult) -> tuple[tuple[BfclCall, ...], ...]:
-    """Return the calls that BFCL's classes received, for each message that was sent."""
+    """Return the calls that BFCL's classes ran, for each message that was sent."""
     groups = groupby(loop_result.turns, lambda record: record.request.message)
     return tuple(
         tuple(
@@ -159,51 +158,49 @@ def _build_definitions(tools: Sequence[JsonObject]) -> tuple[ToolDefinition, ...
 
 
 def _build_layer(case: MultiTurnCase) -> JsonObject:
-    """Return BFCL's settings; arguments are not validated if BFCL's own calls violate its schemas."""
+    """Return the policy patch; arguments are not validated if BFCL's own calls violate its schemas."""
     layer: JsonObject = {"max_turns": MAX_ANSWERS_PER_MESSAGE, "request_overrides": {"parallel_tool_calls": True}}
     tools = {tool.name: tool for tool in _build_definitions((*case.tools, *_iter_later_tools(case)))}
-    broken = any(list_schema_errors(tools[name], given) for turn in parse_golden_turns(case) for name, given in turn)
-    return {**layer, "validate_arguments": False} if broken else layer
+    golden_calls = (call for turn in parse_golden_turns(case) for call in turn)
+    has_violation = any(list_schema_errors(tools[name], arguments) for name, arguments in golden_calls)
+    return {**layer, "validate_arguments": False} if has_violation else layer
 
 
 def _iter_later_tools(case: MultiTurnCase) -> Iterator[JsonObject]:
     for number in case.later:
-        yield from case.tools_with(int(number))
+        yield from case.build_added_tools(int(number))
 
 
-def _iter_checks(case: MultiTurnCase, loop_result: LoopResult, wrong: TurnMistake | None) -> Iterator[Check]:
-    """Yield one check for each message up to the first that differs, in BFCL's words."""
+def _iter_checks(case: MultiTurnCase, loop_result: LoopResult, mistake: TurnMistake | None) -> Iterator[Check]:
+    """Yield one check for each message up to the first with a mistake; a single failed one if the run ended early."""
     if loop_result.end not in GOOD_ENDS or not loop_result.turns:
         yield Check("the conversation comes to its end", False)
         return
-    reached = len(case.messages) if wrong is None else wrong.turn + 1
-    for number in range(reached):
-        differs = wrong is not None and wrong.turn == number
-        yield Check(f"message {number + 1}: state and results", not differs, wrong.message if wrong and differs else "")
+    for number in range(len(case.messages) if mistake is None else mistake.turn + 1):
+        detail = mistake.message if mistake and mistake.turn == number else ""
+        yield Check(f"message {number + 1}: state and results", not detail, detail)
 
 
-def _find_problem(loop_result: LoopResult, wrong: TurnMistake | None) -> Problem:
-    """Return the problem, located at the last turn of the message."""
-    if wrong is None:
+def _find_problem(loop_result: LoopResult, mistake: TurnMistake | None) -> Problem:
+    """Return the problem of a failed run; its location is the last turn after the message of the mistake."""
+    if mistake is None:
         return Problem(
             "wrong_state",
             locate_problem(
                 find_last_turn(loop_result), path=CALLS_PATH, sentence="the conversation did not come to its end."
             ),
         )
-    of_message = [record.turn for record in loop_result.turns if record.request.message == wrong.turn]
-    where = {NO_CALL_MISTAKE: "missing_call", RESULT_MISTAKE: "missing_call"}.get(wrong.kind, "wrong_state")
-    sentence = f"after the user's message {wrong.turn + 1}: {wrong.message}."
+    turns = [record.turn for record in loop_result.turns if record.request.message == mistake.turn]
+    is_call_missing = mistake.kind in (NO_CALL_MISTAKE, RESULT_MISTAKE)
+    sentence = f"after the user's message {mistake.turn + 1}: {mistake.message}."
     return Problem(
-        where,
-        locate_problem(
-            of_message[-1] if of_message else find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence
-        ),
+        "missing_call" if is_call_missing else "wrong_state",
+        locate_problem(turns[-1] if turns else find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence),
     )
 
 
 def _replace_problem(verdict: Verdict, turn_problem: Problem) -> Verdict:
-    """Return the verdict with the first difference as its problem: by BFCL's rules failed calls are no failure."""
+    """Return the verdict with a turn's mistake as its problem, because failed calls do not count by BFCL's rules."""
     return replace(
         verdict,
         failure_class=turn_problem.failure_class,
@@ -213,7 +210,7 @@ def _replace_problem(verdict: Verdict, turn_problem: Problem) -> Verdict:
 
 
 def _parse_result(text: str) -> object:
-    """Return a JSON object as an object; any other text as {"value": text}."""
+    """Return the parsed text if it is a JSON object without the member `ok`; else {"value": text}."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""States of BFCL's classes as their process writes them, and the first difference between two of them."""
+"""States of BFCL's classes: parsing of the process's output, and the first difference between two states."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,52 +8,55 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 from toolbench.evals.judging.messages import render_short
 
-ClassStates = Mapping[str, Mapping[str, Any]]  # attributes by class
+ClassStates = Mapping[str, Mapping[str, Any]]  # values by attribute, by class
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """An object of a BFCL class, with the fields that are compared."""
+    """An object in a state, such as a file or a folder.
+
+    Attributes:
+        kind: The name of its class.
+        fields: The values of the fields that BFCL compares.
+    """
 
     kind: str
     fields: Mapping[str, Any]
 
 
-def parse_state(written: JsonObject) -> ClassStates:
-    """Return the state with Python's values, which are compared as Python does: 1 is 1.0, 1 is not "1"."""
-    return {
-        name: {key: _parse_value(value) for key, value in attributes.items()} for name, attributes in written.items()
-    }
+def parse_state(state: JsonObject) -> ClassStates:
+    """Return a state from the process's JSON, with Python's values."""
+    return {name: {key: _parse_value(value) for key, value in attributes.items()} for name, attributes in state.items()}
 
 
 def find_state_difference(expected: ClassStates, made: ClassStates) -> str:
-    """Return the attribute that differs, where in it, and how; "" if none does."""
+    """Return the first difference between two states as a phrase with its path; "" if there is none."""
     for name, attributes in expected.items():
         for attribute, value in attributes.items():
             if made[name][attribute] != value:
-                places = _iter_differences(value, made[name][attribute], f"{name}.{attribute}")
-                return next(places, f"{name}.{attribute} is not as it should be")
+                differences = _iter_differences(value, made[name][attribute], f"{name}.{attribute}")
+                return next(differences, f"{name}.{attribute} is not as it should be")
     return ""
 
 
-def _parse_value(written: Any) -> Any:
-    if isinstance(written, list):
-        return [_parse_value(item) for item in written]
-    if not isinstance(written, dict):
-        return written
-    if "$" not in written:
-        return {key: _parse_value(value) for key, value in written.items()}
-    kind, of = written["$"], written["of"]
+def _parse_value(json_value: Any) -> Any:
+    if isinstance(json_value, list):
+        return [_parse_value(item) for item in json_value]
+    if not isinstance(json_value, dict):
+        return json_value
+    if "$" not in json_value:
+        return {key: _parse_value(value) for key, value in json_value.items()}
+    kind, content = json_value["$"], json_value["of"]
     if kind == "dict":
-        return {_parse_value(key): _parse_value(value) for key, value in of}
+        return {_parse_value(key): _parse_value(value) for key, value in content}
     if kind in ("set", "tuple"):
-        items = [_parse_value(item) for item in of]
+        items = [_parse_value(item) for item in content]
         return set(items) if kind == "set" else tuple(items)
-    return ObjectState(kind, {name: _parse_value(value) for name, value in of.items()})
+    return ObjectState(kind, {name: _parse_value(value) for name, value in content.items()})
 
 
 def _iter_differences(expected: Any, made: Any, path: str) -> Iterator[str]:
-    """Yield the places that differ, as deep inside the value as possible."""
+    """Yield the differences as phrases, each with the path of the innermost values that differ."""
     if expected == made:
         return
     if isinstance(expected, ObjectState) and isinstance(made, ObjectState) and expected.kind == made.kind:
@@ -67,8 +70,8 @@ def _iter_differences(expected: Any, made: Any, path: str) -> Iterator[str]:
             else:
                 yield from _iter_differences(expected[key], made[key], f"{path}.{key}")
     elif isinstance(expected, list) and isinstance(made, list) and len(expected) == len(made):
-        for place, (expected_item, made_item) in enumerate(zip(expected, made, strict=True)):
-            yield from _iter_differences(expected_item, made_item, f"{path}[{place}]")
+        for index, (expected_item, made_item) in enumerate(zip(expected, made, strict=True)):
+            yield from _iter_differences(expected_item, made_item, f"{path}[{index}]")
     else:
         yield f"{path} is {_render_value(made)} instead of {_render_value(expected)}"
 
