@@ -1,4 +1,4 @@
-"""Calls that were made beside the expected ones."""
+"""Tests of the comparison of the calls of a trial with the expected ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The catalogue: 17 models and 16 profiles, each with what is known of it."""
+"""Tests of the catalogue of 17 models and 16 profiles."""
 
 from toolbench.evals.catalogue import MATRIX_STRATEGIES, STRATEGIES, load_models, load_profiles
 

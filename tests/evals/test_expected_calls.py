@@ -1,4 +1,4 @@
-"""Whether a call is due, and whose arguments are right: hand-made calls against every kind of task."""
+"""Tests of expected calls and of the grades of calls, for every kind of task."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Few-shot sets."""
+"""Tests of few-shot sets."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Patches of a draft: what each operation does, and that nothing is left half done."""
+"""Tests of patch operations on a draft: their results, and that a failed patch changes nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The estimators are those of drawing without return: checked against counting every way."""
+"""Tests of the estimators of pass^k and pass@k, against counting every selection of trials."""
 
 from itertools import combinations
 

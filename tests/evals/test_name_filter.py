@@ -1,4 +1,4 @@
-"""The filter words of the case study."""
+"""Tests of the case study's filter words."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The table of list prices."""
+"""Tests of the list prices."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The published snapshot adds up, as published and under our rules."""
+"""Tests that the published figures add up, as published and by Toolbench's rules."""
 
 from collections.abc import Iterable
 

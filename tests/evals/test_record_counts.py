@@ -1,4 +1,4 @@
-"""Numerators and denominators of the named rates."""
+"""Tests of the numerators and denominators of rates for one trial."""
 
 from dataclasses import replace
 

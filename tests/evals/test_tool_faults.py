@@ -1,4 +1,4 @@
-"""Tools that fail on purpose: once or as often as said, and good afterwards."""
+"""Tests of the faults of simulated tools, how often they occur, and the answers after them."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The executor of the state tools: what it accepts, and what it says when it refuses."""
+"""Tests of the workspace of the state tools: accepted calls, and the messages of refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The golden table of the agents' checks: agent by check, each with arguments that break exactly what is listed."""
+"""Tests of the agents' checks: for each check, arguments that fail exactly the listed ones."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Queries as models write them: read, held to named rules, and run within bounds."""
+"""Tests of SQL queries as models write them: parsing, the checks, and the limits of a run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""BFCL's own checker, in its process."""
+"""Tests of requests to BFCL's checker in its process."""
 
 from toolbench.evals.bfcl.ask_checker import check_answers
 from toolbench.evals.bfcl.cases import iter_cases

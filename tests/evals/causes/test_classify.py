@@ -1,4 +1,4 @@
-"""Causes are found in the steps alone, the same each time."""
+"""Tests of the causes that steps show."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_grouped_is_healed_only_where_every_occurrence_is() -> None:
     assert (both.healed, one.healed) == (True, False)
 
 
-def test_occurrences_unknown_tool_is_mended_by_the_last_success() -> None:
+def test_occurrences_unknown_tool_recovers_by_last_success() -> None:
     unknown, good = build_result("nobody", {}, code="TOOL_NOT_ALLOWED"), build_result("state_get", {})
     assert mended(build_calling_turn(0, good), build_calling_turn(1, unknown)) == [("tool_unknown", False)]
     assert mended(build_calling_turn(0, good), build_calling_turn(1, unknown), build_calling_turn(2, good)) == [
@@ -78,7 +78,7 @@ def mended(*records: TurnRecord) -> list[tuple[str, bool]]:
     return [(occurrence.code, occurrence.mended) for occurrence in find_occurrences(build_steps(*records))]
 
 
-def test_occurrences_failed_exchange_is_mended_by_any_later_answer() -> None:
+def test_occurrences_failed_exchange_recovers_by_later_answer() -> None:
     assert mended(build_failed_turn(0, DOWN)) == [("server_failed", False)]
     assert mended(build_failed_turn(0, DOWN), build_text_turn(1, "Done.")) == [("server_failed", True)]
     assert mended(build_text_turn(0, "Wait."), build_failed_turn(1, DOWN)) == [("server_failed", False)]
@@ -87,7 +87,7 @@ def test_occurrences_failed_exchange_is_mended_by_any_later_answer() -> None:
     ]
 
 
-def test_occurrences_blank_answer_is_mended_by_a_call_or_a_text() -> None:
+def test_occurrences_blank_answer_recovers_by_call_or_text() -> None:
     assert mended(build_text_turn(0, ""), build_calling_turn(1, build_result("state_get", {}))) == [
         ("empty_answer", True)
     ]
@@ -102,7 +102,7 @@ def test_occurrences_blank_answer_between_two_calls_is_a_blank_final() -> None:
     ]
 
 
-def test_occurrences_call_in_text_is_mended_by_a_later_call() -> None:
+def test_occurrences_call_in_text_recovers_by_later_call() -> None:
     written = build_text_turn(0, "state_get()", finding="call_in_text")
     assert mended(written, build_calling_turn(1, build_result("state_get", {}))) == [("call_in_text", True)]
     assert mended(written, build_calling_turn(1, UNREADABLE_CALL))[0] == ("call_in_text", False)

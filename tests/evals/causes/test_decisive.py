@@ -1,4 +1,4 @@
-"""The cause of a failed trial is the last departure on which its verdict rests."""
+"""Tests of the selection of the cause of a failed trial."""
 
 import pytest
 

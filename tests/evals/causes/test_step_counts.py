@@ -1,4 +1,4 @@
-"""Counts from hand-made steps, each with the denominator of its name."""
+"""Tests of the counts of hand-made steps."""
 
 from tests.evals.causes.hand_made_steps import build_steps
 from tests.evals.records import build_calling_turn, build_result, build_text_turn

@@ -1,4 +1,4 @@
-"""Steps of a trial as the taxonomy reads them."""
+"""Tests of the steps that classification reads."""
 
 from dataclasses import replace
 

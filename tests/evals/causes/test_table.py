@@ -1,4 +1,4 @@
-"""The table of causes: a code keeps its meaning, and nothing the engine can report is left without one."""
+"""Tests that every error and finding of the engine has a cause, and that codes are stable."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What can be told of a call that nobody read, from the text, the reasoning and the finding of the engine."""
+"""Tests of the causes of calls that were not read, from the text, the reasoning and the engine's finding."""
 
 import pytest
 

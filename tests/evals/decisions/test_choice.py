@@ -1,4 +1,4 @@
-"""What a rule chooses, and when nothing may be called a winner."""
+"""Tests of the choice of a leader by a rule, and of decisions without a winner."""
 
 from dataclasses import replace
 

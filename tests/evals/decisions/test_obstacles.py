@@ -1,4 +1,4 @@
-"""What stands between the best candidate and a decision: the sentence names it, for every goal, and counts right."""
+"""Tests of the sentence on the best configuration: the reason against it, and the number of trials needed."""
 
 from dataclasses import replace
 from typing import Any

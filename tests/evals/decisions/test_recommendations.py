@@ -1,4 +1,4 @@
-"""Our recommendations follow from named rules, and every difference from the published ones has its reason."""
+"""Tests of recommendations by named rules, and of the reasons for differences from published ones."""
 
 import re
 

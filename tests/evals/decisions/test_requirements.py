@@ -1,4 +1,4 @@
-"""Lower bounds of delivered success, upper bounds of p95, and the reason for every refusal."""
+"""Tests of the bounds of a configuration and of the reasons against it."""
 
 from typing import Any
 

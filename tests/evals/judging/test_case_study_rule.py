@@ -1,4 +1,4 @@
-"""The case study's rule and words."""
+"""Tests of the case study's rule for a pass and of its words for failures."""
 
 import pytest
 

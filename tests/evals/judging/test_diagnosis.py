@@ -1,4 +1,4 @@
-"""Problems of a record, in order, and what makes them good again."""
+"""Tests of the problems of a finished run, their order, and recovery from them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,7 +62,7 @@ def test_a_success_beside_it_in_the_same_message_mends_it_too() -> None:
     )
 
 
-def test_a_blank_answer_is_mended_by_the_next_text() -> None:
+def test_blank_answer_is_recovered_by_the_next_text() -> None:
     assert (
         find_first_problem(
             build_ended(
@@ -76,7 +76,7 @@ def test_a_blank_answer_is_mended_by_the_next_text() -> None:
     )
 
 
-def test_a_failed_request_is_mended_by_its_retry() -> None:
+def test_failed_request_is_recovered_by_its_retry() -> None:
     error = ExchangeError("tools_unsupported", "no tools here", 400, infrastructure=False, tool_support=True)
     mended, left = (
         find_first_problem(build_ended(build_failed_turn(0, error), build_text_turn(0, "Hi")), TOOLS),
@@ -198,7 +198,7 @@ def test_a_good_call_in_the_next_turn_mends_an_answer() -> None:
     assert find_first_problem(build_ended(build_text_turn(0, "cut", finish="length"), good), TOOLS) is None
 
 
-def test_a_blank_answer_is_not_mended_by_another() -> None:
+def test_blank_answer_is_not_recovered_by_another() -> None:
     assert only(build_ended(build_text_turn(0, ""), build_text_turn(1, " \n"))).bad.turn == 0
     assert (
         find_first_problem(

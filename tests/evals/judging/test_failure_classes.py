@@ -1,4 +1,4 @@
-"""The table of failure classes: complete, and mapped from everything that can go wrong."""
+"""Tests that the table of failure classes is complete and that every end and error has a class."""
 
 import json
 from pathlib import Path

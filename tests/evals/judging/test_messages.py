@@ -1,4 +1,4 @@
-"""Schema violations in plain words."""
+"""Tests of the sentences about schema violations."""
 
 from typing import Any
 

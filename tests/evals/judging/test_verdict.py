@@ -1,4 +1,4 @@
-"""The order of questions: cancelled, not applicable, infrastructure, our own failures, then the checks."""
+"""Tests of the order of the judging rules: cancelled, not applicable, infrastructure error, broken off, checks."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -91,7 +91,7 @@ def test_a_right_state_without_an_end_is_no_pass() -> None:
     assert verdict.first_bad.turn == 11
 
 
-def test_the_first_problem_that_nothing_mended_is_the_cause() -> None:
+def test_judge_takes_the_first_problem_without_recovery() -> None:
     trial = ManualTrial("happy_path")
     mended = build_calling_turn(0, trial.get(workspace_id="elsewhere"))
     cause = build_calling_turn(2, trial.patch(key="title"))
@@ -102,7 +102,7 @@ def test_the_first_problem_that_nothing_mended_is_the_cause() -> None:
     assert (verdict.failure_class, verdict.first_bad and verdict.first_bad.turn) == ("arguments_refused", 2)
 
 
-def test_an_unmended_problem_does_not_spoil_a_pass() -> None:
+def test_problem_without_recovery_does_not_prevent_a_pass() -> None:
     trial = ManualTrial("happy_path")
     record = build_ended(
         build_calling_turn(0, trial.get(workspace_id="elsewhere")),

@@ -1,4 +1,4 @@
-"""The four agents, each alone and in a chain: right ones pass, and the first that goes wrong is named."""
+"""Tests of verdicts on the four agents, each alone and as a chain, which names the first wrong agent."""
 
 from typing import Any
 
@@ -133,7 +133,7 @@ def test_where_a_chain_went_wrong_first_is_named_with_what_followed() -> None:
     assert [verdict.counts[f"{agent}_wrong"] for agent in AGENT_ORDER] == [1, 1, 0, 1]
 
 
-def test_a_mended_step_is_no_wrong_step_and_another_order_is_no_chain() -> None:
+def test_corrected_step_is_right_and_another_order_fails() -> None:
     trial = trial_of("chain")
     wrong = build_calling_turn(0, called(trial, "table", relevant_tables=[]))
     mended = chain(trial)

@@ -1,4 +1,4 @@
-"""Golden verdicts of the controls."""
+"""Tests of verdicts on the control scenarios."""
 
 import pytest
 

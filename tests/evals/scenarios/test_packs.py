@@ -1,4 +1,4 @@
-"""The packs: enough instances, clean tools, the right solution passes and wrong ones fail with the right class."""
+"""Tests of the packs: number of instances, tool definitions, and the verdicts on right and wrong solutions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The list of scenarios and the preset words."""
+"""Tests of the list of scenarios and of the words that select them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A perfect player, who sends the examples of version 1's prompt through the real loop, passes in every version."""
+"""Tests that the example calls of version 1's prompt pass through the real loop in every version."""
 
 import json
 from collections.abc import Iterator

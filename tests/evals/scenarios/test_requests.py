@@ -1,4 +1,4 @@
-"""What the first request of a drawn instance holds: the task, and no call to copy beside the method's own example."""
+"""Tests of the first request of a drawn instance: it has the task, and no example but the method's own."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Instances: equal for equal seeds, different otherwise, and in parity always in the first wording."""
+"""Tests that equal seeds give equal instances, and that the published wording is the first one."""
 
 import hashlib
 import json

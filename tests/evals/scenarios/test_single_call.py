@@ -1,4 +1,4 @@
-"""Golden verdicts of the tasks that are one call."""
+"""Tests of verdicts on the tasks that need one call."""
 
 import pytest
 

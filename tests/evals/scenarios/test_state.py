@@ -1,4 +1,4 @@
-"""Golden verdicts of the scenarios that change a workspace."""
+"""Tests of verdicts on the scenarios that change a workspace."""
 
 import pytest
 
@@ -106,7 +106,7 @@ def test_a_wrong_type_is_said_with_its_path() -> None:
     assert (verdict.behaviour_seen, verdict.avoided) == (True, False)
 
 
-def test_a_refused_type_that_is_mended_passes_and_was_seen() -> None:
+def test_refused_type_with_recovery_passes_and_is_seen() -> None:
     trial = ManualTrial("type_error_recovery")
     wrong = build_result("state_patch", {"request_id": "r1", "ops": "[]"}, code="ARGUMENT_ERROR")
     right = build_calling_turn(2, trial.patch())
@@ -148,7 +148,7 @@ def test_the_id_is_seen_to_be_left_out() -> None:
     assert [left_out.outcome, passed.outcome, passed.avoided] == ["pass", "pass", False]
 
 
-def test_a_mixed_message_that_is_mended_passes_by_both_rules() -> None:
+def test_mixed_message_with_recovery_passes_by_both_rules() -> None:
     trial = ManualTrial("partial_success_failure")
     mixed = build_calling_turn(0, trial.get(), trial.patch(key="wrong"))
     verdict = trial.judge(build_ended(mixed, build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")))

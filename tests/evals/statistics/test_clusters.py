@@ -1,4 +1,4 @@
-"""Counts that hang together are worth fewer independent ones."""
+"""Tests of effective sample sizes of clustered trials."""
 
 import pytest
 

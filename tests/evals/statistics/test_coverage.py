@@ -1,4 +1,4 @@
-"""A small, seeded sample of what `python -m benchmarks.coverage` measures."""
+"""Tests of coverage on a small, seeded sample of what `python -m benchmarks.coverage` measures."""
 
 from benchmarks.coverage import (
     measure_coverages,

@@ -1,4 +1,4 @@
-"""Differences of shares: test and interval are one statement, alone and among many, and hold as often as they say."""
+"""Tests of differences of shares: agreement of test and interval, Bonferroni's correction, and coverage."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""One place decides which interval a count gets."""
+"""Tests of the choice of the interval for a count."""
 
 from toolbench.evals.statistics import compute_wilson_interval
 from toolbench.evals.statistics.intervals import (

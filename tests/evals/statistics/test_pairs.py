@@ -1,4 +1,4 @@
-"""Pairs: McNemar's exact test, and an interval that says the same and that pairs that agree make narrower."""
+"""Tests of paired differences: McNemar's exact test, and an interval that agrees with it."""
 
 from itertools import product
 

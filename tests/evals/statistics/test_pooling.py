@@ -1,4 +1,4 @@
-"""A rate over several scenarios."""
+"""Tests of a rate over several scenarios."""
 
 import math
 

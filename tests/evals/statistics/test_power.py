@@ -1,4 +1,4 @@
-"""The trials that would find a difference do find it, by the very test that will be used."""
+"""Tests of the trials needed to detect a difference, against the exact test."""
 
 import math
 

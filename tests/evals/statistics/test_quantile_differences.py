@@ -1,4 +1,4 @@
-"""Differences of quantiles: no distribution is assumed, an open bound stays open, and a family holds all together."""
+"""Tests of differences of quantiles: coverage, open bounds, and simultaneous intervals."""
 
 import numpy as np
 import pytest

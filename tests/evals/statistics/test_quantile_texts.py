@@ -1,4 +1,4 @@
-"""One function writes every quantile of times, with open bounds in the same word."""
+"""Tests of the texts of quantiles, with and without open bounds."""
 
 import pytest
 

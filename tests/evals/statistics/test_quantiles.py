@@ -1,4 +1,4 @@
-"""Quantiles are order statistics whose bounds hold for every distribution; the case study's percentiles stay apart."""
+"""Tests of quantiles and their distribution-free bounds, and of the case study's percentile."""
 
 import math
 from fractions import Fraction

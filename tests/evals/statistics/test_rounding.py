@@ -1,4 +1,4 @@
-"""Halves go up."""
+"""Tests that halves are rounded away from zero."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Intervals that hold at every look: against their definition, exactly by counting paths, and beside ordinary ones."""
+"""Tests of anytime-valid intervals: definition, exact coverage by counting paths, and width."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Differences of sides that went on until something was decided."""
+"""Tests of differences of sides with sequential stopping."""
 
 import random
 

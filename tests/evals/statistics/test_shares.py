@@ -1,4 +1,4 @@
-"""Golden numbers of intervals and of the trials that decide."""
+"""Tests of intervals of a share, and of the number of trials that clears a target, against known values."""
 
 from typing import Any
 

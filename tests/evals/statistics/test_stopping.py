@@ -1,4 +1,4 @@
-"""Rules for when a cell has been tried enough."""
+"""Tests of the rules of sequential stopping."""
 
 from pathlib import Path
 from typing import Any

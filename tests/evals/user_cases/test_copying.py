@@ -1,4 +1,4 @@
-"""Copies of built-in scenarios: they ask for the same, and a trial has the same verdict."""
+"""Tests that a copy of a built-in scenario sends the same request and gets the same verdict."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is expected is held against the tools' own schemas."""
+"""Tests of expected calls against the schemas of the tools."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Options of a case: further messages, group, control, behaviour, workspace, settings."""
+"""Tests of the options of a test case: further messages, group, control, behaviour, workspace, settings."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cases stored before cases had options: text, instance and verdicts stay as they were (data/stored_cases.json)."""
+"""Tests that cases stored before cases had options keep text, instance and verdicts (data/stored_cases.json)."""
 
 import hashlib
 import json

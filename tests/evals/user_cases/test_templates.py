@@ -1,4 +1,4 @@
-"""Templated answers: two placeholders, no expressions, a bounded answer, clear refusals."""
+"""Tests of templates for answers: the two placeholders, the limit of size, and refusals."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Our rules for several turns against BFCL's own checker, on a sample; `manage.py check_bfcl` takes every case."""
+"""Tests of the multi-turn rules against BFCL's checker on a sample; `manage.py check_bfcl` compares every case."""
 
 from itertools import islice
 

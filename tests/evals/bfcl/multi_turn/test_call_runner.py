@@ -1,4 +1,4 @@
-"""BFCL's classes in their process: fresh for every question, ended when they do not answer, and nothing else runs."""
+"""Tests of the process of BFCL's classes: new instances for every request, a time limit, and public methods only."""
 
 import sys
 from dataclasses import replace

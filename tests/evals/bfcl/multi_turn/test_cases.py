@@ -1,4 +1,4 @@
-"""BFCL's multi-turn cases as they are read."""
+"""Tests of reading BFCL's multi-turn cases."""
 
 import json
 from dataclasses import asdict

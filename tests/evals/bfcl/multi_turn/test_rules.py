@@ -1,4 +1,4 @@
-"""BFCL's rules for several turns: what differs first, and how it is said."""
+"""Tests of BFCL's rules for several turns: the first mistake and its message."""
 
 import pytest
 

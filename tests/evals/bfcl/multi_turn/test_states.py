@@ -1,4 +1,4 @@
-"""Where two states differ first."""
+"""Tests of the first difference between two states."""
 
 from toolbench.evals.bfcl.multi_turn.states import find_state_difference, parse_state
 
