@@ -88,17 +88,19 @@ def test_a_trial_that_has_sent_its_last_request_holds_no_slot() -> None:
     model = make_limited_model(concurrency=1)
     launch_run(model, trials=3)
     (ended,) = claim(model.provider_id, limit=1, worker="w")
-    assert not claim(model.provider_id, limit=1, worker="w", hints=SlotHints(finished=(uuid4(),)))
-    (second,) = claim(model.provider_id, limit=1, worker="w", hints=SlotHints(finished=(ended.lease,)))
+    assert not claim(model.provider_id, limit=1, worker="w", hints=SlotHints(finished_leases=(uuid4(),)))
+    (second,) = claim(model.provider_id, limit=1, worker="w", hints=SlotHints(finished_leases=(ended.lease,)))
     release_slot(second.id, second.lease)
     assert not acquire_slot(model.provider_id, second.id, lease=second.lease)
-    assert acquire_slot(model.provider_id, second.id, lease=second.lease, hints=SlotHints(finished=(ended.lease,)))
+    assert acquire_slot(
+        model.provider_id, second.id, lease=second.lease, hints=SlotHints(finished_leases=(ended.lease,))
+    )
 
 
 def test_slots_are_kept_for_trials_that_come_back() -> None:
     model = make_limited_model(concurrency=3)
     launch_run(model, trials=3)
-    assert len(claim(model.provider_id, limit=3, worker="w", hints=SlotHints(reserved=2))) == 1
+    assert len(claim(model.provider_id, limit=3, worker="w", hints=SlotHints(reserved_slots=2))) == 1
 
 
 def test_claim_counts_first_requests_if_enough_is_left_below_cap() -> None:

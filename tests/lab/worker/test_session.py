@@ -280,7 +280,7 @@ def test_a_local_model_of_another_host_is_refused_with_a_sentence(scripted: Scri
     run_worker_session(model)
     trial = run.trials.get()
     assert (trial.outcome, trial.failure_class) == ("infra", "local_model_elsewhere")
-    assert trial.sentence.startswith("tiny is served on another-host and only for workers there")
+    assert trial.sentence.startswith("tiny is served on another-host, for workers on that machine only")
 
 
 @pytest.mark.parametrize(

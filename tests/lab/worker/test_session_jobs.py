@@ -28,7 +28,7 @@ DATABASE_FUNCTIONS = {
     "reserve": "reserving requests",
     "record_heartbeat": "heartbeat",
     "renew_leases": "renewing leases",
-    "check_runs": "looking at runs",
+    "check_runs": "checking runs",
     "sweep": ENDING_JOB,
     "_end_claiming": ENDING_JOB,
 }  # functions that a session runs in its database thread, with the job that runs each

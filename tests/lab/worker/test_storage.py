@@ -109,7 +109,9 @@ def test_a_tool_execution_is_stored_with_words_no_json_column_takes() -> None:
 
 def test_an_outcome_ends_the_trial_and_marks_its_cell() -> None:
     trial = running_trial()
-    assert write_batch(Batch(outcomes=[outcome_of(trial, final_text=b"Done.".hex(), requests=3)])).done == {trial.pk}
+    assert write_batch(Batch(outcomes=[outcome_of(trial, final_text=b"Done.".hex(), requests=3)])).ended_ids == {
+        trial.pk
+    }
     trial.refresh_from_db()
     assert (trial.state, trial.outcome, trial.lease, trial.requests) == ("done", "pass", None, 3)
     assert bytes(trial.final_text) == b"Done."
@@ -160,7 +162,7 @@ def test_write_of_an_outcome_whose_steps_are_missing_ends_no_trial() -> None:
     trial.refresh_from_db()
     run.refresh_from_db()
     assert (trial.state, trial.outcome, run.requests_reserved) == ("running", "", 9)
-    assert write_batch(Batch(steps, [outcome])).done == {trial.pk}
+    assert write_batch(Batch(steps, [outcome])).ended_ids == {trial.pk}
     run.refresh_from_db()
     assert (trial.steps.count(), run.requests_reserved, run.tokens_used) == (2, 7, 30)
 
@@ -171,14 +173,14 @@ def test_write_of_steps_of_a_lost_execution_does_not_complete_a_trial() -> None:
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     trial.refresh_from_db()
     outcome = replace(outcome_of(trial), steps=[step_of(trial, exchange())])
-    assert write_batch(Batch(outcomes=[outcome])).incomplete == {trial.pk}
+    assert write_batch(Batch(outcomes=[outcome])).incomplete_ids == {trial.pk}
 
 
 def test_write_of_a_step_without_its_texts_completes_the_trial() -> None:
     trial = running_trial()
     refused = step_of(trial, exchange(duration_ms=float("nan")))
     outcome = replace(outcome_of(trial), steps=[refused])
-    assert write_batch(Batch([refused], [outcome])).done == {trial.pk}
+    assert write_batch(Batch([refused], [outcome])).ended_ids == {trial.pk}
     assert trial.steps.get().error_message == "This step could not be stored as it is."
 
 
@@ -228,7 +230,7 @@ def test_one_row_the_database_refuses_does_not_take_the_others_along(caplog: pyt
     steps[2] = step_of(trials[2], exchange(duration_ms=float("nan")))
     outcomes = [outcome_of(trial) for trial in trials]
     outcomes[3] = outcome_of(trials[3], sentence="\x00")
-    assert write_batch(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
+    assert write_batch(Batch(steps, outcomes)).ended_ids == {trial.pk for trial in trials}
     assert Step.objects.filter(trial__in=trials).count() == 5
     assert Trial.objects.get(pk=trials[3].pk).sentence == "The verdict's texts could not be stored."
     assert caplog.text.count("cannot be stored as it is") == 2
@@ -247,7 +249,7 @@ def test_an_outage_while_a_batch_is_split_leaves_nothing_half_written(caplog: py
     with connection.execute_wrapper(away), pytest.raises(OperationalError):
         write_batch(batch)
     assert not Trial.objects.filter(state="done").exists()
-    assert write_batch(batch).done == {trial.pk for trial in trials}
+    assert write_batch(batch).ended_ids == {trial.pk for trial in trials}
     assert "lease was lost" not in caplog.text
 
 
@@ -273,7 +275,7 @@ def test_implausible_counts_are_stored_as_unknown() -> None:
 def test_outcome_that_cannot_be_stored_ends_its_trial_alone(columns: dict[str, Any]) -> None:
     trials = [running_trial() for _ in range(3)]
     outcomes = [outcome_of(trials[0]), outcome_of(trials[1], **columns), outcome_of(trials[2])]
-    assert write_batch(Batch(outcomes=outcomes)).done == {trial.pk for trial in trials}
+    assert write_batch(Batch(outcomes=outcomes)).ended_ids == {trial.pk for trial in trials}
     assert Trial.objects.filter(outcome="pass").count() >= 2
     assert set(Trial.objects.values_list("state", "lease")) == {("done", None)}
 
@@ -294,7 +296,7 @@ def test_write_refused_for_good_takes_the_batch_apart(refuse: Callable[[str], No
     sentences = ["", "", "refused", "", ""]
     steps = [step_of(trial, exchange()) for trial in trials]
     outcomes = [outcome_of(trial, sentence=said) for trial, said in zip(trials, sentences, strict=True)]
-    assert write_batch(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
+    assert write_batch(Batch(steps, outcomes)).ended_ids == {trial.pk for trial in trials}
     assert Trial.objects.get(pk=trials[2].pk).sentence == "The verdict's texts could not be stored."
 
 

@@ -358,7 +358,7 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
         wire=_find_wire(exchanges[0].url),
         seeded=trial.seed_sent,
     )
-    return ProviderAccess(endpoint, local=False, services={})
+    return ProviderAccess(endpoint, is_local=False, services={})
 
 
 def _find_wire(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Collect steps, outcomes and requeued trials for some milliseconds and write them as one batch."""
+"""Writer that collects steps, outcomes and requeued trials for 0.1 s and stores them as one batch."""
 
 import asyncio
 import logging
@@ -7,15 +7,15 @@ from itertools import accumulate
 from uuid import UUID
 
 from toolbench.lab.traces.step_facts import count_body_bytes
-from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
+from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, UNAVAILABLE_ERRORS, DatabaseThread
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, StepWrite, write_batch
 
 logger = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.1
-DATABASE_RETRY_SECONDS = 0.5  # between two attempts while the database is unavailable
-MAX_BATCH_ROWS = 400
-MAX_BATCH_BYTES = 16 * 1024 * 1024  # of bodies, and of outcomes; sending a statement takes more than linear time
+GATHER_SECONDS = 0.1  # from the first write to its batch
+MAX_BATCH_ROWS = 400  # steps
+# For the bodies of the steps, and again for the outcomes: the time to send a statement grows faster than its size.
+MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 StoredCallback = Callable[[Iterable[UUID], int], None]
 
@@ -23,9 +23,12 @@ StoredCallback = Callable[[Iterable[UUID], int], None]
 class BatchWriter:
     """Queue of writes that are kept in memory until the database has stored them.
 
-    `on_stored` receives the leases that have ended, and the number of trials among them that are done. A
-    database server that crashed may have forgotten steps that it had acknowledged: they are stored again before their
+    A database server that crashed may have lost steps that it had acknowledged. They are stored again before their
     trial ends.
+
+    Args:
+        on_stored: called after each batch with the leases that this worker no longer holds and the number of trials
+            that ended.
     """
 
     def __init__(self, database: DatabaseThread, on_stored: StoredCallback) -> None:
@@ -73,14 +76,14 @@ class BatchWriter:
     async def _write(self, batch: Batch) -> None:
         while True:
             try:
-                written = await self._database.run(write_batch, batch)
+                result = await self._database.run(write_batch, batch)
             except UNAVAILABLE_ERRORS as error:
-                logger.warning("The database is away; %s steps wait: %s", len(batch.steps), error)
+                logger.warning("The database is unavailable; %s steps wait: %s", len(batch.steps), error)
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
                 continue
-            self._rewrite_incomplete([item for item in batch.outcomes if item.trial_id in written.incomplete])
-            released = [item.lease for item in batch.released if item.trial_id not in written.incomplete]
-            self._on_stored(released, len(written.done))
+            self._rewrite_incomplete([item for item in batch.outcomes if item.trial_id in result.incomplete_ids])
+            leases = [item.lease for item in batch.releasing_writes if item.trial_id not in result.incomplete_ids]
+            self._on_stored(leases, len(result.ended_ids))
             return
 
     def _restore_batch(self, batch: Batch) -> None:
@@ -89,14 +92,17 @@ class BatchWriter:
         self._has_writes.set()
 
     def _rewrite_incomplete(self, incomplete: Sequence[OutcomeWrite]) -> None:
-        """Put back outcomes that were refused, and all steps of their trials before them."""
+        """Queue incomplete outcomes again, and all steps of their trials before them."""
         for outcome in incomplete:
             logger.warning("Trial %s: the database has lost some of its steps, all are written again", outcome.trial_id)
             self._steps.extend(outcome.steps)
         self._outcomes.extend(incomplete)
 
     def _take_batch(self) -> Batch:
-        """Return the oldest steps that fit into a batch; outcomes only once no earlier step is left."""
+        """Remove the oldest writes from the queue and return them as a batch.
+
+        Outcomes are included only if no step remains queued, and requeued trials only if no outcome remains.
+        """
         count = _count_fitting(count_body_bytes(item.step) for item in self._steps[:MAX_BATCH_ROWS])
         steps, self._steps = self._steps[:count], self._steps[count:]
         if self._steps:

@@ -1,7 +1,7 @@
-"""Claim queued trials of one provider, renew their leases and queue trials again.
+"""Claims of queued trials of one provider, leases, requeueing and slots.
 
-Times are those of the database. Each change of a running trial names its lease. If another worker holds the trial, the
-statement changes nothing and returns no row for it.
+All times come from the clock of the database. Each statement that changes a running trial names its lease. If the lease
+is lost, the statement changes nothing and returns no row for the trial.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from toolbench.lab.worker.request_budget import ENABLE_SYNCHRONOUS_COMMIT, REQUE
 from toolbench.lab.worker.slots import SlotHints
 
 NO_HINTS = SlotHints()
-ISOLATE_AFTER_LOSSES = 3  # after so many losses of its local server a trial runs alone: it may kill the server
+ISOLATE_AFTER_LOSSES = 3  # losses of the local server after which a trial runs alone, as it may kill the server
 _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
@@ -50,8 +50,12 @@ class ClaimedTrial:
     """A trial that this worker holds until its lease ends.
 
     Attributes:
-        in_flight: trials of its provider in flight when it was claimed.
-        reserved_requests: requests that are counted already.
+        execution: number of this execution of the trial, from 1.
+        instance_seed: seed from which its instance is drawn.
+        seed: seed that its requests send if the provider supports seeds.
+        in_flight: number of trials of its provider in flight after the claim.
+        server_losses: how often its local server died during the trial.
+        reserved_requests: number of requests that were counted with the claim.
         left_out: parameters that its model refused earlier in this run; they are not sent.
     """
 
@@ -79,21 +83,21 @@ def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HI
 
     Args:
         provider_id: the id of the provider.
-        limit: the highest number of trials to claim.
-        worker: the name of the claiming process.
-        hints: slots that are free before the database knows it.
+        limit: maximum number of trials to claim.
+        worker: name of the claiming process.
+        hints: corrections to the database's count of slots.
 
     Returns:
-        () when no trial waits, no slot is free, or the provider was deleted.
+        The claimed trials; empty if no trial is ready, no slot is free, or the provider was deleted.
     """
     parameters: dict[str, Any] = {
         "provider": provider_id,
-        "want": limit,
-        "over": list(hints.finished),
-        "kept": hints.reserved,
+        "max_trials": limit,
+        "finished_leases": list(hints.finished_leases),
+        "reserved_slots": hints.reserved_slots,
     }
-    parameters |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": REQUESTS_RESERVED_AT_CLAIM}
-    parameters |= {"losses": ISOLATE_AFTER_LOSSES, "alone": False}
+    parameters |= {"worker": worker, "lease": settings.LEASE_SECONDS, "first_requests": REQUESTS_RESERVED_AT_CLAIM}
+    parameters |= {"isolate_after": ISOLATE_AFTER_LOSSES, "isolated": False}
     with transaction.atomic():
         with open_pipeline():
             database_thread.open_cursor().execute(_LOCK_SLOTS, _build_lock_key(provider_id))
@@ -108,10 +112,10 @@ def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTri
 
     The claim itself counts the requests of runs without a limit; only the other runs are handled here.
     """
-    trials_by_run = Counter(trial.run_id for trial in claimed if not trial.reserved_requests)
+    trial_counts = Counter(trial.run_id for trial in claimed if not trial.reserved_requests)
     in_flight = max((trial.in_flight for trial in claimed), default=0)
     requests_by_run = {
-        run: reserve_at_claim(run, count, in_flight=in_flight) for run, count in sorted(trials_by_run.items())
+        run_id: reserve_at_claim(run_id, count, in_flight=in_flight) for run_id, count in sorted(trial_counts.items())
     }
     return tuple(
         replace(trial, reserved_requests=requests_by_run.get(trial.run_id, trial.reserved_requests))
@@ -120,17 +124,17 @@ def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTri
 
 
 def _claim_isolated(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Claim one of the trials that must run alone, if no trial of the provider runs."""
+    """Claim one trial that must run alone, if no other trial of the provider is running."""
     with connection.wrap_database_errors:
         return (
             database_thread.open_cursor()
-            .execute(_CLAIM, {**parameters, "want": min(1, parameters["want"]), "alone": True})
+            .execute(_CLAIM, {**parameters, "max_trials": min(1, parameters["max_trials"]), "isolated": True})
             .fetchall()
         )
 
 
 def has_queued_trials(provider_id: int) -> bool:
-    """Return whether a trial of a running run is queued for this provider, ready or not."""
+    """Return whether a trial of a running run is queued for this provider, even one that cannot be claimed yet."""
     with connection.cursor() as cursor:
         cursor.execute(_HAS_QUEUED_TRIALS, [provider_id])
         return bool(cursor.fetchone()[0])
@@ -146,7 +150,7 @@ def renew_leases(trial_leases: Sequence[tuple[int, UUID]]) -> set[UUID]:
         The leases that were extended; the others are lost.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_RENEW_LEASES, [settings.LEASE_SECONDS, *_to_columns(trial_leases)])
+        cursor.execute(_RENEW_LEASES, [settings.LEASE_SECONDS, *_split_trial_leases(trial_leases)])
         return {row[0] for row in cursor.fetchall()}
 
 
@@ -163,26 +167,29 @@ def requeue(trial_leases: Sequence[tuple[int, UUID]], *, lost_server_ids: Collec
     if not trial_leases:
         return {}
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_REQUEUE, [list(lost_server_ids), *_to_columns(trial_leases)])
+        cursor.execute(_REQUEUE, [list(lost_server_ids), *_split_trial_leases(trial_leases)])
         requeued = cursor.fetchall()
         mark_stale(cell_id for _, _, cell_id in requeued)
     return {trial_id: run_id for trial_id, run_id, _ in requeued}
 
 
 def release_slot(trial_id: int, lease: UUID) -> None:
-    """Release the slot of a trial that waits between two attempts."""
+    """Release the slot of a trial that backs off."""
     with connection.cursor() as cursor:
         cursor.execute(_RELEASE_SLOT, [trial_id, lease])
 
 
 def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHints = NO_HINTS) -> bool:
-    """Take a slot for a waiting trial and return whether one was free.
+    """Try to acquire a slot for a trial that is backing off.
 
-    A running trial whose provider was deleted always gets a slot.
+    Returns:
+        Whether it got one; always True if the provider was deleted.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
-        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "over": list(hints.finished), "probes": True})
+        cursor.execute(
+            _HAS_FREE_SLOT, {"provider": provider_id, "finished_leases": list(hints.finished_leases), "probes": True}
+        )
         if not cursor.fetchone()[0]:
             return False
         cursor.execute(_ACQUIRE_SLOT, [trial_id, lease])
@@ -190,22 +197,25 @@ def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHin
 
 
 def lock_slots(provider_id: int) -> None:
-    """Lock the provider's slots until the transaction ends, so that no other worker counts or takes them."""
+    """Lock the provider's slots until the transaction ends, so that no other process counts or acquires them."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
 
 
 def has_free_slot(provider_id: int) -> bool:
-    """Return whether the trials in flight leave the slot that the provider's probe holds."""
+    """Return whether fewer trials are in flight than the provider's concurrency limit.
+
+    Running probes are not counted: the caller is a probe, which has been claimed and waits for its slot.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "over": [], "probes": False})
+        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "finished_leases": [], "probes": False})
         return bool(cursor.fetchone()[0])
 
 
 def _build_lock_key(provider_id: int) -> tuple[int, int]:
-    """Return the key of the advisory lock that guards the provider's slots until the transaction ends."""
+    """Return the key of the advisory lock on the provider's slots."""
     return _SLOT_LOCK_NAMESPACE, provider_id % 2**31
 
 
-def _to_columns(trial_leases: Sequence[tuple[int, UUID]]) -> list[list[int] | list[UUID]]:
+def _split_trial_leases(trial_leases: Sequence[tuple[int, UUID]]) -> list[list[int] | list[UUID]]:
     return [[trial_id for trial_id, _ in trial_leases], [lease for _, lease in trial_leases]]

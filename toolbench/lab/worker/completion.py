@@ -1,4 +1,4 @@
-"""End runs whose last trial is done, and queued trials that were cancelled or lost their provider."""
+"""Completion of runs, and of queued trials whose run was cancelled or whose provider was deleted."""
 
 from django.db import connection, transaction
 
@@ -18,7 +18,7 @@ _END_ORPHANED_TRIALS = load_statement("worker/end_orphaned_trials")
 
 
 def finish_runs() -> tuple[int, ...]:
-    """End every run without open trials and without cells to count or decide; return their ids."""
+    """End every run whose trials are done and whose cells are counted and decided; return the ids of the runs."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_FINISHED)
         locked_run_ids = [row[0] for row in cursor.fetchall()]
@@ -27,7 +27,7 @@ def finish_runs() -> tuple[int, ...]:
 
 
 def reopen_runs() -> tuple[int, ...]:
-    """Continue finished runs that have open trials; return their ids."""
+    """Set finished runs with trials that are not done to running; return the ids of the runs."""
     with connection.cursor() as cursor:
         cursor.execute(_REOPEN_RUNS)
         return tuple(row[0] for row in cursor.fetchall())
@@ -47,9 +47,9 @@ def end_orphaned_trials() -> int:
     return _end_trials(_END_ORPHANED_TRIALS, read_taxonomy_version())
 
 
-def _end_trials(statement: str, *values: int) -> int:
+def _end_trials(sql: str, *values: int) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(sql, values)
         cell_ids = [row[0] for row in cursor.fetchall()]
         recompute_immediately(cell_ids)
     return len(cell_ids)

@@ -1,4 +1,4 @@
-"""The thread in which a worker session uses the database, on a connection of its own, and its pipelined statements."""
+"""Thread with its own database connection for a worker session, and pipelines of statements."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -33,11 +33,12 @@ _TEMPORARY_SQLSTATES = (
 
 P = ParamSpec("P")
 T = TypeVar("T")
-PREPARE_THRESHOLD = 3  # executions in one session
+PREPARE_THRESHOLD = 3  # executions of a statement on one connection, after which it is prepared
+DATABASE_RETRY_SECONDS = 0.5  # between two attempts while the database is unavailable
 
 
 class StatementRefusedError(DatabaseError):
-    """The database answers, and would refuse the same statement again."""
+    """Statement that the database refused and would refuse again."""
 
 
 def is_unavailable(error: BaseException) -> bool:
@@ -63,10 +64,10 @@ class DatabaseThread:
     async def run(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a function in the thread and return its result.
 
-        After an error of an unavailable database the next function gets a new connection.
+        After an error in UNAVAILABLE_ERRORS the next function gets a new connection.
 
         Raises:
-            StatementRefusedError: in place of such an error that would be raised again.
+            StatementRefusedError: such an error was raised, and the same call would raise it again.
             Exception: what the function raises.
         """
         loop = asyncio.get_running_loop()
@@ -93,7 +94,8 @@ def _run_on_connection(function: Callable[[], T]) -> T:
 def _connect() -> None:
     """Connect with a timeout for idle transactions.
 
-    A worker that freezes in the middle of a transaction holds locks: the database ends it after the time of a lease.
+    A worker that freezes in the middle of a transaction holds locks. The database ends the transaction after
+    LEASE_SECONDS.
     """
     with connection.cursor() as cursor:
         milliseconds = int(settings.LEASE_SECONDS * 1000)
@@ -103,10 +105,10 @@ def _connect() -> None:
 
 @contextmanager
 def open_pipeline() -> Iterator[None]:
-    """Send the statements of the block in order, without waiting for each other.
+    """Send the statements of the block in order, in one pipeline that does not wait for each result.
 
     Raises:
-        django.db.Error: what the statements raise, as Django's exceptions.
+        django.db.Error: a statement failed; the exception of psycopg is its cause.
     """
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.pipeline():
@@ -114,7 +116,7 @@ def open_pipeline() -> Iterator[None]:
 
 
 def open_cursor() -> psycopg.Cursor[Any]:
-    """Return a cursor of Django's own connection. Use one for each result that is fetched."""
+    """Return a psycopg cursor of Django's connection. Use a new one for each result that is fetched."""
     connection.ensure_connection()
     return psycopg.Cursor(connection.connection)
 

@@ -1,4 +1,4 @@
-"""Fetch trials for a worker session: claim them and read what their execution needs, in the database thread."""
+"""Trial fetcher of a worker session: it claims trials and reads their configurations and provider."""
 
 import logging
 import time
@@ -24,15 +24,17 @@ from toolbench.lab.worker.trial_plan import (
 logger = logging.getLogger(__name__)
 
 MAX_CLAIMED_TRIALS = 64
-ACCESS_CACHE_SECONDS = 1.0  # for so long a provider's own address, key and budget are taken as read
-NO_LIMIT = 2**31
+ACCESS_CACHE_SECONDS = 1.0  # time after which address, key and budget of the provider are read again
+NO_LIMIT = 2**31  # trials
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """Claimed trials, their configurations by id, and the access to their provider.
+    """Claimed trials of one provider with their settings.
 
-    `has_more` is true if more trials may be claimed at once. A configuration that cannot be read is missing.
+    Attributes:
+        configs: configurations by id; a configuration that cannot be read is missing.
+        has_more: whether the batch is full, so that more trials may be queued.
     """
 
     trials: tuple[ClaimedTrial, ...]
@@ -55,31 +57,31 @@ def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
 
 
 class TrialFetcher:
-    """Fetches the trials of one provider. Use it in one thread only."""
+    """Fetcher of the trials of one provider. Not thread-safe."""
 
     def __init__(self, provider_id: int) -> None:
         self._provider_id = provider_id
-        self._worker = build_process_name("worker")
+        self._worker_name = build_process_name("worker")
         self._configs: dict[int, FrozenConfig] = {}
         self._access: ProviderAccess | None = None
-        self._affordable = NO_LIMIT
+        self._affordable_trials = NO_LIMIT
         self._read_at = 0.0
 
     def fetch(self, hints: SlotHints) -> ClaimedBatch | None:
         """Claim trials and read their configurations.
 
         Returns:
-            None when the provider was deleted or has spent its budget for the month, or when this worker has no usable
-            key: the provider's row then says why.
+            None if the provider was deleted, if its budget for the month is spent, or if its key cannot be used. In the
+            last case `Provider.paused_reason` has the error.
         """
         access = self._get_access()
         if access is None:
             return None
-        limit = min(MAX_CLAIMED_TRIALS, self._affordable)
-        trials = claim(self._provider_id, limit=limit, worker=self._worker, hints=hints) if limit else ()
-        self._affordable -= len(trials)
+        limit = min(MAX_CLAIMED_TRIALS, self._affordable_trials)
+        trials = claim(self._provider_id, limit=limit, worker=self._worker_name, hints=hints) if limit else ()
+        self._affordable_trials -= len(trials)
         if trials:
-            access = refresh_addresses(access)  # as they were after the claim, which asked whether they are there
+            access = refresh_addresses(access)  # a local server may have been registered just before the claim
         unknown = {trial.config_id for trial in trials} - self._configs.keys()
         if unknown:
             self._configs |= _read_configs(sorted(unknown))
@@ -88,7 +90,7 @@ class TrialFetcher:
 
     def _get_access(self) -> ProviderAccess | None:
         is_old = time.monotonic() - self._read_at > ACCESS_CACHE_SECONDS
-        if self._access is None or is_old or not self._affordable:
+        if self._access is None or is_old or not self._affordable_trials:
             self._access, self._read_at = self._read_access(), time.monotonic()
         return self._access
 
@@ -96,14 +98,14 @@ class TrialFetcher:
         provider = Provider.objects.filter(pk=self._provider_id).first()
         if provider is None:
             return None
-        trouble, access = "", None
+        paused_reason, access = "", None
         try:
             access = load_provider_access(provider)
         except KeyUnavailableError as error:
-            trouble = str(error)[:200]
-        if trouble != provider.paused_reason:
-            Provider.objects.filter(pk=provider.pk).update(paused_reason=trouble)
+            paused_reason = str(error)[:200]
+        if paused_reason != provider.paused_reason:
+            Provider.objects.filter(pk=provider.pk).update(paused_reason=paused_reason)
         budget = get_provider_budget(provider)
         affordable = budget.count_affordable() if budget else None
-        self._affordable = NO_LIMIT if affordable is None else affordable
+        self._affordable_trials = NO_LIMIT if affordable is None else affordable
         return None if budget and budget.is_reached else access

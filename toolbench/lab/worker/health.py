@@ -1,6 +1,6 @@
-"""Heartbeats of processes, and the processes that are alive according to them.
+"""Heartbeats of processes, and the health of the installation.
 
-Exit codes are not used, since a process can be alive and receive no messages.
+A process counts as alive if it sent a heartbeat lately: a process that still runs may receive no messages.
 """
 
 import os
@@ -34,7 +34,7 @@ class ProcessStatus:
 
     Attributes:
         silent_seconds: time since the heartbeat.
-        lag_ms: event-loop lag that the heartbeat reported.
+        lag_ms: event-loop lag that the heartbeat reported; 0 for other processes than workers.
     """
 
     name: str
@@ -47,13 +47,15 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Processes and problems.
+    """Health of the installation: its processes and known problems.
 
     Attributes:
+        services: registered local servers.
         failures: failures of background jobs in the last day.
         fallback_turns: turns of real runs that used text JSON, which is deprecated.
         fallback_runs: runs that have such turns.
-        set_aside: the first `MAX_LISTED_CELLS` of the cells that could not be computed, beside their number.
+        set_aside: cells that could not be computed, of the newest runs, at most MAX_LISTED_CELLS.
+        set_aside_count: number of all cells that could not be computed.
     """
 
     processes: tuple[ProcessStatus, ...]
@@ -108,7 +110,7 @@ def get_health() -> Health:
 
 
 def is_worker_alive() -> bool:
-    """Return whether a worker sent a heartbeat recently; without one, trials stay queued. One query."""
+    """Return whether a worker sent a heartbeat within HEARTBEAT_TIMEOUT. It needs one query."""
     return Process.objects.filter(kind="worker", seen_at__gt=Now() - HEARTBEAT_TIMEOUT).exists()
 
 
@@ -116,14 +118,14 @@ def check_database() -> None:
     """Send a query to the database and return once it is answered.
 
     Raises:
-        django.db.Error: it does not answer.
+        django.db.Error: the database does not answer.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
 def build_process_name(kind: str) -> str:
-    """Return the name of this process: kind@host:pid."""
+    """Return the name of this process, `kind@host:pid`."""
     return f"{kind}@{socket.gethostname()}:{os.getpid()}"
 
 

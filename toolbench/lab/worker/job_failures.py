@@ -1,4 +1,4 @@
-"""Failures of background jobs: logged, counted in the database, read by /health/."""
+"""Failures of background jobs, which are logged, counted in the database and shown on /health/."""
 
 import logging
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 logger = logging.getLogger(__name__)
 
 SESSION_JOB = "a worker session"
-FAILURE_RETENTION = timedelta(days=1)  # since its last failure a job stays on /health/
+FAILURE_RETENTION = timedelta(days=1)  # after its last occurrence, a failure is no longer shown on /health/
 
 _COUNT_FAILURE = load_statement("worker/count_failure")
 
@@ -44,7 +44,7 @@ def count_failure(job: str, error: BaseException, provider_id: int | None = None
 
     Args:
         job: name of the job, as /health/ shows it.
-        error: of a group, the first exception that is not a group is counted.
+        error: the exception; of an exception group, the first exception that is not a group is counted.
         provider_id: the provider whose trials the job serves, or None.
     """
     logger.error("Background job failed: %s", job, exc_info=error)

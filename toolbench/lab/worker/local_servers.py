@@ -1,6 +1,6 @@
 """Addresses and health of the local servers.
 
-The process that starts a server writes its address; it is valid on that host only.
+The process that starts a server stores its address. The address is valid on that host only.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from toolbench.lab.models import ServiceAddress
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker.claims import ISOLATE_AFTER_LOSSES
-from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
+from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, UNAVAILABLE_ERRORS, DatabaseThread
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.http.aiohttp_transport import is_connection_refused
@@ -22,26 +22,25 @@ from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.error_codes import lookup_error_code
 
 HEALTH_TIMEOUT_SECONDS = 10.0
-DATABASE_RETRY_SECONDS = 0.5  # between two attempts while the database is unavailable
-# A trial that loses its server once more after these losses is not queued again; it has then run alone three times.
+# A trial with this many losses is not queued again when it loses its server once more: it has run alone three times.
 MAX_SERVER_LOSSES = ISOLATE_AFTER_LOSSES + 2
-_BROKEN_CODES = frozenset({"answer_cut", "deadline"})
+_INCOMPLETE_ANSWER_CODES = frozenset({"answer_cut", "deadline"})
 
 
-def register_local_server(name: str, announced: Mapping[str, str]) -> None:
+def register_local_server(name: str, ready_line: Mapping[str, str]) -> None:
     """Store the address of a local server of this host.
 
     Args:
-        name: the name of the server; an address stored under it before is replaced.
-        announced: its ready line, with `url` and perhaps `key` and `model`.
+        name: the name of the server; an earlier address of this name is replaced.
+        ready_line: its parsed ready line, with `url` and optionally `key` and `model`.
     """
     ServiceAddress.objects.update_or_create(
         name=name,
         defaults={
             "host": socket.gethostname(),
-            "url": announced["url"],
-            "key": announced.get("key", ""),
-            "model": announced.get("model", ""),
+            "url": ready_line["url"],
+            "key": ready_line.get("key", ""),
+            "model": ready_line.get("model", ""),
             "ready_at": Now(),
         },
     )
@@ -53,12 +52,12 @@ def withdraw_local_server(name: str) -> None:
 
 
 def is_registered(address: ServiceAddress) -> bool:
-    """Return whether the server at this address is still registered, and not a later one."""
+    """Return whether this address is still registered; a later address of the same name does not count."""
     return _filter_address(address).exists()
 
 
 def withdraw_address(address: ServiceAddress) -> None:
-    """Delete this address; an address that was registered later stays."""
+    """Delete this address, but not a later address of the same name."""
     _filter_address(address).delete()
 
 
@@ -73,7 +72,12 @@ def withdraw_host_servers() -> None:
 
 @dataclass(frozen=True, slots=True)
 class LocalServerCheck:
-    """The local server that one trial or probe uses."""
+    """Check whether the local server that one trial or probe uses is still running.
+
+    Attributes:
+        address: the address of the server when the trial or probe started.
+        endpoint: the model's endpoint at this server.
+    """
 
     address: ServiceAddress
     endpoint: Endpoint
@@ -81,33 +85,36 @@ class LocalServerCheck:
     database: DatabaseThread
 
     async def has_lost_server(self, steps: Sequence[AnyStep]) -> bool:
-        """Return whether the last exchange brought no complete answer because the server died."""
-        return _is_broken(steps) and await self.is_gone()
+        """Return whether the answer of the last exchange is incomplete and the server is gone."""
+        return _is_last_answer_incomplete(steps) and await self.is_gone()
 
     async def is_gone(self) -> bool:
         """Return whether the server is no longer registered or does not answer.
 
-        If nothing listens at the address, the address is withdrawn here too, since the supervisor may have died with
-        the server. No trial is claimed for the server until it is registered again.
+        If nothing listens at the address, the address is deleted too, since the supervisor may have died with the
+        server. No trial is claimed for the server until it is registered again.
         """
         while True:
             try:
-                return not await self.database.run(is_registered, self.address) or await self._is_silent()
+                return not await self.database.run(is_registered, self.address) or not await self._ask_health()
             except UNAVAILABLE_ERRORS:
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
 
-    async def _is_silent(self) -> bool:
-        limits = Timeouts(connect=HEALTH_TIMEOUT_SECONDS, read=HEALTH_TIMEOUT_SECONDS, deadline=HEALTH_TIMEOUT_SECONDS)
-        exchange = self.client.build_exchange(replace(self.endpoint, timeouts=limits), "health")
+    async def _ask_health(self) -> bool:
+        """Return whether the server answers, with any status; delete its address if nothing listens there."""
+        timeouts = Timeouts(
+            connect=HEALTH_TIMEOUT_SECONDS, read=HEALTH_TIMEOUT_SECONDS, deadline=HEALTH_TIMEOUT_SECONDS
+        )
+        exchange = self.client.build_exchange(replace(self.endpoint, timeouts=timeouts), "health")
         await self.client.send(exchange)
         if is_connection_refused(exchange.exception):
             await self.database.run(withdraw_address, self.address)
-        return exchange.status is None
+        return exchange.status is not None
 
 
-def _is_broken(steps: Sequence[AnyStep]) -> bool:
-    """Return whether the last exchange ended without a complete answer, for any reason."""
+def _is_last_answer_incomplete(steps: Sequence[AnyStep]) -> bool:
+    """Return whether the last exchange ended without a complete answer; False without an exchange."""
     last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
     if last is None or last.error is None:
         return last is not None and last.turn_read is not None and last.turn_read.cut
-    return last.error.code in _BROKEN_CODES or lookup_error_code(last.error.code).error_class == "network"
+    return last.error.code in _INCOMPLETE_ANSWER_CODES or lookup_error_code(last.error.code).error_class == "network"

@@ -1,4 +1,4 @@
-"""Insert the planned trials of a run with one statement, and notify the workers."""
+"""Insertion of planned trials with one statement, and messages that notify the workers."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ HEARTBEAT_TASK = "toolbench.lab.tasks.beat"
 
 
 def queue_trials(trials: Sequence[Trial]) -> None:
-    """Insert trials as `bulk_create` would; they get no ids. No two trials of a run have the same position."""
+    """Insert trials as `bulk_create` would, without setting their ids. Each position must be unique in its run."""
     if not trials:
         return
     columns = {
@@ -54,9 +54,9 @@ def queue_trials(trials: Sequence[Trial]) -> None:
 
 
 def _get_column_type(field: "Field[Any, Any]") -> str:
-    kind = field.db_type(connection)
-    assert kind is not None
-    return kind
+    column_type = field.db_type(connection)
+    assert column_type is not None
+    return column_type
 
 
 def _quote_column(field: "Field[Any, Any]") -> str:
@@ -78,14 +78,14 @@ def notify_workers_of_probes(probe_ids: Iterable[int]) -> None:
 
 
 def notify_workers_of_replays(replay_ids: Iterable[int]) -> None:
-    """Request a worker for each what-if or re-judgement. Call it after the commit."""
+    """Request a worker for each replay (what-if or re-judgement). Call it after the commit."""
     for replay_id in replay_ids:
         if not _send_task(REPLAY_TASK, [replay_id], expires=settings.SESSION_SECONDS):
             return
 
 
 def request_heartbeat() -> None:
-    """Request a heartbeat that shows that a worker receives messages."""
+    """Request a heartbeat. Its arrival shows that a worker receives messages."""
     _send_task(HEARTBEAT_TASK, [], expires=settings.HEARTBEAT_SECONDS)
 
 

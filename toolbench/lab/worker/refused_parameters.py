@@ -1,8 +1,8 @@
-"""Parameters that a model refused in a run: stored with the steps that show it, read with every claim.
+"""Parameters that a model refused in a run. They are stored with the steps that show it and read with every claim.
 
-A trial that starts after such a step in the same worker session sends its first request without the parameter; in
-other sessions, trials do so once the step is stored. Trials that have sent their first request before repeat it
-themselves, each once.
+A trial that starts later in the same worker session sends its requests without the parameter. In other sessions, trials
+do so once the step is stored. A trial that has already sent its first request with the parameter repeats the request
+itself, once.
 """
 
 import json
@@ -25,38 +25,42 @@ _STORE_REFUSED = load_statement("worker/store_refused")
 
 
 class SessionRefusals:
-    """Refused parameters that the trials of one worker session found and that are not stored yet."""
+    """Refused parameters that the trials of one worker session have met, stored or not."""
 
     def __init__(self) -> None:
         self._by_model: dict[tuple[int, str], dict[str, OmittedParameter]] = defaultdict(dict)
 
     def add_step(self, trial: ClaimedTrial, model_name: str, step: AnyStep) -> None:
-        """Add the parameters that a step shows to be refused."""
+        """Remember the parameters that a step shows to be refused."""
         for parameter in _find_refused(step):
             self._by_model[trial.run_id, model_name][parameter.name] = replace(parameter, known=True)
 
     def add_to_trial(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
-        """Return the trial with all refused parameters that are known now."""
-        new_parameters = self._by_model.get((trial.run_id, model_name), {})
-        by_name = {parameter.name: parameter for parameter in (*new_parameters.values(), *trial.left_out)}
+        """Return the trial with the refused parameters that this session has met added."""
+        session_parameters = self._by_model.get((trial.run_id, model_name), {})
+        by_name = {parameter.name: parameter for parameter in (*session_parameters.values(), *trial.left_out)}
         return replace(trial, left_out=tuple(by_name.values()))
 
 
 def _find_refused(step: AnyStep) -> Iterator[OmittedParameter]:
-    """Yield parameters that a step shows to be refused: an answer came once they were left out."""
+    """Yield the parameters that a step shows to be refused: the model answered once they were left out."""
     if isinstance(step, ExchangeStep) and step.turn_read is not None:
         yield from (parameter for parameter in step.request.left_out if not parameter.known)
 
 
 def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObject]:
-    """Yield rows of refused parameters from the steps of trials."""
+    """Yield rows of refused parameters for `store_refused`.
+
+    Args:
+        steps: pairs of a trial id and a step.
+    """
     for trial_id, step in steps:
         for parameter in _find_refused(step):
             yield {"trial_id": trial_id, "name": parameter.name, "why": to_column_text(parameter.why)}
 
 
 def store_refused(refused_rows: Iterable[JsonObject]) -> None:
-    """Store refused parameters, each once for a model of a run. Call it in the transaction that stores the steps."""
+    """Store refused parameters, once for each model of a run. Call it in the transaction that stores the steps."""
     if rows := list(refused_rows):
         database_thread.open_cursor().execute(_STORE_REFUSED, [json.dumps(rows)])
 
@@ -64,15 +68,17 @@ def store_refused(refused_rows: Iterable[JsonObject]) -> None:
 def add_refused(
     trials: Sequence[ClaimedTrial], provider_id: int, configs: Mapping[int, FrozenConfig]
 ) -> tuple[ClaimedTrial, ...]:
-    """Return the trials with the refused parameters of their runs. One query if there are trials."""
+    """Return the trials with the refused parameters of their runs, with one query if there are trials."""
     if not trials:
         return ()
-    runs = {trial.run_id for trial in trials}
+    run_ids = {trial.run_id for trial in trials}
     refused: dict[tuple[int, str], list[OmittedParameter]] = defaultdict(list)
-    for row in RefusedParameter.objects.filter(run__in=runs, provider=provider_id):
+    for row in RefusedParameter.objects.filter(run__in=run_ids, provider=provider_id):
         refused[row.run_id, row.model_name].append(OmittedParameter(row.name, row.why))
-    names = {trial.config_id: configs[trial.config_id].model_name for trial in trials if trial.config_id in configs}
+    model_names = {
+        trial.config_id: configs[trial.config_id].model_name for trial in trials if trial.config_id in configs
+    }
     return tuple(
-        replace(trial, left_out=tuple(refused.get((trial.run_id, names.get(trial.config_id, "")), ())))
+        replace(trial, left_out=tuple(refused.get((trial.run_id, model_names.get(trial.config_id, "")), ())))
         for trial in trials
     )

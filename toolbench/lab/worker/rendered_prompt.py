@@ -1,6 +1,7 @@
-"""The prompt that a model received, and whether the tools are in it.
+"""Rendered prompt of a trial, and whether the tools are in it.
 
-It is the prompt that was sent, or the text that a local model's chat template made of the first request.
+The rendered prompt is the prompt of a completions request, or the text that a local server's chat template makes of the
+first request.
 """
 
 import asyncio
@@ -20,28 +21,28 @@ PROMPT_TIMEOUT_SECONDS = 1.0  # the outcome of the trial is stored only after th
 
 
 def build_sent_prompt_columns(steps: Iterable[AnyStep]) -> JsonObject:
-    """Return the trial's `rendered_prompt` in hexadecimal if its first request was a prompt; else {}."""
-    first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
-    prompt = json.loads(first.request_body).get("prompt") if first else None
+    """Return the column `rendered_prompt` in hexadecimal if the first request sent a prompt, else {}."""
+    exchange = _find_first_exchange(steps)
+    prompt = json.loads(exchange.request_body).get("prompt") if exchange else None
     return {"rendered_prompt": _encode_hex(prompt)} if isinstance(prompt, str) else {}
 
 
 def build_prompt_version(policy: Policy, instance: Instance) -> str:
-    """Return the version of the scenario's prompts and of the method's instruction: `1`, or `1 · text_json 1`."""
+    """Return the versions of the scenario's prompts and the method's instruction, such as `1` or `1 · text_json 1`."""
     method_version = build_method(policy).prompt_version if instance.tools else ""
     return " · ".join(part for part in (instance.prompt_version, method_version) if part)[:40]
 
 
 async def fetch_prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
-    """Return the trial's `rendered_prompt` in hexadecimal, and `tools_dropped`.
+    """Return the columns `rendered_prompt` (in hexadecimal) and `tools_dropped`.
 
-    It sends one or two requests, which are not part of the trial.
+    The one or two requests that it sends are not part of the trial.
 
     Returns:
-        {} where the server cannot render the prompt within a second.
+        {} if the first request has no messages, or if the server does not render the prompt within a second.
     """
-    first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
-    request_json = json.loads(first.request.body) if first else {}
+    exchange = _find_first_exchange(steps)
+    request_json = json.loads(exchange.request.body) if exchange else {}
     if not request_json.get("messages"):
         return {}
     try:
@@ -49,6 +50,10 @@ async def fetch_prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> 
             return await _fetch_columns(endpoint, request_json["messages"], request_json.get("tools") or ())
     except TimeoutError:
         return {}
+
+
+def _find_first_exchange(steps: Iterable[AnyStep]) -> ExchangeStep | None:
+    return next((step for step in steps if isinstance(step, ExchangeStep)), None)
 
 
 async def _fetch_columns(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> JsonObject:

@@ -8,15 +8,15 @@ from toolbench.lab.models import Run
 from toolbench.lab.sql import load_statement
 from toolbench.lab.worker import database_thread
 
-# The number of requests that most trials send, counted with the claim. If the run has a request limit, they are counted
-# only while MIN_SPARE_REQUESTS more are left for every trial in flight: near the limit, requests counted for one trial
-# could be those that another trial needs. With a token limit they are never counted at the claim, since that limit is
-# checked before every request.
+# Number of requests that most trials send. They are counted with the claim, so that most trials need no reservation
+# later. If the run has a request limit, they are counted only if MIN_SPARE_REQUESTS more remain for every trial in
+# flight: near the limit, requests that are counted for one trial may be missing for another. If the run has a token
+# limit, they are not counted with the claim, since that limit is checked before every request.
 REQUESTS_RESERVED_AT_CLAIM = 3
 MIN_SPARE_REQUESTS = 12
 _UNFINISHED_STATES = [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING]
 
-# For the reasons that worker/sql/reserve_requests.sql gives, counts at a claim are on disk before anything is sent.
+# Counts of a claim are on disk before its requests are sent; worker/sql/reserve_requests.sql has the reasons.
 ENABLE_SYNCHRONOUS_COMMIT = "SELECT set_config('synchronous_commit', 'on', true)"
 
 _RESERVE = load_statement("worker/reserve_requests")
@@ -34,7 +34,12 @@ _PAUSE_RUNS_AT_LIMIT = load_statement("worker/pause_runs_at_limit")
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The number of requests that may be sent. If it is 0, `cancelled` tells a cancelled run from a reached limit."""
+    """Result of a reservation.
+
+    Attributes:
+        requests: number of requests that may be sent.
+        cancelled: whether the run was cancelled or deleted; otherwise 0 requests mean that a limit is reached.
+    """
 
     requests: int
     cancelled: bool = False
@@ -54,27 +59,36 @@ def reserve(run_id: int, requests: int) -> Reservation:
     return Reservation(int(granted), cancelled=state not in ("running", "paused"))
 
 
-def reserve_at_claim(run_id: int, trials: int, *, in_flight: int) -> int:
+def reserve_at_claim(run_id: int, trial_count: int, *, in_flight: int) -> int:
     """Count the first requests of newly claimed trials against the run's request limit, all or none.
 
-    Call it in the transaction that claims them: the count is on disk before a request is sent.
+    Call it in the transaction that claims the trials.
+
+    Args:
+        run_id: the run of the trials.
+        trial_count: number of claimed trials.
+        in_flight: number of trials of the provider in flight after the claim.
 
     Returns:
-        The number of requests that each trial has.
+        The number of requests that are counted for each trial.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             _RESERVE_AT_CLAIM,
-            {"run": run_id, "wanted": REQUESTS_RESERVED_AT_CLAIM * trials, "spare": MIN_SPARE_REQUESTS * in_flight},
+            {
+                "run": run_id,
+                "wanted": REQUESTS_RESERVED_AT_CLAIM * trial_count,
+                "spare": MIN_SPARE_REQUESTS * in_flight,
+            },
         )
         return REQUESTS_RESERVED_AT_CLAIM if cursor.fetchone() else 0
 
 
 def reconcile(run_id: int, *, tokens: int, unsent: int) -> None:
-    """Add the tokens of answers and subtract requests that were counted and never sent.
+    """Correct the counts of a run: add the tokens of answers and subtract requests that were not sent.
 
-    Call it in the transaction that stores those answers and outcomes, so that each is counted once. Call it
-    last in that transaction, since it locks the run and reservations wait for the lock.
+    Call it in the transaction that stores those answers and outcomes, so that each is counted once. Call it at the end
+    of that transaction, since it locks the run and reservations wait for the lock.
     """
     if tokens or unsent:
         with connection.wrap_database_errors:
@@ -84,7 +98,7 @@ def reconcile(run_id: int, *, tokens: int, unsent: int) -> None:
 def correct_request_counts(run_id: int | None = None) -> tuple[int, ...]:
     """Raise counts of requests that are below the number of stored attempts.
 
-    A crash of a database server that forgets commits can leave such counts. Call it after stale cells were recomputed.
+    A database server that crashes and loses commits can leave such counts. Call it after stale cells were recomputed.
 
     Args:
         run_id: the run to correct; None for every run that has not ended.

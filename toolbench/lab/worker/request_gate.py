@@ -1,4 +1,4 @@
-"""Permission to send a request: counted against the run's limits before each attempt, with a slot of the provider."""
+"""Gate of a trial: each attempt of a request is counted against the limits of its run before it is sent."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from toolbench.engine.events import StopReason
 from toolbench.lab.worker.claims import ClaimedTrial, acquire_slot, release_slot
-from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
+from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, UNAVAILABLE_ERRORS, DatabaseThread
 from toolbench.lab.worker.request_budget import Reservation, reserve
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.trial_plan import ServerNotReadyError
@@ -17,7 +17,6 @@ from toolbench.providers.driver.drive import TrialStoppedError
 
 logger = logging.getLogger(__name__)
 
-DATABASE_RETRY_SECONDS = 0.5
 SLOT_POLL_SECONDS = 0.2  # between two attempts to acquire a slot
 
 _RequestFuture = asyncio.Future[StopReason | None]
@@ -26,13 +25,13 @@ _RequestFuture = asyncio.Future[StopReason | None]
 class BudgetReserver:
     """Reserves requests for all trials of a worker session.
 
-    Requests that are wanted while one reservation runs go into the next one, as one update for each run.
+    Requests that arrive while a reservation runs are counted together in the next one, with one update for each run.
     """
 
     def __init__(self, database: DatabaseThread) -> None:
         self._database = database
-        self._waiting: dict[int, list[_RequestFuture]] = defaultdict(list)
-        self._requested = asyncio.Event()
+        self._futures_by_run: dict[int, list[_RequestFuture]] = defaultdict(list)
+        self._has_requests = asyncio.Event()
 
     async def reserve(self, run_id: int) -> None:
         """Wait until one request of the run is reserved.
@@ -41,8 +40,8 @@ class BudgetReserver:
             TrialStoppedError: a limit of the run is reached, or the run was cancelled.
         """
         future: _RequestFuture = asyncio.get_running_loop().create_future()
-        self._waiting[run_id].append(future)
-        self._requested.set()
+        self._futures_by_run[run_id].append(future)
+        self._has_requests.set()
         reason = await future
         if reason is not None:
             raise TrialStoppedError(reason)
@@ -50,16 +49,18 @@ class BudgetReserver:
     async def run(self) -> None:
         """Reserve requests until the task is cancelled.
 
-        If the requests of a run cannot be counted, the waiting trials of this run get the exception, and no others.
+        If the requests of a run cannot be counted, the waiting trials of that run get the exception.
 
         Raises:
-            Exception: the first such exception, after every run was handled.
+            Exception: the first such exception, after all runs were handled.
         """
         while True:
-            await self._requested.wait()
-            self._requested.clear()
-            waiting, self._waiting = self._waiting, defaultdict(list)
-            errors = [error for run_id, futures in waiting.items() if (error := await self._resolve(run_id, futures))]
+            await self._has_requests.wait()
+            self._has_requests.clear()
+            futures_by_run, self._futures_by_run = self._futures_by_run, defaultdict(list)
+            errors = [
+                error for run_id, futures in futures_by_run.items() if (error := await self._resolve(run_id, futures))
+            ]
             if errors:
                 raise errors[0]
 
@@ -83,14 +84,14 @@ class BudgetReserver:
             try:
                 return await self._database.run(reserve, run_id, requests)
             except UNAVAILABLE_ERRORS as error:
-                logger.warning("The database is away, nothing is sent until it is back: %s", error)
+                logger.warning("The database is unavailable, no request is sent until it is back: %s", error)
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
 
 
 def _grant_requests(futures: list[_RequestFuture], reservation: Reservation) -> None:
-    """Give the granted requests to the waiting trials.
+    """Grant the first `reservation.requests` futures and refuse the rest.
 
-    Trials that stopped waiting get none; their requests stay counted.
+    A future that is done, because its trial no longer waits, is skipped; its request stays counted.
     """
     refusal = StopReason.CANCELLED if reservation.cancelled else StopReason.BUDGET
     for index, future in enumerate(futures):
@@ -100,11 +101,11 @@ def _grant_requests(futures: list[_RequestFuture], reservation: Reservation) -> 
 
 @dataclass(slots=True)
 class RequestGate:
-    """The gate of one trial.
+    """Gate that every request of one trial passes.
 
     Attributes:
-        reserved_requests: requests that are counted already and not sent yet.
-        has_lost_server: returns whether the local server of the trial died; the gate then does not wait for it.
+        reserved_requests: number of requests that are counted and not sent yet.
+        has_lost_server: returns whether the local server of the trial died; None to skip this check.
     """
 
     trial: ClaimedTrial
@@ -116,7 +117,11 @@ class RequestGate:
     has_lost_server: Callable[[], Awaitable[bool]] | None = None
 
     async def reserve(self) -> None:
-        """Wait until the next request may be sent."""
+        """Wait until the next request is counted and may be sent.
+
+        Raises:
+            TrialStoppedError: a limit of the run is reached, or the run was cancelled.
+        """
         if self.reserved_requests > 0:
             self.reserved_requests -= 1
         else:
@@ -130,7 +135,7 @@ class RequestGate:
         """
         if self.has_lost_server is not None and await self.has_lost_server():
             raise ServerNotReadyError("The local server has died.")
-        with contextlib.suppress(*UNAVAILABLE_ERRORS):  # then the slot is kept, and nothing else is claimed either
+        with contextlib.suppress(*UNAVAILABLE_ERRORS):  # without a database no other trial could claim the slot
             await self.database.run(release_slot, self.trial.id, self.trial.lease)
             self.slots.freed.set()
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Worker session: for a minute or two, one worker claims queued trials of one provider and runs many at once."""
+"""Worker session: for SESSION_SECONDS, one worker claims queued trials of one provider and runs many at once."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ from toolbench.providers.http.client import HttpClient
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3  # between two claims of an empty queue
-GATHER_SECONDS = 0.03  # from a slot that is free to the claim, for others to come free
+GATHER_SECONDS = 0.03  # from a freed slot to the claim, so that one claim can use more slots
 CHECK_RUNS_SECONDS = 0.8  # between two checks of the states of runs
 LAG_INTERVAL_SECONDS = 0.1
 CLAIMING_JOB = "claiming trials"
@@ -38,15 +38,15 @@ STOP_TIMEOUT_SECONDS = 3.0  # for trials in flight when the worker is asked to s
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """How a worker session works.
+    """Options of a worker session.
 
     Attributes:
-        seconds: the time for which it claims trials.
-        check_runs: called every 0.8 s with the ids of the runs of its trials; returns those that are cancelled.
-        sweep: called now and then and at the end, to repair what other workers lost.
+        seconds: how long to claim trials.
+        check_runs: called every 0.8 s with the ids of the runs of its trials; returns the ids of cancelled runs.
+        sweep: called every SWEEP_SECONDS and at the end, to repair what other workers lost.
         is_stopping: returns whether the worker was asked to stop.
-        on_claiming_ended: called when it claims no more, unless it could not claim because the provider's key is
-            missing.
+        on_claiming_ended: called when the session ends claiming, unless the provider could not be used at its last
+            claim.
     """
 
     seconds: float
@@ -61,40 +61,28 @@ def run_session(provider_id: int, options: SessionOptions) -> int:
     return asyncio.run(WorkerSession(provider_id, options).run())
 
 
-@dataclass(slots=True)
-class _LoopLag:
-    """Delay of the event loop in milliseconds: the worst since it was last read."""
-
-    worst_ms: float = 0.0
-
-    def take_worst(self) -> float:
-        """Return the worst delay and start again."""
-        worst, self.worst_ms = self.worst_ms, 0.0
-        return worst
-
-
 class WorkerSession:
-    """One event loop and one HTTP session that run the claimed trials of a provider.
+    """Runner of claimed trials of one provider, with one event loop and one HTTP client.
 
-    One database thread stores and recomputes, another answers short questions, so that no request waits behind a batch.
-    `_jobs` holds the trials of this session by lease, from their claim until their outcome is stored. A trial whose
-    lease was lost may be claimed again here while its first execution still hangs.
+    `_storage_thread` stores batches and recomputes cells; `_query_thread` runs short statements, so that no request
+    waits for a batch. `_jobs` contains the trials by lease, from their claim until their outcome is stored. The session
+    may claim a trial again whose lease it lost, while the first execution of that trial still runs.
     """
 
     def __init__(self, provider_id: int, options: SessionOptions) -> None:
         self._provider_id = provider_id
         self._options = options
-        self._database = DatabaseThread()
-        self._storing = DatabaseThread()
+        self._query_thread = DatabaseThread()
+        self._storage_thread = DatabaseThread()
         self._fetcher = TrialFetcher(provider_id)
-        self._writer = BatchWriter(self._storing, self._on_stored)
-        self._reserver = BudgetReserver(self._database)
+        self._writer = BatchWriter(self._storage_thread, self._on_stored)
+        self._reserver = BudgetReserver(self._query_thread)
         self._slots = Slots()
         self._jobs: dict[UUID, TrialJob] = {}
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
         self._cancellation_tokens: dict[int, CancellationToken] = {}
-        self._lag = _LoopLag()
-        self._ended = 0
+        self._worst_lag_ms = 0.0  # since the last heartbeat
+        self._ended_trials = 0
         self._has_access = True
 
     async def run(self) -> int:
@@ -102,25 +90,25 @@ class WorkerSession:
         try:
             async with HttpClient() as client, self._run_background_jobs() as group:
                 context = SessionContext(
-                    self._provider_id, client, self._database, self._writer, self._reserver, self._slots
+                    self._provider_id, client, self._query_thread, self._writer, self._reserver, self._slots
                 )
                 await self._claim_until_deadline(context, group)
                 if self._has_access:
                     await self._run_ignoring_errors(self._options.on_claiming_ended)
                 await self._drain()
         finally:
-            await self._storing.close()
-            await self._database.close()
-        return self._ended
+            await self._storage_thread.close()
+            await self._query_thread.close()
+        return self._ended_trials
 
     def list_background_jobs(self) -> Mapping[str, JobFunction]:
-        """Return the background jobs of a session by name. A job never returns; each is cancelled at the end."""
+        """Return the background jobs by name. They run until they are cancelled at the end of the session."""
         return {
             "storing steps and outcomes": self._writer.run,
             "reserving requests": self._reserver.run,
             "heartbeat": self._record_heartbeats,
             "renewing leases": self._renew_leases,
-            "looking at runs": self._check_runs,
+            "checking runs": self._check_runs,
             "sweeping": self._sweep,
             "measuring lag": self._measure_lag,
         }
@@ -128,47 +116,47 @@ class WorkerSession:
     @asynccontextmanager
     async def _run_background_jobs(self) -> AsyncIterator[asyncio.TaskGroup]:
         async with asyncio.TaskGroup() as group:
-            running = [
-                keep_running(name, job, self._record_failure) for name, job in self.list_background_jobs().items()
+            tasks = [
+                group.create_task(keep_running(name, job, self._record_failure))
+                for name, job in self.list_background_jobs().items()
             ]
-            tasks = [group.create_task(job) for job in running]
             yield group
             for task in tasks:
                 task.cancel()
 
     async def _record_failure(self, job: str, error: Exception) -> None:
         try:
-            await self._database.run(count_failure, job, error, self._provider_id)
+            await self._query_thread.run(count_failure, job, error, self._provider_id)
         except UNAVAILABLE_ERRORS:
-            logger.error("The database is away; a failure is not counted: %s", job, exc_info=error)
+            logger.error("The database is unavailable; a failure is not counted: %s", job, exc_info=error)
 
     async def _run_ignoring_errors(self, function: Callable[[], object]) -> None:
-        """Run a function that may fail at the end of a session: the sweep repeats its work."""
+        """Run a function and record its exception. Use it at the end of a session: a later sweep repeats the work."""
         try:
             with suppress(*UNAVAILABLE_ERRORS):
-                await self._database.run(function)
+                await self._query_thread.run(function)
         except Exception as error:
             await self._record_failure(ENDING_JOB, error)
 
     async def _claim_until_deadline(self, context: SessionContext, group: asyncio.TaskGroup) -> None:
-        """Claim and start trials until the time is over, a stop is requested or no work is left."""
-        deadline, pauses, has_work = time.monotonic() + self._options.seconds, ExponentialBackoff(), True
+        """Claim and start trials until the time has passed, the worker is asked to stop, or no work is left."""
+        deadline, backoff, has_work = time.monotonic() + self._options.seconds, ExponentialBackoff(), True
         while has_work and time.monotonic() < deadline and not self._options.is_stopping():
             try:
                 has_work = await self._claim(context, group)
             except Exception as error:
                 await self._record_failure(CLAIMING_JOB, error)
-                await pauses.wait()
+                await backoff.wait()
 
     async def _claim(self, context: SessionContext, group: asyncio.TaskGroup) -> bool:
-        """Claim once and start the claimed trials; wait for a slot if fewer were claimed than a batch may hold.
+        """Claim once and start the claimed trials; wait for a free slot unless the batch was full.
 
         Returns:
             False if no work is left for this session.
         """
         self._slots.freed.clear()
         with suppress(*UNAVAILABLE_ERRORS):
-            batch = await self._database.run(self._fetcher.fetch, self._slots.build_hints())
+            batch = await self._query_thread.run(self._fetcher.fetch, self._slots.build_hints())
             self._has_access = batch is not None
             if batch is not None:
                 for trial in batch.trials:
@@ -177,7 +165,7 @@ class WorkerSession:
                     return True
             elif not self._jobs:
                 return False
-            if not self._jobs and not await self._database.run(has_queued_trials, self._provider_id):
+            if not self._jobs and not await self._query_thread.run(has_queued_trials, self._provider_id):
                 return False
         await self._wait_for_slot()
         await asyncio.sleep(GATHER_SECONDS)
@@ -202,14 +190,16 @@ class WorkerSession:
             has_ended = True
             await self._record_failure(TRIAL_JOB, error)
         if not has_ended:
-            self._writer.put_requeue(RequeueWrite(trial.id, trial.lease, job.gate.reserved_requests, job.lost_server))
+            self._writer.put_requeue(
+                RequeueWrite(trial.id, trial.lease, job.gate.reserved_requests, job.has_lost_server)
+            )
         self._slots.mark_finished(trial.lease)
 
-    def _on_stored(self, leases: Iterable[UUID], done: int) -> None:
+    def _on_stored(self, leases: Iterable[UUID], ended_count: int) -> None:
         for lease in leases:
             self._jobs.pop(lease, None)
             self._slots.mark_stored(lease)
-        self._ended += done
+        self._ended_trials += ended_count
         if not self._jobs:
             self._slots.freed.set()
 
@@ -220,8 +210,8 @@ class WorkerSession:
     async def _drain(self) -> None:
         """Wait for the trials in flight.
 
-        After a request to stop, they are queued again after some seconds. While the database is unavailable, the
-        session waits until the leases end.
+        If the worker is asked to stop, trials that have not ended after STOP_TIMEOUT_SECONDS are queued again. If
+        that cannot be stored, the session waits LEASE_SECONDS more.
         """
         stop_deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
         while self._jobs:
@@ -241,47 +231,48 @@ class WorkerSession:
     async def _record_heartbeats(self) -> None:
         while True:
             with suppress(*UNAVAILABLE_ERRORS):
-                await self._database.run(record_heartbeat, "worker", loop_lag_ms=self._lag.take_worst())
+                lag_ms, self._worst_lag_ms = self._worst_lag_ms, 0.0
+                await self._query_thread.run(record_heartbeat, "worker", loop_lag_ms=lag_ms)
             await asyncio.sleep(settings.HEARTBEAT_SECONDS)
 
     async def _renew_leases(self) -> None:
-        """Renew the leases of the trials in flight; drop trials whose lease was lost."""
+        """Renew the leases of the trials in flight; cancel jobs whose lease was lost."""
         while True:
             with suppress(*UNAVAILABLE_ERRORS):
                 leases = [(job.trial.id, job.trial.lease) for job in self._jobs.values()]
                 if leases:
-                    renewed = await self._database.run(renew_leases, leases)
+                    renewed = await self._query_thread.run(renew_leases, leases)
                     self._cancel_lost_jobs({lease for _, lease in leases} - renewed)
             await asyncio.sleep(settings.HEARTBEAT_SECONDS)
 
     def _cancel_lost_jobs(self, lost_leases: set[UUID]) -> None:
-        """Stop trials that another worker holds now, or that have ended; store nothing more of them."""
+        """Cancel the jobs whose lease was lost. Nothing more is stored for them."""
         for lease in lost_leases & self._tasks.keys():
             self._tasks[lease].cancel()
             if job := self._jobs.pop(lease, None):
-                logger.warning("Trial %s: its lease was lost, it is given up", job.trial.id)
+                logger.warning("Trial %s: its lease was lost, the job is cancelled", job.trial.id)
 
     async def _check_runs(self) -> None:
         """Pass on cancellations, finish runs and recompute cells, every 0.8 s."""
         while True:
             await asyncio.sleep(CHECK_RUNS_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):
-                runs = {job.trial.run_id for job in self._jobs.values()}
-                for run_id in await self._storing.run(self._options.check_runs, runs):
+                run_ids = {job.trial.run_id for job in self._jobs.values()}
+                for run_id in await self._storage_thread.run(self._options.check_runs, run_ids):
                     self._cancellation_tokens[run_id].set()
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(settings.SWEEP_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):
-                await self._storing.run(self._options.sweep)
+                await self._storage_thread.run(self._options.sweep)
 
     async def _measure_lag(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             expected_at = loop.time() + LAG_INTERVAL_SECONDS
             await asyncio.sleep(LAG_INTERVAL_SECONDS)
-            lag = (loop.time() - expected_at) * 1000
-            self._lag.worst_ms = max(self._lag.worst_ms, lag)
+            lag_ms = (loop.time() - expected_at) * 1000
+            self._worst_lag_ms = max(self._worst_lag_ms, lag_ms)
             for job in self._jobs.values():
-                job.worst_lag_ms = max(job.worst_lag_ms, lag)
+                job.worst_lag_ms = max(job.worst_lag_ms, lag_ms)

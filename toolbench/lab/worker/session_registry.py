@@ -1,4 +1,4 @@
-"""Providers that this worker process claims for: one session at a time for each, however often it is notified."""
+"""Registry of the providers that this worker process claims for, with one session at a time for each."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable
@@ -11,21 +11,22 @@ from toolbench.lab.worker.session import SessionOptions, run_session
 
 
 class SessionRegistry:
-    """The providers that are served now, shared by the threads of a process.
+    """Providers for which a session of this process claims trials. Thread-safe.
 
     Args:
-        check_runs, sweep: given to every session; see `SessionOptions`.
+        check_runs: passed to every session; see `SessionOptions`.
+        sweep: passed to every session; see `SessionOptions`.
     """
 
     def __init__(self, *, check_runs: Callable[[Collection[int]], Iterable[int]], sweep: Callable[[], object]) -> None:
         self._check_runs = check_runs
         self._sweep = sweep
         self._lock = threading.Lock()
-        self._claiming: dict[int, object] = {}
+        self._token_by_provider: dict[int, object] = {}
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Make sessions claim no more and queue again the trials that they cannot end within seconds."""
+        """Make the sessions end claiming and requeue trials that do not end within seconds."""
         self._stopping.set()
 
     def is_stopping(self) -> bool:
@@ -33,12 +34,17 @@ class SessionRegistry:
         return self._stopping.is_set()
 
     def run_session(self, provider_id: int) -> int:
-        """Run a session, unless one claims for this provider already; return how many trials were ended."""
+        """Run a session for a provider.
+
+        Returns:
+            The number of trials that ended; 0 without a session if one already claims for the provider or `stop` was
+            called.
+        """
         session_token = object()
         with self._lock:
-            if provider_id in self._claiming or self._stopping.is_set():
+            if provider_id in self._token_by_provider or self._stopping.is_set():
                 return 0
-            self._claiming[provider_id] = session_token
+            self._token_by_provider[provider_id] = session_token
         options = SessionOptions(
             settings.SESSION_SECONDS,
             check_runs=self._check_runs,
@@ -52,12 +58,15 @@ class SessionRegistry:
             self._release(provider_id, session_token)
 
     def _end_claiming(self, provider_id: int, session_token: object) -> None:
-        """Note that the session claims no more, and notify workers again if a message came while it was claiming."""
+        """Release the provider; notify the workers if trials are queued.
+
+        A notification that arrived during this session was dropped.
+        """
         self._release(provider_id, session_token)
         if not self._stopping.is_set() and has_queued_trials(provider_id):
             notify_workers([provider_id])
 
     def _release(self, provider_id: int, session_token: object) -> None:
         with self._lock:
-            if self._claiming.get(provider_id) is session_token:
-                del self._claiming[provider_id]
+            if self._token_by_provider.get(provider_id) is session_token:
+                del self._token_by_provider[provider_id]

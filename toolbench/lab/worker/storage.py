@@ -1,8 +1,8 @@
-"""Store steps as they finish and outcomes at the end, in batches. Each write names the lease of its trial.
+"""Storage of steps, outcomes and requeued trials in batches. Each write names the lease of its trial.
 
-Columns travel as one JSON parameter for each statement and bodies as arrays of bytes, so that a batch of any size is
-two statements. A batch that the database refuses for its content is split until the bad row stands alone; that row is
-then written without the texts of the model.
+The columns are one JSON parameter of each statement and the bodies are arrays of bytes, so a batch of any size needs
+two statements. If the database refuses a batch for its content, the batch is halved until the refused row is alone in
+it. That row is then stored without the texts of the model.
 """
 
 import json
@@ -140,13 +140,13 @@ class RequeueWrite:
 
     Attributes:
         unsent_requests: requests that were counted for the trial and not sent.
-        lost_server: whether its local server died.
+        has_lost_server: whether its local server died.
     """
 
     trial_id: int
     lease: UUID
     unsent_requests: int = 0
-    lost_server: bool = False
+    has_lost_server: bool = False
 
 
 @light(frozen=True, slots=True)
@@ -158,48 +158,48 @@ class Batch:
     requeues: Sequence[RequeueWrite] = ()
 
     @property
-    def released(self) -> list[OutcomeWrite | RequeueWrite]:
-        """Trials that this worker no longer holds once the batch is written."""
+    def releasing_writes(self) -> list[OutcomeWrite | RequeueWrite]:
+        """Writes after which this worker no longer holds the trial."""
         return [*self.outcomes, *self.requeues]
 
 
 @light(frozen=True, slots=True)
 class WriteResult:
-    """Results of the outcomes of a batch, by the ids of their trials.
+    """Ids of the trials whose outcomes a batch contained. An id in neither set belongs to a trial whose lease is lost.
 
     Attributes:
-        done: trials that have ended.
-        incomplete: trials that are still held and have not ended, because some of their steps are not stored.
+        ended_ids: trials that have ended.
+        incomplete_ids: trials that this worker still holds and that have not ended, because steps of them are missing.
     """
 
-    done: frozenset[int] = frozenset()
-    incomplete: frozenset[int] = frozenset()
+    ended_ids: frozenset[int] = frozenset()
+    incomplete_ids: frozenset[int] = frozenset()
 
     def __or__(self, other: "WriteResult") -> "WriteResult":
-        return WriteResult(self.done | other.done, self.incomplete | other.incomplete)
+        return WriteResult(self.ended_ids | other.ended_ids, self.incomplete_ids | other.incomplete_ids)
 
 
 def write_batch(batch: Batch) -> WriteResult:
     """Store steps, then outcomes, then requeued trials in one transaction.
 
-    Writes that are refused because the lease is lost are logged and dropped. A batch may be written again, also when it
-    was stored and only the answer was lost: each row counts once.
+    Writes under a lost lease change nothing; a dropped outcome is logged. A batch may be written again, even if it was
+    stored and only the answer was lost: each row counts once.
 
     Raises:
         django.db.Error: the database is unavailable; the batch was stored as a whole or not at all.
     """
     try:
         with transaction.atomic():
-            written = _write_together(batch)
+            result = _write_together(batch)
     except Exception as error:
         if is_unavailable(error):
             raise
         with transaction.atomic():  # all parts or none, so that the batch can be written again
             return _write_in_parts(batch, error)
     for outcome in batch.outcomes:
-        if outcome.trial_id not in written.done | written.incomplete:
+        if outcome.trial_id not in result.ended_ids | result.incomplete_ids:
             logger.warning("Trial %s: its lease was lost, the late verdict is dropped", outcome.trial_id)
-    return written
+    return result
 
 
 def _write_together(batch: Batch) -> WriteResult:
@@ -209,21 +209,27 @@ def _write_together(batch: Batch) -> WriteResult:
         outcome_cursors = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
     tokens = Counter({run_id: count for cursor in step_cursors for run_id, count in cursor.fetchall()})
     written_outcomes = {trial_id: run_id for cursor in outcome_cursors for trial_id, run_id in cursor.fetchall()}
-    done = {trial_id: run_id for trial_id, run_id in written_outcomes.items() if run_id is not None}
-    lost_server_ids = [item.trial_id for item in batch.requeues if item.lost_server]
+    run_ids = {trial_id: run_id for trial_id, run_id in written_outcomes.items() if run_id is not None}
+    ended_ids = frozenset(run_ids)
+    lost_server_ids = [item.trial_id for item in batch.requeues if item.has_lost_server]
     trial_leases = [(item.trial_id, item.lease) for item in batch.requeues]
-    run_ids = done | requeue(trial_leases, lost_server_ids=lost_server_ids)
+    run_ids |= requeue(trial_leases, lost_server_ids=lost_server_ids)
     unsent: Counter[int] = Counter()
-    for item in batch.released:
+    for item in batch.releasing_writes:
         if item.trial_id in run_ids:
             unsent[run_ids[item.trial_id]] += item.unsent_requests
     for run_id in sorted(tokens.keys() | unsent.keys()):
         reconcile(run_id, tokens=tokens[run_id], unsent=unsent[run_id])
-    return WriteResult(frozenset(done), frozenset(written_outcomes.keys() - done))
+    return WriteResult(ended_ids, frozenset(written_outcomes.keys() - ended_ids))
 
 
 def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
-    """Write the two halves of a batch; write a single refused row without the texts of the model."""
+    """Write the two halves of a batch; write a single refused row without the texts of the model.
+
+    Args:
+        batch: a batch that the database refused.
+        error: why it was refused.
+    """
     if len(batch.steps) + len(batch.outcomes) > 1:
         middle_steps, middle = (len(batch.steps) + 1) // 2, len(batch.outcomes) // 2
         write_batch(Batch(steps=batch.steps[:middle_steps]))
@@ -232,7 +238,7 @@ def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
     logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
     for step in batch.steps:
         with connection.wrap_database_errors:
-            _write_steps([step], with_texts=False)  # without its answer a step has no tokens
+            _write_steps([step], with_texts=False)  # such a row has no tokens that the run's count would need
     without_texts, internal_errors = map(_remove_texts, batch.outcomes), map(_build_internal_error, batch.outcomes)
     try:
         with transaction.atomic():
@@ -251,7 +257,7 @@ def _write_steps(steps: Sequence[StepWrite], *, with_texts: bool = True) -> Curs
     """Store steps.
 
     Returns:
-        A cursor with rows of a run id and the tokens of its steps that were not stored before.
+        A cursor with pairs of a run id and the number of tokens of those steps that were not stored before.
     """
     build_row, build_body_bytes = (
         (build_step_row, build_bodies) if with_texts else (build_bare_row, _build_empty_bodies)
@@ -276,11 +282,11 @@ def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
     """Store outcomes.
 
     Returns:
-        A cursor with rows of a trial id and its run id. The run id is NULL if steps of the trial are missing, so that
-        it has not ended. Trials whose lease is lost have no row.
+        A cursor with pairs of a trial id and its run id. The run id is NULL if the trial has not ended because steps
+        of it are missing. Trials whose lease is lost have no row.
     """
     rows = [
-        {"trial_id": item.trial_id, "held": str(item.lease), "steps": _count_steps(item.steps), **item.columns}
+        {"trial_id": item.trial_id, "lease": str(item.lease), "steps": _count_steps(item.steps), **item.columns}
         for item in outcomes
     ]
     return database_thread.open_cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
@@ -293,9 +299,9 @@ def _count_steps(steps: Sequence[StepWrite]) -> int:
 def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
     """Return the outcome with its counts, without texts and times."""
     code_columns = ("outcome", "end", "failure_class", "category", "cause")
-    kept_columns = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in code_columns}
+    columns = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in code_columns}
     sentence = "The verdict's texts could not be stored."
-    return replace(outcome, columns={**kept_columns, "sentence": sentence})
+    return replace(outcome, columns={**columns, "sentence": sentence})
 
 
 def _build_internal_error(outcome: OutcomeWrite) -> OutcomeWrite:

@@ -1,4 +1,4 @@
-"""Run one trial: drive its loop, judge its end and give everything to the writer."""
+"""Job that runs one trial: it drives the loop, judges the result and passes steps and outcome to the writer."""
 
 import logging
 import time
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from toolbench.engine.errors import EngineError, PlanError
-from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.events import EndReason
 from toolbench.engine.transforms.registry import UnknownTransformError
 from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls, grade_calls
@@ -47,12 +47,12 @@ from toolbench.providers.http.request_template import build_endpoint_masker
 
 logger = logging.getLogger(__name__)
 
-INTERNAL_ERROR = "our_error"  # failure class
+INTERNAL_ERROR = "our_error"  # stored failure class
 
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What the trials of one worker session share."""
+    """Resources shared by the trial jobs of one worker session."""
 
     provider_id: int
     client: HttpClient
@@ -65,22 +65,24 @@ class SessionContext:
 
 @dataclass(slots=True, eq=False)
 class TrialJob:
-    """One claimed trial while this worker holds it.
+    """Claimed trial while this worker runs it.
 
     Attributes:
-        worst_lag_ms: the worst delay of the event loop during the trial; the session updates it.
-        cancelled: the token of its run; the session sets it when the run is cancelled.
-        lost_server: whether its local server died, so that it has to run again.
+        cancellation_token: token of its run; the session sets it when the run is cancelled.
+        worst_lag_ms: longest delay of the event loop during the trial; the session updates it.
+        has_lost_server: whether its local server died, so that the trial has to run again.
+        steps: finished steps, in order.
+        model_name: name of its model; empty until `run` is called.
     """
 
     trial: ClaimedTrial
     context: SessionContext
-    cancelled: CancellationToken
+    cancellation_token: CancellationToken
     worst_lag_ms: float = 0.0
-    lost_server: bool = False
+    has_lost_server: bool = False
     steps: list[AnyStep] = field(default_factory=list)
     gate: RequestGate = field(init=False)
-    model_name: str = ""  # empty until it runs
+    model_name: str = ""
 
     def __post_init__(self) -> None:
         context = self.context
@@ -94,19 +96,19 @@ class TrialJob:
         )
 
     def record(self, step: AnyStep) -> None:
-        """Give a finished step to the writer. The driver calls it."""
+        """Queue a finished step for storage. The driver calls it after each step."""
         self.steps.append(step)
         self.context.refusals.add_step(self.trial, self.model_name, step)
         self.context.writer.put_step(self._build_step_write(step))
 
     async def run(self, config: FrozenConfig, access: ProviderAccess) -> bool:
-        """Run the trial and return whether it ended.
+        """Run the trial.
 
-        An internal error ends the trial, not the session.
+        Any error of the trial becomes its outcome.
 
         Returns:
-            False when the trial has to run again: a limit of the run is reached, or its local server died or is
-            not ready.
+            Whether the trial ended. False if it has to run again: a limit of the run is reached, or its local server
+            died or is not ready.
         """
         try:
             return await self._run(config, access)
@@ -135,19 +137,20 @@ class TrialJob:
         except (PlanError, UnknownTransformError) as error:
             self.end_without_verdict("plan_refused", f"The trial cannot be started: {error}")
         except Exception as error:
-            logger.exception("Trial %s failed within Toolbench itself", self.trial.id)
+            logger.exception("Trial %s ends with an internal error", self.trial.id)
             self.end_without_verdict(INTERNAL_ERROR, _describe_internal_error(error))
         return True
 
     async def _drive(self, plan: TrialPlan) -> bool:
-        started = time.perf_counter()
+        """Drive the loop, judge the result and queue the outcome; return False if the trial has to run again."""
+        started_at = time.perf_counter()
         workspace = plan.scenario.open(plan.instance)
-        self.gate.has_lost_server = partial(self._has_lost_server, plan)
+        self.gate.has_lost_server = partial(self._check_server_loss, plan)
         loop_result = await drive(plan.loop, self._build_run_context(plan, workspace.call))
-        if loop_result.end is EndReason.BUDGET_SPENT or await self._has_lost_server(plan):
+        if loop_result.end is EndReason.BUDGET_SPENT or await self._check_server_loss(plan):
             return False
         verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
-        duration_ms = (time.perf_counter() - started) * 1000
+        duration_ms = (time.perf_counter() - started_at) * 1000
         prompt = await self._build_prompt_columns(plan)
         if prompt.get("tools_dropped"):
             verdict = mark_tools_dropped(verdict, loop_result)
@@ -156,21 +159,27 @@ class TrialJob:
         self._put_outcome({**self._build_columns(plan, execution), **prompt})
         return True
 
-    async def _has_lost_server(self, plan: TrialPlan) -> bool:
+    async def _check_server_loss(self, plan: TrialPlan) -> bool:
+        """Set and return `has_lost_server`, which stays False after MAX_SERVER_LOSSES losses."""
         if plan.server is None or self.trial.server_losses >= MAX_SERVER_LOSSES:
             return False
         server = LocalServerCheck(plan.server, plan.endpoint, self.context.client, self.context.database)
-        self.lost_server = await server.has_lost_server(self.steps)
-        return self.lost_server
+        self.has_lost_server = await server.has_lost_server(self.steps)
+        return self.has_lost_server
 
     async def _build_prompt_columns(self, plan: TrialPlan) -> JsonObject:
         if plan.loop.policy.method == "template":
             return build_sent_prompt_columns(self.steps)
-        can_render = plan.local and not self.cancelled.is_set()
+        can_render = plan.is_local and not self.cancellation_token.is_set()
         return await fetch_prompt_columns(plan.endpoint, self.steps) if can_render else {}
 
     def end_without_verdict(self, failure_class: str, sentence: str) -> None:
-        """End the trial with an infrastructure error or an internal error; the requests that were sent count."""
+        """End the trial with an infrastructure error or an internal error. Requests that were sent are still counted.
+
+        Args:
+            failure_class: the failure class to store.
+            sentence: explanation for the user, cut off at 4,000 characters.
+        """
         outcome = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": failure_class}
         self._put_outcome(
             {
@@ -185,7 +194,7 @@ class TrialJob:
         )
 
     def end_with_internal_error(self, error: Exception) -> None:
-        """End the trial with an internal error without reading its steps, since reading them may be what failed."""
+        """End the trial with an internal error. Its steps are not read: they may have caused the error."""
         outcome = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
         self._put_outcome({**outcome, "category": "EXCEPTION", "sentence": _describe_internal_error(error)})
 
@@ -197,7 +206,7 @@ class TrialJob:
             gate=self.gate,
             recorder=self,
             clock=time.perf_counter,
-            cancelled=self.cancelled,
+            cancelled=self.cancellation_token,
         )
 
     def _build_columns(self, plan: TrialPlan, execution: FinishedExecution) -> JsonObject:
@@ -205,7 +214,7 @@ class TrialJob:
         return {
             **outcome,
             **self._build_cause_columns(outcome, plan.scenario.build_expected_calls(plan.instance)),
-            "seed_sent": plan.loop.seed is not None and _has_turns(execution.loop_result),
+            "seed_sent": plan.loop.seed is not None and bool(execution.loop_result.turns),
             "prompt_version": build_prompt_version(plan.loop.policy, plan.instance),
             "plan_hash": plan.hash,
             "engine_version": compute_engine_version(),
@@ -230,8 +239,4 @@ class TrialJob:
 
 
 def _describe_internal_error(error: Exception) -> str:
-    return f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
-
-
-def _has_turns(loop_result: LoopResult) -> bool:
-    return bool(loop_result.turns)
+    return f"Toolbench itself failed ({type(error).__name__}). See the worker's log for details."

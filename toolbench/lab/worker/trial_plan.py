@@ -1,7 +1,7 @@
-"""The full plan of a trial, made from frozen rows: the loop's input, the endpoint, and a hash of both.
+"""Full plan of a trial, built from frozen rows: the loop's input, the endpoint, and a hash of both.
 
-What never changes during a run is read once for each configuration. The provider is read with every claim, so that a
-corrected key or address counts from the next trial on.
+Settings that never change during a run are read once for each configuration. The provider is read again with later
+claims, so that a corrected key or address takes effect from the next trial on.
 """
 
 import hashlib
@@ -17,8 +17,7 @@ from toolbench.engine.loop.run import LoopPlan
 from toolbench.engine.policy.settings import Policy, policy_to_json, resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.types import JsonObject, Message
-from toolbench.evals import few_shot as examples
-from toolbench.evals import scenarios
+from toolbench.evals import few_shot, scenarios
 from toolbench.evals.types import Instance, Scenario
 from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key, read_network_access
 from toolbench.lab.engine_version import compute_engine_version
@@ -31,23 +30,27 @@ SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 
 
 class ServedElsewhereError(Exception):
-    """The model is served on another machine, for the workers of that machine only; the text names it."""
+    """Model that another machine serves, for workers of that machine only; the message names the machine."""
 
 
 class ScenarioChangedError(Exception):
-    """The scenario differs from the one that the run was launched with; the text says how."""
+    """Scenario that is no longer available in the version of the launch; the message names both versions."""
 
 
 class ServerNotReadyError(Exception):
-    """The local server does not answer yet, or no longer; the trial has to wait."""
+    """Local server that does not answer yet, or no longer; the trial has to be queued again."""
 
 
 @light(frozen=True, slots=True)
 class FrozenConfig:
-    """The frozen settings of one configuration. Policies are resolved once for each scenario layer.
+    """Frozen settings of one configuration.
 
     Attributes:
-        cases: its scenarios that are user cases, not code.
+        examples: name of the set of few-shot examples, empty for none.
+        service: name of the local server that serves the model, empty for a provider with an address.
+        layers: policy layers in order, each with the name of its origin.
+        cases: the scenarios that are imported or user cases, by slug and version.
+        policies: resolved policies with their JSON text, by the JSON text of the scenario's layer.
     """
 
     id: int
@@ -57,13 +60,13 @@ class FrozenConfig:
     service: str
     layers: tuple[tuple[str, JsonObject], ...]
     deadline_seconds: float
-    connect_seconds: float | None = None  # None: the provider's
-    read_seconds: float | None = None
+    connect_seconds: float | None = None  # None for the timeout of the provider
+    read_seconds: float | None = None  # None for the timeout of the provider
     cases: Mapping[ScenarioKey, Scenario] = field(default_factory=dict)
     policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
 
     def build_timeouts(self, provider_timeouts: Timeouts) -> Timeouts:
-        """Return the timeouts of the run; the provider's own where the run sets none."""
+        """Return the timeouts of the run, with the provider's timeout in place of each that the run does not set."""
         return Timeouts(
             connect=self.connect_seconds or provider_timeouts.connect,
             read=self.read_seconds or provider_timeouts.read,
@@ -81,28 +84,39 @@ class FrozenConfig:
 
 @light(frozen=True, slots=True)
 class ProviderAccess:
-    """How a provider is reached now, without model and deadline. `services` are its local servers by name."""
+    """Present address and key of a provider.
+
+    Attributes:
+        endpoint: an endpoint without model and deadline.
+        is_local: whether the provider is of the kind `local`.
+        services: registered local servers by name; empty for a provider with an address.
+    """
 
     endpoint: Endpoint
-    local: bool
+    is_local: bool
     services: Mapping[str, ServiceAddress]
 
 
 @light(frozen=True, slots=True)
 class TrialPlan:
-    """Everything that is needed to run one trial."""
+    """Everything that is needed to run one trial.
+
+    Attributes:
+        policy_text: JSON text of the resolved policy.
+        server: the local server that serves the model; None if the provider has an address.
+    """
 
     scenario: Scenario
     instance: Instance
     loop: LoopPlan
     endpoint: Endpoint
-    local: bool
+    is_local: bool
     policy_text: str
-    server: ServiceAddress | None = None  # None: the model is at a provider's own address
+    server: ServiceAddress | None = None
 
     @property
     def hash(self) -> str:
-        """Hash of everything that decides what is sent, except the seed: messages, tools, settings, engine."""
+        """SHA-256 of everything that decides what is sent, except the seed: messages, tools, settings, engine."""
         plan = self.loop
         parts = [
             plan.model,
@@ -144,10 +158,10 @@ def load_frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
 
 
 def load_provider_access(provider: Provider) -> ProviderAccess:
-    """Read how a provider is reached, with at most one query.
+    """Read the address and key of a provider, with at most one query.
 
     Raises:
-        KeyUnavailableError: its key cannot be read.
+        KeyUnavailableError: the provider's key cannot be read.
     """
     local = provider.kind in SEEDED_KINDS and not provider.base_url
     services = _load_addresses() if local else {}
@@ -172,7 +186,7 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
 
 
 def refresh_addresses(access: ProviderAccess) -> ProviderAccess:
-    """Return the same access with the local servers that are registered now. Call it after a claim."""
+    """Return the access with the local servers that are registered now. Call it after a claim."""
     return access if access.endpoint.base_url else replace(access, services=_load_addresses())
 
 
@@ -181,7 +195,7 @@ def _load_addresses() -> dict[str, ServiceAddress]:
 
 
 def find_local_server(access: ProviderAccess, service: str) -> ServiceAddress | None:
-    """Return the local server that `build_model_endpoint` leads to, or None."""
+    """Return the local server of this name; None if it is not registered or the provider has an address."""
     return None if access.endpoint.base_url else access.services.get(service)
 
 
@@ -192,7 +206,8 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
         ServedElsewhereError: another machine serves the model.
         ServerNotReadyError: the local server is not ready.
         ScenarioChangedError: the scenario has changed since the launch.
-        PolicyError: this engine does not accept the layers any more.
+        PolicyError: the engine no longer accepts the policy layers.
+        KeyError: the scenario is unknown.
     """
     scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _lookup_code_scenario(trial)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
@@ -213,7 +228,7 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
         left_out=trial.left_out,
     )
     return TrialPlan(
-        scenario, instance, loop, endpoint, access.local, policy_text, find_local_server(access, config.service)
+        scenario, instance, loop, endpoint, access.is_local, policy_text, find_local_server(access, config.service)
     )
 
 
@@ -221,7 +236,7 @@ def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:
     """Return the scenario in the version that the run was launched with.
 
     Raises:
-        ScenarioChangedError: the code has other versions of the scenario only.
+        ScenarioChangedError: the code has only other versions of the scenario.
         KeyError: the slug is unknown.
     """
     versions = [version.version for version in scenarios.list_versions(trial.scenario)]
@@ -238,11 +253,11 @@ def _to_sent_tools(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
 
 
 def _load_examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
-    return examples.load_sets(scenario)[config.examples] if config.examples else ()
+    return few_shot.load_sets(scenario)[config.examples] if config.examples else ()
 
 
 def build_model_endpoint(access: ProviderAccess, service: str, model: str) -> Endpoint:
-    """Return the endpoint at which a model is reached now.
+    """Return the present endpoint of a model.
 
     Raises:
         ServedElsewhereError: another machine serves the model.
@@ -255,7 +270,10 @@ def build_model_endpoint(access: ProviderAccess, service: str, model: str) -> En
         raise ServerNotReadyError(f"The local server {service or 'of this provider'} is not ready yet.")
     if address.host != socket.gethostname():
         raise ServedElsewhereError(
-            f"{model} is served on {address.host} and only for workers there; this one runs on {socket.gethostname()}."
+            f"{model} is served on {address.host}, for workers on that machine only. This worker runs on "
+            f"{socket.gethostname()}."
         )
-    served_model = address.model if access.local and address.model else model  # one llama.cpp process serves one model
+    served_model = (
+        address.model if access.is_local and address.model else model
+    )  # one llama.cpp process serves one model
     return replace(access.endpoint, base_url=address.url, key=address.key or access.endpoint.key, model=served_model)

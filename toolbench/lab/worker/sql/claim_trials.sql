@@ -1,27 +1,28 @@
--- Claim up to `want` queued trials of one provider and count their first requests.
+-- Claim up to `max_trials` queued trials of one provider and count their first requests.
 --
--- A probe that was claimed holds a slot, also while it waits for trials to leave one. A trial whose lease is in
--- `over` has sent its last request and holds none, though its end is not stored yet. Runs with fewest trials in
--- flight come first, then in turn; none has more in flight than its own limit. Trials whose local server is not
--- ready, or whose method a probe has yet to decide, stay queued. A run with a cap gets no more trials in flight than
--- its remaining requests are likely to carry to their end, at what its trials took so far (3 requests before any is
--- done): trials that the cap would stop half-way have only cost requests. A trial that lost its local server several
--- times is claimed only while no other trial of the provider runs, and none is claimed beside it: if the server dies
--- again, that trial is known to kill it.
--- Parameters: provider; want; over: leases that hold no slot; kept: slots reserved for waiting trials; alone: claim
--- only trials that lost their server `losses` times; lease: seconds; worker: name of the process; ahead: requests
--- counted for each trial of a run without a cap.
--- Returns: the columns of ClaimedTrial, the last is the number of requests that were counted.
+-- A claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases` has sent
+-- its last request and holds no slot, although its outcome is not stored yet. Runs with the fewest trials in flight
+-- come first, then the runs take turns; no run has more trials in flight than its own limit. Trials whose local server
+-- is not ready, or whose method a probe has yet to determine, stay queued. A run with a request limit gets no more
+-- trials in flight than its remaining requests are expected to suffice for, at the mean number of requests of its
+-- finished trials (3 before the first has finished), so that the limit does not stop trials half-way. A trial that lost
+-- its local server `isolate_after` times is claimed only while no other trial of the provider runs, and no trial is
+-- claimed beside it: if the server dies again, that trial is known to kill it.
+-- Parameters: provider; max_trials; finished_leases; reserved_slots: slots for trials that return from back-off;
+-- isolated: whether only trials that must run alone are claimed; isolate_after; lease: seconds; worker: name of the
+-- process; first_requests: requests to count for each trial of a run without limits.
+-- Returns: the columns of ClaimedTrial; the last is the number of requests that were counted.
 -- Locks: call it under the provider's advisory lock; then trials, then cells by id, then runs by id.
 WITH busy AS (
     SELECT run_id, count(*) AS trials FROM lab_trial
     WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off
-        AND lease <> ALL(%(over)s::uuid[]) GROUP BY run_id
+        AND lease <> ALL(%(finished_leases)s::uuid[]) GROUP BY run_id
 ), limits AS (
     SELECT total.trials AS in_flight,
         CASE WHEN EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
-            AND (%(alone)s OR server_losses >= %(losses)s)) THEN 0
-        ELSE greatest(0, least(%(want)s, provider.concurrency - total.trials - total.probes - %(kept)s)) END AS want
+            AND (%(isolated)s OR server_losses >= %(isolate_after)s)) THEN 0
+        ELSE greatest(0, least(%(max_trials)s, provider.concurrency - total.trials - total.probes - %(reserved_slots)s))
+        END AS max_trials
     FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
         WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
     WHERE provider.id = %(provider)s
@@ -41,16 +42,16 @@ WITH busy AS (
     CROSS JOIN LATERAL (
         SELECT id, row_number() OVER (ORDER BY position) AS rank FROM lab_trial AS trial
         WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued'
-            AND (server_losses >= %(losses)s) = %(alone)s AND NOT EXISTS (
+            AND (server_losses >= %(isolate_after)s) = %(isolated)s AND NOT EXISTS (
             SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND (config.awaits_probe
             OR config.service <> '' AND NOT EXISTS (
                 SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service)))
-        ORDER BY position LIMIT least((SELECT want FROM limits), affordable.trials,
+        ORDER BY position LIMIT least((SELECT max_trials FROM limits), affordable.trials,
             CASE WHEN run.jobs IS NOT NULL THEN greatest(0, run.jobs - coalesce(busy.trials, 0)) END)
     ) AS next
     WHERE run.state = 'running' AND run.deleted_at IS NULL AND (run.requests_reserved < run.request_cap) IS NOT FALSE
-        AND (run.tokens_used < run.token_cap) IS NOT FALSE AND (SELECT want FROM limits) > 0
-    ORDER BY turn, run_id LIMIT (SELECT want FROM limits)
+        AND (run.tokens_used < run.token_cap) IS NOT FALSE AND (SELECT max_trials FROM limits) > 0
+    ORDER BY turn, run_id LIMIT (SELECT max_trials FROM limits)
 ), free AS (
     SELECT trial.id FROM lab_trial AS trial JOIN queue USING (id)
     WHERE trial.state = 'queued' FOR NO KEY UPDATE OF trial SKIP LOCKED
@@ -68,11 +69,11 @@ WITH busy AS (
     RETURNING id
 ), counted AS (
     UPDATE lab_run AS run SET requests_reserved = run.requests_reserved
-        + %(ahead)s * (SELECT count(*) FROM claimed WHERE claimed.run_id = run.id)
+        + %(first_requests)s * (SELECT count(*) FROM claimed WHERE claimed.run_id = run.id)
     WHERE (SELECT count(*) FROM marked) > 0 AND id IN (
         SELECT id FROM lab_run WHERE id IN (SELECT run_id FROM claimed)
             AND request_cap IS NULL AND token_cap IS NULL ORDER BY id FOR NO KEY UPDATE)
     RETURNING id
 )
-SELECT claimed.*, CASE WHEN counted.id IS NULL THEN 0 ELSE %(ahead)s END
+SELECT claimed.*, CASE WHEN counted.id IS NULL THEN 0 ELSE %(first_requests)s END
 FROM claimed LEFT JOIN counted ON counted.id = claimed.run_id

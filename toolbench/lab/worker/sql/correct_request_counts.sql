@@ -1,8 +1,8 @@
 -- Raise counts of requests that are below the number of stored attempts.
 --
--- Cells count the attempts that are stored, those of lost executions included; of a cell that was set aside, whose
--- sums are unknown, they are counted here. One run must not keep the others from being corrected: a sum that the
--- column cannot hold is cut.
+-- A cell has the number of its stored attempts, those of lost executions included. If a cell could not be computed, its
+-- attempts are counted here. A sum that exceeds the range of the column is limited to its maximum, so that one run does
+-- not make the statement fail for the others.
 -- Parameters: run: an id, or NULL for every run in one of the states `open`.
 -- Returns: ids of the corrected runs.
 -- Locks: runs by id.

@@ -1,6 +1,6 @@
--- Condition on `run`: every trial is done, every cell counted and, where its number of trials was left open, decided.
+-- Condition on `run`: every trial is done and every cell is counted and, with sequential stopping, decided.
 --
--- A page that finds its run ended asks no more, so what it shows then has to be the last.
+-- A page stops refreshing once its run has ended, so the figures must be final by then.
 state IN ('running', 'paused', 'cancelling')
     AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
     AND NOT EXISTS (SELECT 1 FROM lab_cell WHERE run_id = run.id

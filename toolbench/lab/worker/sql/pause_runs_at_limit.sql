@@ -1,5 +1,6 @@
--- Pause running runs that reached a cap and have trials left; store the reason.
--- Returns: their ids.
+-- Pause running runs that reached a limit and have queued trials; store the reason.
+--
+-- Returns: the ids of the runs.
 UPDATE lab_run AS run SET state = 'paused', stopped_reason = CASE
     WHEN requests_reserved >= request_cap
         THEN format('The cap of %s requests is reached. Raise the cap and resume.', request_cap)

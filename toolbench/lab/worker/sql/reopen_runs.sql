@@ -1,5 +1,6 @@
--- Continue runs that were ended although they have trials to do.
--- Returns: their ids.
+-- Set finished runs with trials that are not done to running.
+--
+-- Returns: the ids of the runs.
 UPDATE lab_run AS run SET finished_at = NULL, state = 'running', stopped_reason = ''
 WHERE state = 'finished' AND deleted_at IS NULL AND id IN (SELECT run_id FROM lab_trial WHERE state <> 'done')
 RETURNING id

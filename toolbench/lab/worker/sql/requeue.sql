@@ -1,4 +1,4 @@
--- Queue running trials again that cannot go on now; their steps stay, as steps of a lost execution.
+-- Requeue running trials that cannot continue now; their steps stay as steps of a lost execution.
 --
 -- Parameters: ids of the trials under which the local server died, ids of all trials, their leases.
 -- Returns: id, run and cell of each trial whose lease was still held.

@@ -1,7 +1,7 @@
--- Queue running trials again whose lease ran out.
+-- Requeue running trials whose lease has expired.
 --
 -- Returns: the cell of each trial.
--- Locks: trials; those that another transaction changes are left for the next time.
+-- Locks: trials; trials that another transaction has locked are skipped; the next call requeues them.
 WITH lost AS (
     SELECT id FROM lab_trial WHERE state = 'running' AND lease_until < clock_timestamp()
     FOR NO KEY UPDATE SKIP LOCKED

@@ -1,8 +1,8 @@
--- Count up to `wanted` requests against the caps of a run.
+-- Count up to `wanted` requests against the limits of a run.
 --
--- What is counted is on disk before it is sent, also at a server that does not wait for the disk otherwise. That
--- holds without a cap too: a trial that was claimed without one may still send when a cap is set, and what a crash
--- made the server forget would be sent beyond it.
+-- The count is on disk before the requests are sent, even if the server otherwise commits asynchronously: requests
+-- whose count a crash lost would be sent beyond the limit. This applies to runs without a limit too, since a limit may
+-- be set while their trials run.
 -- Parameters: run, wanted.
 -- Returns: the number granted and the state of the run.
 -- Locks: the run.

@@ -1,23 +1,23 @@
 -- Store the outcome of trials and end them; mark their cells stale.
 --
--- No trial ends while a step that it counted is missing: a server that crashed may have forgotten commits that it had
--- acknowledged. Such trials are returned without a run.
+-- No trial ends while one of its steps is missing: a server that crashed may have lost commits that it had
+-- acknowledged.
 -- Parameters: one JSON array of rows.
--- Parts: typed: the columns with their types; assignments: what is set; a column that is not given keeps its value.
+-- Parts: typed: the columns with their types; assignments: of the columns; a column without a value is not changed.
 -- Returns: trial and run of each trial that ended, and each incomplete trial with NULL.
 -- Locks: trials, then cells by id.
 WITH held AS (
     SELECT row.*, row.steps <= (SELECT count(*) FROM lab_step AS step
         WHERE step.trial_id = trial.id AND step.execution = trial.execution) AS complete
     FROM json_to_recordset(%s::json) AS row(
-        trial_id bigint, held uuid, steps integer, {typed})
-    JOIN lab_trial AS trial ON trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
+        trial_id bigint, lease uuid, steps integer, {typed})
+    JOIN lab_trial AS trial ON trial.id = row.trial_id AND trial.lease = row.lease AND trial.state = 'running'
 ), ended AS (
     UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
         backing_off = false, text_stale = true,
         {assignments}
     FROM held AS row
-    WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running' AND row.complete
+    WHERE trial.id = row.trial_id AND trial.lease = row.lease AND trial.state = 'running' AND row.complete
     RETURNING trial.id, trial.run_id, trial.cell_id
 ), marked AS (
     UPDATE lab_cell SET stale = true WHERE id IN (

@@ -1,9 +1,8 @@
--- Store steps with their bodies. Steps whose lease is lost are left out; steps that are stored already stay as they
--- are.
+-- Store steps with their bodies. Steps under a lost lease are skipped; steps that are already stored are not changed.
 --
 -- Parameters: one JSON array of rows; then arrays of requests, responses and facts, in the order of `place`.
 -- Parts: typed: the columns with their types; names: their names.
--- Returns: run and tokens of what is new, by run.
+-- Returns: for each run, its id and the number of tokens of the new steps.
 WITH given AS (
     SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {typed})
 ), fresh AS (
