@@ -86,5 +86,5 @@ def test_number_of_tokens_of_a_person_is_limited() -> None:
     person = make_person(Role.OWNER)
     row = {"user": person, "name": "ci", "prefix": "tb_"}
     ApiToken.objects.bulk_create(ApiToken(**row, secret_hash=f"{number:064}") for number in range(MAX_TOKENS))
-    with pytest.raises(InvalidFieldsError, match="Revoke one"):
+    with pytest.raises(InvalidFieldsError, match="First revoke a token"):
         create_api_token(person, "one more", [Scope.READ], None)

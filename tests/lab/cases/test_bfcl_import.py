@@ -43,8 +43,8 @@ def test_a_case_that_reads_otherwise_gets_a_version_and_none_can_be_edited() -> 
 
 
 @pytest.mark.django_db
-def test_a_category_that_is_not_brought_in_is_said() -> None:
-    with pytest.raises(CommandError, match="There is no category multi_turn_composite"):
+def test_import_of_unknown_category_names_the_known_ones() -> None:
+    with pytest.raises(CommandError, match="There is no BFCL category multi_turn_composite"):
         call_command("import_cases", "bfcl", category=["multi_turn_composite"])
 
 

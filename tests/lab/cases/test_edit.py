@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.scripted_runs import make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
-from toolbench.lab.cases.drafts import MAX_FAULTS_SHOWN, CaseDraft, DraftError, build_draft, parse_draft
+from toolbench.lab.cases.drafts import MAX_PROBLEMS_SHOWN, CaseDraft, DraftError, build_draft, parse_draft
 from toolbench.lab.cases.edit import UnknownCaseError, add_case, build_run_request, delete_case, edit_case, get_case
 from toolbench.lab.cases.example import EXAMPLE_DRAFT
 from toolbench.lab.cases.from_trial import build_draft_from_trial
@@ -176,7 +176,7 @@ def test_example_case_passes_with_perfect_persona_and_copies_expectation() -> No
     draft, note = build_draft_from_trial(trial.pk)
     assert trial.outcome == Trial.Outcome.PASS
     assert draft.expect == EXAMPLE_DRAFT.expect
-    assert "what is expected stands as the case has it" in note
+    assert "with the expectation of the case" in note
 
 
 @pytest.mark.django_db(transaction=True)
@@ -241,4 +241,4 @@ def test_the_state_that_simulated_tools_leave_behind_is_judged() -> None:
 def test_of_many_faults_the_first_are_told() -> None:
     with pytest.raises(DraftError) as refused:
         parse_draft(replace(DRAFT, tools=json.dumps([{"a": 1}] * 5000)))
-    assert 0 < sum(map(len, refused.value.errors.values())) <= MAX_FAULTS_SHOWN
+    assert 0 < sum(map(len, refused.value.errors.values())) <= MAX_PROBLEMS_SHOWN

@@ -53,7 +53,7 @@ def test_imported_case_is_created_once_and_gets_version_when_changed(kind: str) 
 
     assert (found.new, found.changed, found.unchanged) == ((), (other,), (same,))
     assert sorted(Case.objects.values_list("slug", "current")) == sorted([(same.slug, 1), (other.slug, 2)])
-    assert "1 case (own-other) taken over as it reads now" in found.sentence
+    assert "1 case (own-other) updated" in found.sentence
     assert "public" not in found.sentence
     CaseSet.objects.update(public=True)
     assert "in a public set" in import_cases(text).sentence
@@ -108,10 +108,10 @@ def test_what_is_wrong_is_said_by_line_and_nothing_is_saved() -> None:
     assert refused(f"{good}\n{{bad}}\n")[0].startswith("Line 2, column 2: ")
     yaml = "- tools: {name: f}\n  messages: Hi\n  expect:\n    name: g\n"
     assert refused(yaml) == ["Line 4: There is no tool g among the tools: f."]
-    assert refused("") == ["There is no case in it."]
+    assert refused("") == ["The text contains no case."]
     assert refused("[1]")
     named = [json.loads(good) | {"slug": slug} for slug in ("own-a", "own-a")]
-    assert refused(json.dumps(named))[0].endswith("The slug own-a stands for a case before this one.")
+    assert refused(json.dumps(named))[0].endswith("An earlier case has the slug own-a too. Change one of them.")
     for slug in ("happy_path", "own-", f"own-{'x' * 99}", 7, "own-\0"):
         assert "A slug begins with own-" in refused(json.dumps(json.loads(good) | {"slug": slug}))[0]
 

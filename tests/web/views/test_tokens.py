@@ -57,7 +57,7 @@ def test_revoked_token_stops_and_others_cannot_revoke_it(owner_client: Client, c
     make(owner_client)
     token = ApiToken.objects.get()
     client.force_login(User.objects.create(username="ana", is_superuser=True))
-    assert "no such token of yours" in read_html(client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
+    assert "You have no such token" in read_html(client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
     page = read_html(owner_client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
     assert "Its next request is refused" in page
     assert "no such token" in read_html(owner_client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))

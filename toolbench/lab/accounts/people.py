@@ -1,4 +1,4 @@
-"""The people who may use the site: list, invite, change the role, close and open accounts."""
+"""Accounts of the people who may use the site: list, invitations, roles, closed accounts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from toolbench.lab.accounts.sign_in import create_token
 from toolbench.lab.query_params import clean_text
 
 MAX_NAME_CHARS = 60
-_FLAGS = ["is_superuser", "is_staff", "is_active"]
+_FLAG_COLUMNS = ["is_superuser", "is_staff", "is_active"]
 
 
 class PeopleError(Exception):
-    """An account cannot be created or changed so; the message says why."""
+    """Account that cannot be created or changed as requested; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """An account of the list.
+    """Account in the list of people.
 
     Attributes:
-        is_open: False for a closed account, which cannot sign in.
+        is_open: whether the person can sign in.
         signed_in_at: None before the first sign-in.
     """
 
@@ -38,7 +38,7 @@ class Person:
 
 
 def list_people() -> Sequence[Person]:
-    """Return all accounts by name."""
+    """Return all accounts, sorted by name."""
     users = User.objects.order_by("username")
     return [Person(user.pk, user.username, get_role(user), user.is_active, user.last_login) for user in users]
 
@@ -56,19 +56,19 @@ def invite(name: str, role: str) -> tuple[User, str]:
     try:
         UnicodeUsernameValidator()(name)
     except ValidationError:
-        raise PeopleError("A name has letters, digits and @ . + - _ only. Nobody was invited.") from None
+        raise PeopleError("Use only letters, digits and @ . + - _ in a name. Nobody was invited.") from None
     user = User(username=name)
     set_role(user, _parse_role(role))
     try:
         with transaction.atomic():
             user.save()
     except IntegrityError:
-        raise PeopleError(f"There is an account {name} already: create a new sign-in link for it.") from None
+        raise PeopleError(f"The account {name} already exists. Create a new sign-in link for it.") from None
     return user, create_token(user)
 
 
 def create_new_link(user_id: int) -> tuple[User, str]:
-    """Return an open account with a new sign-in token.
+    """Create a new sign-in token for an open account; return the account and the token.
 
     Raises:
         PeopleError: the account is closed or does not exist.
@@ -80,16 +80,21 @@ def create_new_link(user_id: int) -> tuple[User, str]:
 
 
 def change_account(user_id: int, action: str, role: str) -> str:
-    """Apply the action of a button, "role", "open" or "close", and return what was changed.
+    """Change an account and describe the change for the audit list.
+
+    Args:
+        user_id: primary key of the account.
+        action: "role", "open" or "close".
+        role: the new role for the action "role"; ignored otherwise.
 
     Raises:
-        PeopleError: the change is not possible or not known.
+        PeopleError: the action is unknown, or the change is not possible.
     """
     if action == "role":
         user = change_role(user_id, role)
         return f"role of {user.username}: {get_role(user).label.lower()}"
     if action not in ("open", "close"):
-        raise PeopleError("That button is not known here; nothing was changed.")
+        raise PeopleError(f"There is no action {action[:20]}. Choose role, open or close.")
     user = set_open(user_id, is_open=action == "open")
     return f"account of {user.username}: {'open' if user.is_active else 'closed'}"
 
@@ -108,7 +113,7 @@ def change_role(user_id: int, role: str) -> User:
 
 
 def set_open(user_id: int, *, is_open: bool) -> User:
-    """Open or close an account. A closed account is signed out at the person's next request; its runs are kept.
+    """Open or close an account. Closing signs the person out at the next request and keeps the person's runs.
 
     Raises:
         PeopleError: the account does not exist, or no owner would be left.
@@ -121,7 +126,7 @@ def set_open(user_id: int, *, is_open: bool) -> User:
 
 
 def _lock_user(user_id: int) -> User:
-    """Return an account; all owners are locked, so that two simultaneous changes cannot remove the last two."""
+    """Return an account and lock all owners, so that two simultaneous changes cannot remove the last two owners."""
     list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
     return _get_user(user_id)
 
@@ -134,9 +139,14 @@ def _get_user(user_id: int) -> User:
 
 
 def _save(user: User) -> None:
-    user.save(update_fields=_FLAGS)
+    """Save the flags of an account.
+
+    Raises:
+        PeopleError: no open owner would be left; the caller's transaction is rolled back.
+    """
+    user.save(update_fields=_FLAG_COLUMNS)
     if not User.objects.filter(is_superuser=True, is_active=True).exists():
-        raise PeopleError(f"{user.username} is the last owner. Make somebody else an owner first.")
+        raise PeopleError(f"{user.username} is the last owner. Make another person an owner first.")
 
 
 def _parse_role(role: str) -> Role:

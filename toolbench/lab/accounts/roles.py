@@ -1,6 +1,6 @@
-"""Roles of accounts: what a person may do.
+"""Roles of accounts.
 
-Django's own flags hold the role, so that reading it needs no query: an owner is a superuser, an operator is staff.
+The role is stored in Django's flags of the user, so it needs no query: an owner is a superuser, an operator is staff.
 """
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -8,7 +8,7 @@ from django.db.models import TextChoices
 
 
 class Role(TextChoices):
-    """Role of an account, the one that may do least first. Each role may do what the roles before it may."""
+    """Role of an account. Each role includes the permissions of the roles before it."""
 
     VIEWER = "viewer", "Viewer"  # reads every page
     OPERATOR = "operator", "Operator"  # also launches runs and changes presets, test cases and notes
@@ -26,11 +26,11 @@ def get_role(user: User | AnonymousUser) -> Role:
 
 
 def has_role(user: User | AnonymousUser, role: Role) -> bool:
-    """Return whether an account may do what `role` may do."""
+    """Return whether an account has this role or one with more permissions."""
     return _RANKS[get_role(user)] >= _RANKS[role]
 
 
 def set_role(user: User, role: Role) -> None:
-    """Set the role of an account, which the caller saves."""
+    """Set the role of an account without saving it."""
     user.is_superuser = role == Role.OWNER
     user.is_staff = role != Role.VIEWER

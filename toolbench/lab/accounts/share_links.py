@@ -1,4 +1,4 @@
-"""Links at which one run, comparison or trial is read without an account: signed, expiring and revocable."""
+"""Share links: signed, expiring, revocable links to one run, comparison or trial that need no account."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -26,14 +26,15 @@ def create_share_link(
     """Create a link and return it.
 
     Args:
-        user: the maker.
+        user: the person who creates the link.
         kind: a kind of ShareLink.
-        target: the run or trial.
-        query: the query string of a comparison.
-        days: until it expires, one of EXPIRY_DAYS.
+        target: primary key of the run or trial; ignored for a comparison.
+        query: query string of a comparison; ignored for a run or trial.
+        days: days until the link expires, one of EXPIRY_DAYS.
 
     Raises:
-        InvalidFieldsError: the kind or days are not offered, or there is no such run, trial or comparison.
+        InvalidFieldsError: the kind or days are not offered, the run or trial does not exist, or the query is empty or
+            too long.
     """
     query = clean_text(query)
     if errors := _find_errors(kind, target, query, days):
@@ -49,26 +50,26 @@ def create_share_link(
 
 
 def build_link_token(link: ShareLink) -> str:
-    """Return the token of a link's address."""
+    """Return the signed token that is the last part of the link's address."""
     return _SIGNER.sign(str(link.pk)).replace(":", ".")
 
 
 def find_share_link(token: str) -> ShareLink | None:
-    """Return the link of a token; None if it is wrong or not valid."""
+    """Return the link of a token; None if the signature is wrong or the link is not valid."""
     try:
-        number = parse_whole_number(_SIGNER.unsign(token.replace(".", ":", 1)))
+        link_id = parse_whole_number(_SIGNER.unsign(token.replace(".", ":", 1)))
     except BadSignature:
         return None
-    return _find_valid_links().filter(pk=number or 0).first()
+    return _find_valid_links().filter(pk=link_id or 0).first()
 
 
 def list_share_links(user: User) -> Sequence[ShareLink]:
-    """Return the newest valid links that a person made; an owner gets those of everybody."""
+    """Return the newest valid links of a person; for an owner, those of all people."""
     return list(_find_revocable_links(user).select_related("user")[:MAX_LINKS_LISTED])
 
 
 def revoke_share_link(user: User, link_id: int) -> ShareLink | None:
-    """Revoke a link and return it; None if there is none that the person may revoke."""
+    """Revoke a valid link and return it; None if it does not exist or the person may not revoke it."""
     link = _find_revocable_links(user).filter(pk=link_id).first()
     if link is not None:
         ShareLink.objects.filter(pk=link.pk).update(revoked_at=Now())
@@ -76,7 +77,7 @@ def revoke_share_link(user: User, link_id: int) -> ShareLink | None:
 
 
 def _find_valid_links() -> QuerySet[ShareLink]:
-    """Return the links that are open: neither expired nor revoked, and their makers may still make links."""
+    """Return the links that are neither expired nor revoked and whose users may still share."""
     may_share = Q(user__is_staff=True) | Q(user__is_superuser=True)
     return ShareLink.objects.filter(may_share, revoked_at=None, expires_at__gt=Now(), user__is_active=True)
 

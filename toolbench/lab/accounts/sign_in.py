@@ -1,4 +1,4 @@
-"""Links that sign in a person, each once. The database stores a hash, from which the link cannot be read."""
+"""Tokens of sign-in links, each of which signs a person in once. The database stores only their hashes."""
 
 import hashlib
 import secrets
@@ -11,14 +11,14 @@ from django.db.models.functions import Now
 from toolbench.lab.accounts.roles import Role, set_role
 from toolbench.lab.models import SignInLink
 
-OWNER = "owner"
+OWNER_NAME = "owner"  # of the first account
 
 
 def create_token(user: User | None = None) -> str:
-    """Create a token that works once within settings.SIGN_IN_HOURS, also after a restart.
+    """Create a token that signs a person in once within settings.SIGN_IN_HOURS.
 
     Args:
-        user: the account that the token signs in; None for the first owner's, which is created if there is none.
+        user: the account that the token signs in; None for the first owner, whose account is created if needed.
     """
     token = secrets.token_urlsafe(24)
     expires_at = Now() + timedelta(hours=settings.SIGN_IN_HOURS)
@@ -27,12 +27,12 @@ def create_token(user: User | None = None) -> str:
 
 
 def redeem_token(token: str) -> User | None:
-    """Use a token and return its account.
+    """Mark a token as used and return its account.
 
-    Of two simultaneous uses, one succeeds.
+    If a token is used twice at the same time, one use succeeds.
 
     Returns:
-        None for a token that is unknown, used or expired, or whose account is closed.
+        The account; None if the token is unknown, used or expired, or its account is closed.
     """
     links = SignInLink.objects.filter(token_hash=_hash(token), user__is_active=True)
     if not links.filter(used_at=None, expires_at__gt=Now()).update(used_at=Now()):
@@ -41,8 +41,8 @@ def redeem_token(token: str) -> User | None:
 
 
 def get_first_owner() -> User:
-    """Return the account named OWNER, created or opened as an owner's if needed."""
-    user, _ = User.objects.get_or_create(username=OWNER)
+    """Return the account OWNER_NAME. Create it, open it or make it an owner first if needed."""
+    user, _ = User.objects.get_or_create(username=OWNER_NAME)
     if not (user.is_superuser and user.is_active):
         set_role(user, Role.OWNER)
         user.is_active = True

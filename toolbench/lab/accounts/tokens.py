@@ -1,4 +1,4 @@
-"""Tokens for programs: made by a person, limited by scopes and by the person's role, and revoked at once."""
+"""API tokens of programs, which are limited by their scopes and by the role of the person who created them."""
 
 import hashlib
 import secrets
@@ -16,17 +16,17 @@ from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import ApiToken
 from toolbench.lab.query_params import clean_text
 
-PREFIX = "tb_"
+TOKEN_PREFIX = "tb_"
 MAX_NAME_CHARS = 60
-MAX_TOKENS = 50  # of one account that are not revoked
+MAX_TOKENS = 50  # that are not revoked, of one account
 EXPIRY_DAYS = (7, 30, 90, 365)
-_SHOWN_CHARS = 9
+_SHOWN_CHARS = 9  # first characters of a secret, which are stored so that the list can show them
 _SECRET_BYTES = 32
-_USE_NOTED_EVERY = timedelta(minutes=1)
+_LAST_USE_PRECISION = timedelta(minutes=1)
 
 
 class Scope(TextChoices):
-    """Kind of requests that a token may send. A scope does not include another one."""
+    """Kind of requests that a token may send. No scope includes another."""
 
     READ = "read", "Read: runs, trials, results and the library"
     LAUNCH = "launch", "Launch: start and control runs, change the library and notes"
@@ -43,15 +43,17 @@ ROLES_BY_SCOPE: Mapping[Scope, Role] = {
 
 
 class TokenError(Exception):
-    """A token that cannot be revoked; the text says why."""
+    """Token that cannot be revoked; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenAccess:
-    """A valid token and what it may do now.
+    """Valid token with its present permissions.
 
     Attributes:
-        scopes: the token's scopes that the role of its maker still allows.
+        user: the person who created the token.
+        scopes: the token's scopes that the role of the person still allows.
+        name: what the token is for.
     """
 
     token_id: int
@@ -74,10 +76,10 @@ def create_api_token(user: User, name: str, scopes: Collection[str], days: int |
     """Create a token and return it with its secret, which is stored nowhere.
 
     Args:
-        user: the maker.
+        user: the person who creates the token.
         name: what the token is for.
-        scopes: names of scopes.
-        days: until it expires; None for never.
+        scopes: values of Scope.
+        days: days until the token expires; None for never.
 
     Raises:
         InvalidFieldsError: the name is blank or too long, no scope is chosen, a scope is unknown or not allowed by the
@@ -86,7 +88,7 @@ def create_api_token(user: User, name: str, scopes: Collection[str], days: int |
     name = clean_text(name)
     if errors := _find_errors(user, name, scopes, days):
         raise InvalidFieldsError(errors)
-    secret = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
     token = ApiToken.objects.create(
         user=user,
         name=name,
@@ -99,29 +101,29 @@ def create_api_token(user: User, name: str, scopes: Collection[str], days: int |
 
 
 def revoke_token(user: User, token_id: int) -> ApiToken:
-    """Revoke a token of this person; its next request is refused.
+    """Revoke a token of this person; requests with it are refused from now on.
 
     Raises:
         TokenError: the person has no such token, or it is revoked already.
     """
     tokens = ApiToken.objects.filter(pk=token_id, user=user)
     if not tokens.filter(revoked_at=None).update(revoked_at=Now()):
-        raise TokenError("There is no such token of yours; it may have been revoked already.")
+        raise TokenError("You have no such token. It may have been revoked already.")
     return tokens.get()
 
 
 def find_access(secret: str) -> TokenAccess | None:
-    """Return what a secret gives access to, and note its use.
+    """Return the access that a secret gives, and store the time of its use to the minute.
 
     Returns:
-        None for a secret that is unknown, expired or revoked, or whose account is closed.
+        The access; None if the secret is unknown, expired or revoked, or its account is closed.
     """
     tokens = ApiToken.objects.filter(secret_hash=_hash_secret(secret), revoked_at=None, user__is_active=True)
     token = tokens.select_related("user").first()
     now = timezone.now()
     if token is None or (token.expires_at is not None and token.expires_at <= now):
         return None
-    if token.last_used_at is None or now - token.last_used_at > _USE_NOTED_EVERY:
+    if token.last_used_at is None or now - token.last_used_at > _LAST_USE_PRECISION:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
     allowed = list_allowed_scopes(token.user)
     return TokenAccess(token.pk, token.user, frozenset(scope for scope in allowed if scope in token.scopes), token.name)
@@ -140,7 +142,7 @@ def _find_errors(user: User, name: str, scopes: Collection[str], days: int | Non
     if days is not None and days not in EXPIRY_DAYS:
         errors["days"] = [f"Choose {', '.join(map(str, EXPIRY_DAYS))} days, or no expiry."]
     if len(list_tokens(user)) >= MAX_TOKENS:
-        errors["name"] = [f"You have {MAX_TOKENS} tokens. Revoke one that is not needed first."]
+        errors["name"] = [f"You have {MAX_TOKENS} tokens. First revoke a token that you do not need."]
     return errors
 
 

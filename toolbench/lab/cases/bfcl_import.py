@@ -9,8 +9,7 @@ from itertools import islice
 from django.db import transaction
 
 from toolbench.evals.bfcl import cases as single_turn
-from toolbench.evals.bfcl.cases import BfclCase as BfclCase
-from toolbench.evals.bfcl.cases import read_version
+from toolbench.evals.bfcl.cases import BfclCase, read_version
 from toolbench.evals.bfcl.multi_turn import cases as multi_turn
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
 from toolbench.lab.models import Case, CaseSet, CaseVersion
@@ -21,12 +20,12 @@ BFCL_LINK = "https://github.com/ShishirPatil/gorilla/tree/main/berkeley-function
 
 
 class UnknownCategoryError(Exception):
-    """Unknown BFCL category; the text lists the known ones."""
+    """Unknown BFCL category; the message lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryImport:
-    """Number of cases of a category that are new, have a new version or are unchanged."""
+    """Numbers of cases of one category that are new, got a new version or are unchanged."""
 
     category: str
     added: int
@@ -37,19 +36,19 @@ class CategoryImport:
 def import_bfcl(categories: Sequence[str], *, limit: int | None = None) -> tuple[CategoryImport, ...]:
     """Import the cases of the categories.
 
-    Importing again changes nothing. A case that differs in another version of the wheel gets a new version.
+    A case that was imported before is unchanged, or gets a new version if the installed wheel defines it differently.
 
     Args:
         categories: names of BFCL categories.
-        limit: number of cases of each category; None for all.
+        limit: maximum number of cases of each category; None for all.
 
     Raises:
-        UnknownCategoryError: a category is not known.
+        UnknownCategoryError: a category is unknown.
         NotInstalledError: the wheel is not installed.
     """
     if unknown := [name for name in categories if name not in BFCL_CATEGORIES]:
         known = ", ".join(BFCL_CATEGORIES)
-        raise UnknownCategoryError(f"There is no category {unknown[0]} that is brought in: choose from {known}.")
+        raise UnknownCategoryError(f"There is no BFCL category {unknown[0]}. Choose from {known}.")
     source = f"Berkeley Function Calling Leaderboard v4, bfcl-eval {read_version()}"
     return tuple(
         _import_category(category, list(islice(_iter_cases(category), limit)), source) for category in categories
@@ -63,28 +62,28 @@ def _iter_cases(category: str) -> Iterator[BfclCase] | Iterator[MultiTurnCase]:
 
 
 @transaction.atomic
-def _import_category(category: str, found: Sequence[BfclCase | MultiTurnCase], source: str) -> CategoryImport:
-    about = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": BFCL_LICENCE, "link": BFCL_LINK}
+def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], source: str) -> CategoryImport:
+    values = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": BFCL_LICENCE, "link": BFCL_LINK}
     group, _ = CaseSet.objects.update_or_create(
-        name=f"BFCL {category}", defaults=about, create_defaults={**about, "public": True}
+        name=f"BFCL {category}", defaults=values, create_defaults={**values, "public": True}
     )
     rows = {case.slug: case for case in Case.objects.filter(set=group)}
     texts = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__set=group)}
     counts: dict[str, int] = defaultdict(int)
-    for case in found:
+    for case in cases:
         row, text = rows.get(build_bfcl_slug(case)), json.dumps(asdict(case))
         if row is None:
             row = Case.objects.create(set=group, slug=build_bfcl_slug(case), title=case.id)
             counts["added"] += 1
         elif texts[row.pk, row.current] == text:
-            counts["same"] += 1
+            counts["unchanged"] += 1
             continue
         else:
             row.current += 1
             row.save(update_fields=["current"])
             counts["changed"] += 1
         CaseVersion.objects.create(case=row, number=row.current, definition=text)
-    return CategoryImport(category, counts["added"], counts["changed"], counts["same"])
+    return CategoryImport(category, counts["added"], counts["changed"], counts["unchanged"])
 
 
 def build_bfcl_slug(case: BfclCase | MultiTurnCase) -> str:

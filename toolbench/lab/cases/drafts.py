@@ -1,4 +1,4 @@
-"""Drafts of test cases: typed texts are parsed into a case, or into errors by field and line."""
+"""Drafts of test cases: texts that a user typed, which are parsed into a case or into errors by field and line."""
 
 import json
 import re
@@ -25,8 +25,8 @@ _FIELD_BY_PART = {
     "settings": "settings",
 }
 _PLAIN_FIELDS = ("turns", "parallel", "group", "control", "behaviour")
-MAX_TITLE_CHARS = 60
-MAX_FAULTS_SHOWN = 20  # faults
+MAX_TITLE_CHARS = 60  # of a default title
+MAX_PROBLEMS_SHOWN = 20
 
 
 class DraftError(InvalidFieldsError):
@@ -35,11 +35,13 @@ class DraftError(InvalidFieldsError):
 
 @dataclass(frozen=True, slots=True)
 class CaseDraft:
-    """Fields of a case as typed.
+    """Fields of a case as a user typed them. Empty fields are not part of the case.
 
     Attributes:
         tools: JSON or YAML, as are `expect`, `results`, `start`, `workspace` and `settings`.
         message: the user's message, or a list of messages.
+        start: the state before the first message.
+        turns: maximum number of turns; None for the default.
         further: a later message of the user, or a list of them.
     """
 
@@ -66,7 +68,7 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
     A case that expects one call and nothing else ends after the first answer unless `turns` is given.
 
     Raises:
-        DraftError: the draft is not valid; it has at most MAX_FAULTS_SHOWN errors of the case.
+        DraftError: the draft is not valid; the exception has at most MAX_PROBLEMS_SHOWN problems of the case.
     """
     errors: dict[str, list[str]] = defaultdict(list)
     document: JsonObject = {name: getattr(draft, name) for name in _PLAIN_FIELDS}
@@ -80,8 +82,8 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
         check_length(draft.system)
     except DocumentError as error:
         errors["system"].append(error.message)
-    unread = set(errors)
-    if draft.system.strip() and "message" not in unread:
+    unreadable_fields = set(errors)
+    if draft.system.strip() and "message" not in unreadable_fields:
         document["messages"] = [{"role": "system", "content": draft.system}, *_build_messages(document["messages"])]
     for part in ("results", "initial"):
         document[part] = document.get(part) or {}
@@ -89,10 +91,10 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
         document["turns"] = 1
     try:
         case = parse_case(document)
-    except InvalidCaseError as found:
-        for fault in found.problems[:MAX_FAULTS_SHOWN]:
-            _add_fault(fault, (draft, document), errors, unread)
-        raise DraftError(dict(errors)) from found
+    except InvalidCaseError as error:
+        for problem in error.problems[:MAX_PROBLEMS_SHOWN]:
+            _add_problem(problem, draft, document, errors=errors, unreadable_fields=unreadable_fields)
+        raise DraftError(dict(errors)) from error
     if errors:
         raise DraftError(dict(errors))
     return draft.title.strip()[:120] or build_default_title(case), case
@@ -104,7 +106,7 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
     system = ""
     if len(messages) > 1 and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
         system = messages.pop(0)["content"]
-    plain = (
+    is_plain_text = (
         len(messages) == 1
         and set(messages[0]) == {"role", "content"}
         and not _MESSAGES_PATTERN.match(messages[0]["content"])
@@ -112,7 +114,7 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
     return CaseDraft(
         title=title,
         tools=render_json(list(case.tools)) if case.tools else "",
-        message=messages[0]["content"] if plain else render_json(messages),
+        message=messages[0]["content"] if is_plain_text else render_json(messages),
         expect=render_json(_shorten_expectation(build_expectation_json(case))),
         system=system,
         results=render_json(case.results) if case.results else "",
@@ -129,7 +131,7 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
 
 
 def render_json(value: Any) -> str:
-    """Return indented JSON, with non-ASCII characters escaped only if they cannot be encoded."""
+    """Return indented JSON; non-ASCII characters are escaped only if UTF-8 cannot encode one of them."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return text if _is_encodable(text) else json.dumps(value, indent=2)
 
@@ -142,15 +144,28 @@ def _is_encodable(text: str) -> bool:
 
 
 def read_draft_values(draft: CaseDraft) -> JsonObject:
-    """Return the fields of a valid draft as JSON values; a message that is a list stands under `messages`."""
-    found: JsonObject = {name: getattr(draft, name) for name in ("system", *_PLAIN_FIELDS)}
+    """Return the fields of a valid draft as JSON values.
+
+    Returns:
+        Values by field. A list of messages is under `messages`, with an empty `message`; else `messages` is None.
+
+    Raises:
+        DocumentError: a field cannot be read.
+    """
+    values: JsonObject = {name: getattr(draft, name) for name in ("system", *_PLAIN_FIELDS)}
     for part, field in _FIELD_BY_PART.items():
-        found[field] = _parse_part(part, getattr(draft, field))
-    is_list = isinstance(found["message"], list)
-    return found | {"messages": found["message"] if is_list else None, "message": "" if is_list else found["message"]}
+        values[field] = _parse_part(part, getattr(draft, field))
+    message = values["message"]
+    is_list = isinstance(message, list)
+    return values | {"messages": message if is_list else None, "message": "" if is_list else message}
 
 
 def _parse_part(part: str, text: str) -> Any:
+    """Return the value of a part of the case; None if the text is empty.
+
+    Raises:
+        DocumentError: the text cannot be read.
+    """
     if part == "messages" and not _MESSAGES_PATTERN.match(text):
         check_length(text)
         return text
@@ -165,7 +180,7 @@ def _build_messages(document: Any) -> list[Any]:
 
 
 def _is_single_call(document: JsonObject) -> bool:
-    """Return whether one call is expected, in the first answer, and nothing else."""
+    """Return whether the case expects one call in the first answer and nothing else."""
     expect, results = parse_expectation(document.get("expect")), document["results"]
     entries = results.values() if isinstance(results, dict) else ()
     if document.get("further") or any(isinstance(entry, dict) and "fault" in entry for entry in entries):
@@ -174,55 +189,58 @@ def _is_single_call(document: JsonObject) -> bool:
     return only_calls and isinstance(expect.get("calls"), list) and len(expect["calls"]) == 1
 
 
-def _add_fault(
-    fault: CaseProblem, typed: tuple[CaseDraft, JsonObject], errors: dict[str, list[str]], unread: set[str]
+def _add_problem(
+    problem: CaseProblem,
+    draft: CaseDraft,
+    document: JsonObject,
+    *,
+    errors: dict[str, list[str]],
+    unreadable_fields: set[str],
 ) -> None:
-    """Add a problem to the errors of its field with its line, unless it follows from a field that cannot be read."""
-    draft = typed[0]
-    part, place = (str(fault.place[0]), fault.place[1:]) if fault.place else ("", ())
+    """Add a problem with its line to the errors of its field, unless the problem follows from an unreadable field."""
+    part, place = (str(problem.place[0]), problem.place[1:]) if problem.place else ("", ())
     field = _FIELD_BY_PART.get(part, part if part in _PLAIN_FIELDS else "expect")
-    toolless = "tools" in unread or not draft.tools.strip()
-    if field in unread or (toolless and field in ("expect", "results")):
+    has_tools = "tools" not in unreadable_fields and draft.tools.strip()
+    if field in unreadable_fields or (not has_tools and field in ("expect", "results")):
         return
     line = (
-        find_line(getattr(draft, field), _find_typed_path(part, place, typed))
+        find_line(getattr(draft, field), _find_typed_path(part, place, draft, document))
         if field in _FIELD_BY_PART.values()
         else None
     )
-    errors[field].append(f"Line {line}: {fault.message}" if line and place else fault.message)
+    errors[field].append(f"Line {line}: {problem.message}" if line and place else problem.message)
 
 
 def _find_typed_path(
-    part: str, place: tuple[str | int, ...], typed: tuple[CaseDraft, JsonObject]
+    part: str, place: tuple[str | int, ...], draft: CaseDraft, document: JsonObject
 ) -> tuple[str | int, ...]:
-    """Return the path in the typed text.
+    """Return the path in the typed text to a place in the parsed part.
 
-    Parsing puts a single call or tool into a list, and a function into its wrapper.
+    The paths differ because parsing puts a single call or tool into a list, and a function into its wrapper.
     """
-    draft, read = typed
-    typed_path = read.get(part)
-    if part == "expect" and place[:1] == ("calls",) and (isinstance(typed_path, list) or "name" in (typed_path or {})):
-        return place[1:] if isinstance(typed_path, list) else place[2:]
+    value = document.get(part)
+    is_list = isinstance(value, list)
+    if part == "expect" and place[:1] == ("calls",) and (is_list or "name" in (value or {})):
+        return place[1:] if is_list else place[2:]
     if part == "tools" and place:
-        alone = isinstance(typed_path, dict)
-        tool = typed_path[int(place[0])] if isinstance(typed_path, list) else typed_path
+        tool = document[part][int(place[0])] if is_list else value
         rest = place[2:] if tool not in parse_tools([tool]) and place[1:2] == ("function",) else place[1:]
-        return rest if alone else (place[0], *rest)
+        return rest if isinstance(value, dict) else (place[0], *rest)
     if part == "messages" and draft.system.strip() and place and isinstance(place[0], int):
         return (place[0] - 1, *place[1:])
     return place
 
 
 def _describe_error(error: DocumentError) -> str:
-    where = f"Line {error.line}, column {error.column}: " if error.line else ""
-    return f"{where}{error.message}"
+    position = f"Line {error.line}, column {error.column}: " if error.line else ""
+    return f"{position}{error.message}"
 
 
 def build_default_title(case: UserCase) -> str:
-    """Return the names of the expected tools and the beginning of the last message."""
-    first_words = " ".join(str(case.messages[-1]["content"]).split())
+    """Return the names of the expected tools and the last message, cut off at MAX_TITLE_CHARS."""
+    message = " ".join(str(case.messages[-1]["content"]).split())
     names = ", ".join(dict.fromkeys(call.name for call in case.expect.calls))
-    title = f"{names}: {first_words}" if names else first_words
+    title = f"{names}: {message}" if names else message
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}…"
 
 
@@ -233,5 +251,5 @@ def build_expectation_json(case: UserCase) -> JsonObject:
 
 
 def _shorten_expectation(expect: JsonObject) -> Any:
-    """Return a single call without its list, as it was typed."""
+    """Return the call alone if the expectation consists of one call, otherwise the expectation."""
     return expect["calls"][0] if set(expect) == {"calls"} and len(expect["calls"]) == 1 else expect

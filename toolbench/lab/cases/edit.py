@@ -1,4 +1,4 @@
-"""Saving, editing, deleting and trying the user's own test cases."""
+"""Creation, editing and deletion of user cases, and the request for a run that tries them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.traces.step_facts import to_column_text
 
 DEFAULT_SET_NAME = "My cases"
-MAX_SLUG_CHARS = 44  # characters, so that a number can be appended
-SLUG_PREFIX = "own-"  # prefix of the slugs of the user's own cases
+MAX_SLUG_CHARS = 44  # without the prefix and the number that may be appended
+SLUG_PREFIX = "own-"  # of the slugs of user cases
 ROWS_PER_INSERT = 500  # cases per INSERT
 
 
@@ -30,7 +30,7 @@ class NewCaseOptions:
     Attributes:
         set: name of its set.
         from_trial: primary key of the trial that it was made from, or None.
-        slug: the slug that it has elsewhere; empty for a slug from the title.
+        slug: the preferred slug; empty for a slug from the title. A number is appended if the slug is taken.
     """
 
     set: str = DEFAULT_SET_NAME
@@ -50,32 +50,38 @@ def get_case(slug: str) -> Case:
     return case
 
 
-def add_case(title: str, definition: UserCase, filing: NewCaseOptions = NewCaseOptions()) -> Case:
-    """Create a case with its first version, and a private set of that name if there is none."""
-    return add_cases([(title, definition, filing)])[0]
+def add_case(title: str, definition: UserCase, options: NewCaseOptions = NewCaseOptions()) -> Case:
+    """Create a case with its first version; create its set, private, if there is none of that name."""
+    return add_cases([(title, definition, options)])[0]
 
 
-def add_cases(new: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case, ...]:
-    """Create cases as `add_case` does, all or none. Queries grow only with the number of sets and batches."""
-    if not new:
+def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case, ...]:
+    """Create cases as `add_case` does, all or none.
+
+    The number of queries depends only on the numbers of sets and of batches.
+
+    Args:
+        new_cases: title, definition and options of each case.
+    """
+    if not new_cases:
         return ()
-    titles = [to_column_text(title, 120) for title, _, _ in new]
-    groups = [to_column_text(filing.set, 80).strip() or DEFAULT_SET_NAME for _, _, filing in new]
+    titles = [to_column_text(title, 120) for title, _, _ in new_cases]
+    set_names = [to_column_text(options.set, 80).strip() or DEFAULT_SET_NAME for _, _, options in new_cases]
     with transaction.atomic():
-        sets = {name: CaseSet.objects.get_or_create(name=name)[0] for name in dict.fromkeys(groups)}
+        sets = {name: CaseSet.objects.get_or_create(name=name)[0] for name in dict.fromkeys(set_names)}
         slugs = find_free_slugs(
-            [case.slug or build_slug(title) for title, (_, _, case) in zip(titles, new, strict=True)]
+            [options.slug or build_slug(title) for title, (_, _, options) in zip(titles, new_cases, strict=True)]
         )
         cases = Case.objects.bulk_create(
             (
-                Case(set=sets[group], title=title, slug=slug, from_trial_id=filing.from_trial)
-                for group, title, slug, (_, _, filing) in zip(groups, titles, slugs, new, strict=True)
+                Case(set=sets[set_name], title=title, slug=slug, from_trial_id=options.from_trial)
+                for set_name, title, slug, (_, _, options) in zip(set_names, titles, slugs, new_cases, strict=True)
             ),
             batch_size=ROWS_PER_INSERT,
         )
         versions = (
             CaseVersion(case=case, number=1, definition=render_case(definition))
-            for case, (_, definition, _) in zip(cases, new, strict=True)
+            for case, (_, definition, _) in zip(cases, new_cases, strict=True)
         )
         CaseVersion.objects.bulk_create(versions, batch_size=ROWS_PER_INSERT)
     return tuple(cases)
@@ -105,12 +111,12 @@ def delete_case(slug: str) -> None:
 
 
 def build_run_request(slugs: tuple[str, ...], model: int, trials: int) -> RunRequest:
-    """Return the request for trying these cases with native tools.
+    """Return the request for a run of these cases with native tools.
 
     Args:
-        slugs: the cases.
-        trials: trials of each case.
+        slugs: slugs of the cases.
         model: primary key of the model.
+        trials: number of trials of each case.
     """
     return RunRequest(models=(model,), scenarios=slugs, trials=trials)
 
@@ -120,20 +126,19 @@ def build_slug(title: str) -> str:
     return f"{SLUG_PREFIX}{slugify(title)[:MAX_SLUG_CHARS].strip('-') or 'case'}"
 
 
-def find_free_slugs(plain: Sequence[str]) -> list[str]:
-    """Return each slug, with a number if a case or a cell of a run has it already. One query."""
-    shared = _shorten_slug(plain[0]) if len(set(plain)) == 1 else SLUG_PREFIX
-    tried = Cell.objects.filter(scenario__startswith=shared).order_by().values_list("scenario")
-    taken = {
-        slug for (slug,) in Case.objects.filter(slug__startswith=shared).order_by().values_list("slug").union(tried)
-    }
+def find_free_slugs(preferred_slugs: Sequence[str]) -> list[str]:
+    """Return each slug, with a number appended if a case or a cell already has the slug. It needs one query."""
+    prefix = _shorten_slug(preferred_slugs[0]) if len(set(preferred_slugs)) == 1 else SLUG_PREFIX
+    cell_slugs = Cell.objects.filter(scenario__startswith=prefix).order_by().values_list("scenario")
+    case_slugs = Case.objects.filter(slug__startswith=prefix).order_by().values_list("slug")
+    taken_slugs = {slug for (slug,) in case_slugs.union(cell_slugs)}
     numbers: dict[str, Iterator[int]] = {}
-    free = []
-    for slug in plain:
+    free_slugs = []
+    for slug in preferred_slugs:
         numbered = (f"{_shorten_slug(slug)}-{number}" for number in numbers.setdefault(slug, count(2)))
-        free.append(next(candidate for candidate in chain([slug], numbered) if candidate not in taken))
-        taken.add(free[-1])
-    return free
+        free_slugs.append(next(candidate for candidate in chain([slug], numbered) if candidate not in taken_slugs))
+        taken_slugs.add(free_slugs[-1])
+    return free_slugs
 
 
 def _shorten_slug(slug: str) -> str:

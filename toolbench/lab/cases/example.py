@@ -1,9 +1,9 @@
-"""A small example case: two tools, one with a nested object and an enum."""
+"""Example of a test case with two tools, of which one has a nested object and an enum."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.cases.drafts import CaseDraft, render_json
 
-EXAMPLE_NOTE = "An example, filled in: run it as it is, or put your own tools, message and call in its place."
+EXAMPLE_NOTE = "This is an example. Run it as it is, or replace its tools, message and call with yours."
 
 _SCHEDULE_TOOL: JsonObject = {
     "name": "schedule_delivery",

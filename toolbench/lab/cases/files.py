@@ -1,4 +1,4 @@
-"""Import and export of the user's own test cases as JSON Lines or YAML."""
+"""Import and export of user cases as JSON Lines or YAML."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from django.db.models import F
 from toolbench.engine.types import JsonObject
 from toolbench.evals.user_cases.documents import DocumentError, find_line, read_document
 from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, parse_case
-from toolbench.lab.cases.drafts import MAX_FAULTS_SHOWN, build_default_title
+from toolbench.lab.cases.drafts import MAX_PROBLEMS_SHOWN, build_default_title
 from toolbench.lab.cases.edit import SLUG_PREFIX
 from toolbench.lab.cases.merge_import import CaseImportResult, ParsedCase, merge_cases
 from toolbench.lab.models import CaseSet, CaseVersion
@@ -22,10 +22,10 @@ _SLUG_PATTERN = re.compile(rf"{SLUG_PREFIX}[a-z0-9_-]{{1,52}}")
 
 
 class CaseImportError(Exception):
-    """Import that was refused as a whole.
+    """Import of which no case was saved.
 
     Attributes:
-        sentences: the reasons with their lines.
+        sentences: the problems, each with its line.
     """
 
     def __init__(self, sentences: list[str]) -> None:
@@ -34,11 +34,11 @@ class CaseImportError(Exception):
 
 
 def render_cases(kind: str, *, private: bool = False) -> str:
-    """Return the newest version of the user's own cases in ASCII.
+    """Return the newest versions of all user cases as an ASCII text.
 
     Args:
         kind: "yaml"; any other value means JSON Lines.
-        private: True includes cases of private sets.
+        private: whether cases of private sets are included.
     """
     rows = CaseVersion.objects.filter(
         case__deleted_at=None, case__set__kind=CaseSet.Kind.OWN, number=F("case__current")
@@ -50,46 +50,50 @@ def render_cases(kind: str, *, private: bool = False) -> str:
     return "".join(f"{json.dumps(document)}\n" for document in documents)
 
 
-def import_cases(text: str, group: str = "") -> CaseImportResult:
-    """Import cases from a text in either format, all or none.
+def import_cases(text: str, set_name: str = "") -> CaseImportResult:
+    """Import all cases of a text; import none if one is not valid.
 
     Args:
         text: JSON Lines, JSON or YAML.
-        group: name of the set of new cases; empty for the set that each case names.
+        set_name: name of the set of new cases; empty for the set that each case names.
 
     Raises:
-        CaseImportError: the text is not valid; it has the first MAX_FAULTS_SHOWN errors of cases.
+        CaseImportError: the text is not valid; the exception has the first MAX_PROBLEMS_SHOWN problems of cases.
     """
-    found: list[ParsedCase] = []
-    troubles: list[str] = []
+    cases: list[ParsedCase] = []
+    sentences: list[str] = []
     slugs: set[str] = set()
     try:
         for line, place, document in _iter_items(text):
             try:
-                found.append(_parse_case(document, slugs))
-            except InvalidCaseError as faults:
-                troubles += [
-                    f"Line {line or find_line(text, (*place, *fault.place)) or 1}: {fault.message}"
-                    for fault in faults.problems[: max(0, MAX_FAULTS_SHOWN - len(troubles))]
+                cases.append(_parse_case(document, slugs))
+            except InvalidCaseError as error:
+                sentences += [
+                    f"Line {line or find_line(text, (*place, *problem.place)) or 1}: {problem.message}"
+                    for problem in error.problems[: max(0, MAX_PROBLEMS_SHOWN - len(sentences))]
                 ]
     except DocumentError as error:
-        troubles.append(f"Line {error.line or 1}, column {error.column or 1}: {error.message}")
-    if not found and not troubles:
-        troubles.append("There is no case in it.")
-    if len(found) > MAX_CASES_PER_FILE:
-        troubles.append(f"These are {len(found):,} cases; at most {MAX_CASES_PER_FILE:,} come in at once.")
-    if troubles:
-        raise CaseImportError(troubles)
-    return merge_cases(found, group)
+        sentences.append(f"Line {error.line or 1}, column {error.column or 1}: {error.message}")
+    if not cases and not sentences:
+        sentences.append("The text contains no case.")
+    if len(cases) > MAX_CASES_PER_FILE:
+        sentences.append(f"The text contains {len(cases):,} cases. Import at most {MAX_CASES_PER_FILE:,} at once.")
+    if sentences:
+        raise CaseImportError(sentences)
+    return merge_cases(cases, set_name)
 
 
 def _case_to_json(row: CaseVersion) -> JsonObject:
-    named = {"slug": row.case.slug, "title": row.case.title, "set": row.case.set.name}
-    return {**named, **json.loads(row.definition)}
+    file_keys = {"slug": row.case.slug, "title": row.case.title, "set": row.case.set.name}
+    return {**file_keys, **json.loads(row.definition)}
 
 
 def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
-    """Yield each case with its line, None in a document of several lines, and its path in the document.
+    """Yield the documents of the cases.
+
+    Yields:
+        The line of the case, its path in the text and its document. The line is None, to be found by the path, if the
+        text is one document; otherwise each line is a document.
 
     Raises:
         DocumentError: the text cannot be read.
@@ -117,17 +121,19 @@ def _parse_case(document: Any, slugs: set[str]) -> ParsedCase:
         slugs: slugs of the cases before it.
 
     Raises:
-        InvalidCaseError: the case is not valid or its slug is taken.
+        InvalidCaseError: the case is not valid, or an earlier case has its slug.
     """
     if not isinstance(document, dict):
         return ParsedCase("", parse_case(document))
     case = parse_case({key: value for key, value in document.items() if key not in _FILE_KEYS})
-    slug, title, group = (value if isinstance(value := document.get(key), str) else "" for key in _FILE_KEYS)
+    slug, title, set_name = (value if isinstance(value := document.get(key), str) else "" for key in _FILE_KEYS)
     if document.get("slug") is not None and not _SLUG_PATTERN.fullmatch(slug):
         raise InvalidCaseError(
-            [CaseProblem(("slug",), f"A slug begins with {SLUG_PREFIX} and has small letters, digits and - at most.")]
+            [CaseProblem(("slug",), f"A slug begins with {SLUG_PREFIX}, followed by 1 to 52 of a-z, 0-9, - and _.")]
         )
     if slug in slugs:
-        raise InvalidCaseError([CaseProblem(("slug",), f"The slug {slug} stands for a case before this one.")])
+        raise InvalidCaseError(
+            [CaseProblem(("slug",), f"An earlier case has the slug {slug} too. Change one of them.")]
+        )
     slugs.update([slug] if slug else [])
-    return ParsedCase(title or build_default_title(case), case, slug, group)
+    return ParsedCase(title or build_default_title(case), case, slug, set_name)

@@ -1,4 +1,4 @@
-"""Draft of a test case from a built-in scenario: one of its instances as a data row."""
+"""Draft of a test case from one instance of a built-in scenario."""
 
 from toolbench.evals import scenarios
 from toolbench.evals.types import PUBLISHED_WORDING
@@ -9,7 +9,7 @@ from toolbench.lab.scenarios.page import choose_instance
 
 SCENARIO_NOTE = (
     "A copy of the scenario {slug}, version {version}, {wording}. Every trial of the copy uses these texts and values. "
-    "Change what you like; the scenario stays as it is."
+    "Your changes do not change the scenario."
 )
 
 
@@ -17,12 +17,12 @@ def build_draft_from_scenario(slug: str, seed: str = "", version: str = "") -> t
     """Return the draft of a new case, and a note about its origin.
 
     Args:
-        slug: a scenario in code.
-        seed: the seed of the instance; anything but a number stands for the first wording.
-        version: a known version; anything else stands for the newest.
+        slug: slug of a built-in scenario.
+        seed: seed of the instance; a text that is not a number selects the published wording.
+        version: a known version; any other text selects the newest.
 
     Raises:
-        CaseNotCreatedError: there is no such scenario, or it cannot be written as data.
+        CaseNotCreatedError: there is no such scenario, or it cannot be copied.
     """
     if not scenarios.list_versions(slug):
         raise CaseNotCreatedError(f"There is no built-in scenario {slug[:60]}.")
@@ -31,6 +31,6 @@ def build_draft_from_scenario(slug: str, seed: str = "", version: str = "") -> t
         case = copy_scenario(scenario, instance)
     except ScenarioNotCopiedError as error:
         raise CaseNotCreatedError(str(error)) from None
-    wording = "in its first wording" if instance.kind == PUBLISHED_WORDING else f"drawn from seed {instance.seed}"
+    wording = "in its published wording" if instance.kind == PUBLISHED_WORDING else f"drawn from seed {instance.seed}"
     note = SCENARIO_NOTE.format(slug=slug, version=instance.version, wording=wording)
     return build_draft(f"Copy of {slug}", case), note

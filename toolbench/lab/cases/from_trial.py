@@ -8,25 +8,25 @@ from toolbench.lab.models import Trial
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
-PASSED_NOTE = "Filled in from trial {id}, which passed: its calls stand as what is expected."
+PASSED_NOTE = "Filled in from trial {id}, which passed. Its calls are the expected calls."
 FAILED_NOTE = (
-    "Filled in from trial {id}, which did not pass: its calls stand as they were made. Write what should have come."
+    "Filled in from trial {id}, which did not pass. Its calls are filled in as the expected calls: correct them."
 )
 COPY_NOTE = (
-    "A copy of the case of trial {id}: what is expected stands as the case has it, whatever the trial did. To change "
-    "the case itself, and judge its trials again, edit it."
+    "A copy of the case of trial {id}, with the expectation of the case, not the calls of the trial. To change the "
+    "case itself and re-judge its trials, edit the case."
 )
 
 
 class CaseNotCreatedError(Exception):
-    """Trial that no case can be made from; the text gives the reason."""
+    """Case that cannot be created from a trial or a scenario; the message gives the reason."""
 
 
 def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
     """Return the draft of a new case, and a note about its origin.
 
     Raises:
-        CaseNotCreatedError: no case can be made from the trial.
+        CaseNotCreatedError: no case can be created from the trial.
     """
     trial = Trial.objects.filter(pk=trial_id, run__deleted_at=None).prefetch_related("steps__body").first()
     if trial is None:
@@ -34,9 +34,9 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
     try:
         scenario = load_scenario(trial.scenario, trial.scenario_version)
     except KeyError:
-        raise CaseNotCreatedError(f"The scenario {trial.scenario} is not known here any more.") from None
+        raise CaseNotCreatedError(f"The scenario {trial.scenario} no longer exists.") from None
     if scenario.version != trial.scenario_version:
-        raise CaseNotCreatedError(f"The scenario {trial.scenario} has changed since trial {trial_id} was made.")
+        raise CaseNotCreatedError(f"The scenario {trial.scenario} has changed since trial {trial_id} was run.")
     note = (PASSED_NOTE if trial.outcome == Trial.Outcome.PASS else FAILED_NOTE).format(id=trial_id)
     if isinstance(scenario, UserCaseScenario):
         return build_draft(f"{scenario.title} (from trial {trial_id})", scenario.case), COPY_NOTE.format(id=trial_id)
@@ -44,9 +44,9 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
     if instance.further:
         message_count = 1 + len(instance.further)
         raise CaseNotCreatedError(
-            f"In trial {trial_id} the user says {message_count} messages, each once the one before it is answered; "
-            "a case is made of a trial with one message. Write a case of the message that matters, with what came "
-            "before it as its history."
+            f"In trial {trial_id} the user sends {message_count} messages, one after each answer. Only a trial with "
+            "one message can become a case. Write a case for the message that matters, with the messages before it "
+            "as its history."
         )
     steps = [step for step in list_steps(trial) if step.is_tool]
     return _build_draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
@@ -56,7 +56,7 @@ def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -
     messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
     calls = [call for step in steps if (call := _find_call(step))]
     results = {call["name"]: _build_result(step) for step in steps if (call := _find_call(step)) and _has_result(step)}
-    offered = {tool.name for tool in instance.tools}
+    tool_names = {tool.name for tool in instance.tools}
     overrides = instance.layer.get("request_overrides") or {}
     expect: object = calls[0] if len(calls) == 1 else {"calls": calls} if calls else {"no_call": True}
     return CaseDraft(
@@ -65,7 +65,7 @@ def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -
         message=render_json(messages) if instance.history else instance.user_text,
         expect=render_json(expect),
         system=instance.system,
-        results=render_json({name: entry for name, entry in results.items() if name in offered}) if results else "",
+        results=render_json({name: entry for name, entry in results.items() if name in tool_names}) if results else "",
         turns=instance.layer.get("max_turns"),
         parallel=bool(overrides.get("parallel_tool_calls")),
     )

@@ -1,4 +1,4 @@
-"""Tools of MCP servers in the form in which cases hold them, and the servers that the administrator configured."""
+"""Drafts of test cases from tools of MCP servers, and the servers that the administrator configured."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from toolbench.providers.mcp.server import McpServer, McpTool, ToolListError
 
 
 class _ServerEntry(BaseModel):
-    """Entry of the file of servers, which other MCP clients read as well."""
+    """Server in the file of configured servers, which has the format of other MCP clients."""
 
     url: str = ""
     headers: dict[str, str] = Field(default_factory=dict)
@@ -24,6 +24,8 @@ class _ServerEntry(BaseModel):
 
 
 class _ServerFile(BaseModel):
+    """File of configured servers, by name."""
+
     servers: dict[str, _ServerEntry] = Field(alias="mcpServers")
 
 
@@ -40,8 +42,8 @@ def read_configured_servers() -> dict[str, McpServer]:
         return {}
     except (OSError, ValidationError):
         raise ToolListError(
-            f"The file {path.name} cannot be read. It holds "
-            '{"mcpServers": {"NAME": {"command": "…", "args": […]}}}, or a url in place of the command.'
+            f"The file {path.name} cannot be read. It must contain "
+            '{"mcpServers": {"NAME": {"command": "…", "args": […]}}}, or a url instead of the command.'
         ) from None
     return {name: _build_server(entry) for name, entry in servers.items()}
 
@@ -58,7 +60,7 @@ def _build_server(entry: _ServerEntry) -> McpServer:
 
 
 def build_tool_definitions(tools: Sequence[McpTool]) -> list[JsonObject]:
-    """Return the tools as the `tools` of a request to OpenAI."""
+    """Return the tools in the format of `tools` in a chat completions request."""
     return [
         {
             "type": "function",
@@ -81,10 +83,10 @@ def build_draft_from_tools(texts: Sequence[str]) -> CaseDraft:
     A tool that declares its output answers with a value that is generated from that schema.
 
     Args:
-        texts: one JSON text per tool, of `render_tool`.
+        texts: the result of `render_tool` for each tool.
 
     Raises:
-        ToolListError: there is no tool, or a text is not that of a tool.
+        ToolListError: there is no tool, or a text is not a tool.
     """
     tools = [_parse_tool(text) for text in texts]
     if not tools:

@@ -1,4 +1,4 @@
-"""Import of parsed test cases: new, changed and unchanged ones."""
+"""Import of parsed test cases, which are new, changed or unchanged."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.traces.step_facts import to_column_text
 
 MAX_SLUGS_NAMED = 5
-UPDATED_TEXT = "taken over as it reads now, in a new version where more than the name changed"
+UPDATED_TEXT = "updated, with a new version if more than the title changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class ParsedCase:
     """A case of an imported file.
 
     Attributes:
-        slug: empty if the file names none.
-        set: empty if the file names none.
+        slug: slug from the file; empty if the file has none.
+        set: name of its set from the file; empty if the file has none.
     """
 
     title: str
@@ -45,57 +45,58 @@ class CaseImportResult:
 
     @property
     def sentence(self) -> str:
-        """Return the result in words."""
+        """Return the result as sentences for the user."""
         private = all(not case.set.public for case in self.new)
-        shared = tuple(case for case in self.changed if case.set.public)
+        public_cases = tuple(case for case in self.changed if case.set.public)
         parts = {
-            f"brought in{', private' if private else ''}": self.new,
+            f"imported{' as private' if private else ''}": self.new,
             UPDATED_TEXT: tuple(case for case in self.changed if not case.set.public),
-            f"{UPDATED_TEXT}, in a public set, which exports hold": shared,
+            f"{UPDATED_TEXT}, in a public set that exports include": public_cases,
             "unchanged": self.unchanged,
         }
         return " ".join(f"{_describe_cases(cases)} {outcome}." for outcome, cases in parts.items() if cases)
 
 
 def _describe_cases(cases: Sequence[Case]) -> str:
-    named = ", ".join(case.slug for case in cases[:MAX_SLUGS_NAMED])
+    slugs = ", ".join(case.slug for case in cases[:MAX_SLUGS_NAMED])
     more = f" and {len(cases) - MAX_SLUGS_NAMED:,} more" if len(cases) > MAX_SLUGS_NAMED else ""
-    return f"{len(cases):,} case{'' if len(cases) == 1 else 's'} ({named}{more})"
+    return f"{len(cases):,} case{'' if len(cases) == 1 else 's'} ({slugs}{more})"
 
 
 @transaction.atomic
-def merge_cases(parsed: Sequence[ParsedCase], group: str = "") -> CaseImportResult:
+def merge_cases(parsed_cases: Sequence[ParsedCase], set_name: str = "") -> CaseImportResult:
     """Save the cases, all or none.
 
-    A case whose slug exists is unchanged or gets a new version, whatever its set. A case with the same title and
-    content as an existing one is unchanged. Any other case is new.
+    A case whose slug exists, in any set, changes the existing case if it differs. A case with the title and content
+    of an existing case is unchanged. Any other case is new.
 
     Args:
-        parsed: the cases of the file.
-        group: name of the set of new cases; empty for the set that each case names.
+        parsed_cases: the cases of the file.
+        set_name: name of the set of new cases; empty for the set that each case names.
     """
     by_slug = {
-        row.case.slug: row for row in _get_current_versions(case__slug__in=[item.slug for item in parsed if item.slug])
+        row.case.slug: row
+        for row in _get_current_versions(case__slug__in=[item.slug for item in parsed_cases if item.slug])
     }
-    texts = [render_case(item.case) for item in parsed]
-    alike = {(row.case.title, row.definition): row for row in _get_current_versions(definition__in=texts)}
+    texts = [render_case(item.case) for item in parsed_cases]
+    by_content = {(row.case.title, row.definition): row for row in _get_current_versions(definition__in=texts)}
     new: list[tuple[str, UserCase, NewCaseOptions]] = []
-    changed, standing = [], []
-    for item, text in zip(parsed, texts, strict=True):
+    changed, unchanged = [], []
+    for item, text in zip(parsed_cases, texts, strict=True):
         title_and_text = to_column_text(item.title, 120), text
-        here = by_slug.get(item.slug) or alike.get(title_and_text)
-        if here is None:
+        existing = by_slug.get(item.slug) or by_content.get(title_and_text)
+        if existing is None:
             new.append(
-                (item.title, item.case, NewCaseOptions(set=group or item.set or DEFAULT_SET_NAME, slug=item.slug))
+                (item.title, item.case, NewCaseOptions(set=set_name or item.set or DEFAULT_SET_NAME, slug=item.slug))
             )
-        elif (here.case.title, here.definition) == title_and_text:
-            standing.append(here.case)
+        elif (existing.case.title, existing.definition) == title_and_text:
+            unchanged.append(existing.case)
         else:
-            changed.append(edit_case(here.case.slug, item.title, item.case))
-    return CaseImportResult(add_cases(new), tuple(changed), tuple(standing))
+            changed.append(edit_case(existing.case.slug, item.title, item.case))
+    return CaseImportResult(add_cases(new), tuple(changed), tuple(unchanged))
 
 
-def _get_current_versions(**which: object) -> Iterable[CaseVersion]:
-    """Return the newest versions of the user's own cases."""
-    rows = CaseVersion.objects.filter(case__deleted_at=None, case__set__kind=CaseSet.Kind.OWN, **which)
+def _get_current_versions(**conditions: object) -> Iterable[CaseVersion]:
+    """Return the newest versions of the user cases that fulfil the conditions."""
+    rows = CaseVersion.objects.filter(case__deleted_at=None, case__set__kind=CaseSet.Kind.OWN, **conditions)
     return rows.filter(number=F("case__current")).select_related("case__set")

@@ -1,4 +1,4 @@
-"""Pages about test cases: sets with their cases, and one case with its results."""
+"""Data of the pages about test cases: sets with their cases, and one case with its results."""
 
 import json
 from collections import defaultdict
@@ -45,12 +45,12 @@ class CaseSetRow:
 
 @dataclass(frozen=True, slots=True)
 class FailedCaseCheck:
-    """A failed check such as `get_weather $.city`.
+    """Failed check of the trials of a cell, such as `get_weather $.city`.
 
     Attributes:
-        count: number of failed trials.
-        trial: primary key of the first trial.
-        detail: the detail of one failed check.
+        count: number of trials in which it failed.
+        trial: primary key of the first of these trials.
+        detail: detail of the check in one of these trials.
     """
 
     name: str
@@ -60,16 +60,16 @@ class FailedCaseCheck:
 
     @property
     def is_argument(self) -> bool:
-        """Return whether the check is about an argument."""
+        """Whether the check is about an argument."""
         return " $" in self.name
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRun:
-    """A cell that tried the case.
+    """Cell with trials of the case.
 
     Attributes:
-        judged_version: the case version that its trials are judged by.
+        judged_version: version of the case by which its trials are judged.
         failed_checks: its failed checks, the most frequent first.
     """
 
@@ -83,12 +83,12 @@ class CaseRun:
 
     @property
     def live(self) -> bool:
-        """Return whether the run or the cell is still changing."""
+        """Whether the run or the cell is still changing."""
         return self.run.state in (Run.State.RUNNING, Run.State.CANCELLING) or self.cell.is_changing
 
     @property
     def worst_argument(self) -> FailedCaseCheck | None:
-        """Return the most frequent failed check about an argument, or None."""
+        """The most frequent failed check about an argument, or None."""
         return next((failed_check for failed_check in self.failed_checks if failed_check.is_argument), None)
 
 
@@ -97,8 +97,9 @@ class CasePage:
     """Everything that the page of a case shows.
 
     Attributes:
-        tools: (name, origin of its results).
-        schema_violations: violations of the tools' schemas by the expectation.
+        tools: pairs of a tool's name and a description of where its results come from.
+        runs: the newest cells with trials of the case, the newest first.
+        schema_violations: where the expectation violates the schemas of the tools.
     """
 
     case: Case
@@ -111,32 +112,34 @@ class CasePage:
 
     @property
     def last_model(self) -> int | None:
-        """Return the primary key of the model that tried the case last, or None."""
+        """Primary key of the model that ran the case last, or None."""
         return self.runs[0].cell.config.model_id if self.runs else None
 
     @property
     def options(self) -> tuple[tuple[str, str], ...]:
-        """Return label and text of workspace and settings, where the case has them."""
+        """Label and text of workspace and settings, if the case has them."""
         texts = (("Workspace", self.draft.workspace), ("Settings", self.draft.settings))
         return tuple((label, text) for label, text in texts if text)
 
     @property
     def editable(self) -> bool:
-        """Return whether the case is one of the user's own."""
+        """Whether the case is a user case, not an imported benchmark case."""
         return self.case.set.kind == CaseSet.Kind.OWN
 
     @property
     def live(self) -> bool:
-        """Return whether any of its runs is still changing."""
+        """Whether any of its runs is still changing."""
         return any(run.live for run in self.runs)
 
 
 def get_case_sets() -> tuple[CaseSetRow, ...]:
     """Return the sets that have a case, with two queries."""
-    kept = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="shown")
-    sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(kept)
+    prefetch = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="existing_cases")
+    sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(prefetch)
     return tuple(
-        CaseSetRow(case_set, tuple(case_set.shown), render_launch_query(case_set, len(case_set.shown)))
+        CaseSetRow(
+            case_set, tuple(case_set.existing_cases), render_launch_query(case_set, len(case_set.existing_cases))
+        )
         for case_set in sets
     )
 
@@ -149,13 +152,13 @@ def get_case_page(slug: str) -> CasePage:
     """
     case = get_case(slug)
     versions = tuple(case.versions.all())
-    row = next(version for version in versions if version.number == case.current)
-    row.case = case
-    scenario = build_scenario(row)
+    current = next(version for version in versions if version.number == case.current)
+    current.case = case
+    scenario = build_scenario(current)
     return CasePage(
         case=case,
         scenario=scenario,
-        draft=_build_draft(scenario, row),
+        draft=_build_draft(scenario, current),
         tools=tuple((tool.name, _describe_results(scenario, tool.name)) for tool in scenario.draw_instance(0).tools),
         versions=versions,
         runs=get_case_runs([slug]),
@@ -169,14 +172,14 @@ def get_editable_case_page(slug: str) -> CasePage:
     Raises:
         UnknownCaseError: there is no such case, or it is an imported benchmark case.
     """
-    found = get_case_page(slug)
-    if not found.editable:
-        raise UnknownCaseError(f"{found.case} was brought in from {found.case.set.source}; it stays as it is there.")
-    return found
+    page = get_case_page(slug)
+    if not page.editable:
+        raise UnknownCaseError(f"{page.case} was imported from {page.case.set.source} and cannot be edited.")
+    return page
 
 
-def _build_draft(scenario: Scenario, row: CaseVersion) -> CaseDraft:
-    """Return the draft of the user's own case; for any other case, what is sent and what is accepted."""
+def _build_draft(scenario: Scenario, version: CaseVersion) -> CaseDraft:
+    """Return the draft of a user case; for an imported benchmark case, a draft of its request and accepted answers."""
     if isinstance(scenario, UserCaseScenario):
         return build_draft(scenario.title, scenario.case)
     instance = scenario.draw_instance(0)
@@ -184,14 +187,14 @@ def _build_draft(scenario: Scenario, row: CaseVersion) -> CaseDraft:
         title=scenario.title,
         tools=render_json([tool.to_openai() for tool in instance.tools]),
         message="\n\n".join((instance.user_text, *(message.text for message in instance.further))),
-        expect=render_json(json.loads(row.definition).get("answers", [])),
+        expect=render_json(json.loads(version.definition).get("answers", [])),
         system=instance.system,
     )
 
 
 def _describe_results(scenario: Scenario, tool: str) -> str:
     if isinstance(scenario, MultiTurnScenario):
-        return "BFCL's own class, in a process of its own"
+        return "computed by BFCL's class, in a separate process"
     if not isinstance(scenario, UserCaseScenario):
         return describe_results({}, tool)
     if scenario.case.workspace and tool in WORKSPACE_TOOLS and tool not in scenario.case.results:
@@ -200,62 +203,68 @@ def _describe_results(scenario: Scenario, tool: str) -> str:
 
 
 def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[CaseRun, ...]:
-    """Return the newest cells that tried any of these cases, with three queries."""
-    found = Cell.objects.filter(scenario__in=list(slugs), run__deleted_at=None).select_related("run", "config")
-    cells = tuple(found.defer("run__request", "config__layers").order_by("-run_id", "position")[:limit])
-    wrong = _get_failed_checks([cell.pk for cell in cells])
-    again = Judgement.objects.filter(trial__cell__in=cells, current=True).order_by()
-    judged = dict(again.values_list("trial__cell_id", "scenario_version").distinct())
+    """Return the newest cells with trials of these cases, with three queries."""
+    rows = Cell.objects.filter(scenario__in=list(slugs), run__deleted_at=None).select_related("run", "config")
+    cells = tuple(rows.defer("run__request", "config__layers").order_by("-run_id", "position")[:limit])
+    failed_checks = _get_failed_checks([cell.pk for cell in cells])
+    judgements = Judgement.objects.filter(trial__cell__in=cells, current=True).order_by()
+    judged_versions = dict(judgements.values_list("trial__cell_id", "scenario_version").distinct())
     return tuple(
         _build_case_run(
-            cell, judged.get(cell.pk, cell.scenario_version), tuple(wrong[cell.pk][:MAX_FAILED_CHECKS_SHOWN])
+            cell,
+            judged_versions.get(cell.pk, cell.scenario_version),
+            tuple(failed_checks[cell.pk][:MAX_FAILED_CHECKS_SHOWN]),
         )
         for cell in cells
     )
 
 
 def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
-    """Return (primary key, name) of the models by provider, with three queries.
+    """Return the models by provider as choices of a form, with three queries.
 
-    Providers that are ready come first, real ones before simulated ones. Simulated models keep the order of their file.
+    Ready providers come first, and real ones before simulated ones. Simulated models are in the order of their file.
+
+    Returns:
+        Pairs of a provider's title and its models, each with primary key and name.
     """
     models: dict[int, list[Model]] = defaultdict(list)
-    for row in Model.objects.filter(retired=False).order_by("name"):
-        models[row.provider_id].append(row)
-    lines = sorted(get_providers(), key=lambda line: (line.state != "pass", _is_simulated(line), line.provider.name))
+    for model in Model.objects.filter(retired=False).order_by("name"):
+        models[model.provider_id].append(model)
+    rows = sorted(get_providers(), key=lambda row: (row.state != "pass", _is_simulated(row), row.provider.name))
     return tuple(
-        (_build_title(line), _list_model_choices(line, models[line.provider.pk]))
-        for line in lines
-        if models[line.provider.pk]
+        (_build_provider_title(row), _list_model_choices(row, models[row.provider.pk]))
+        for row in rows
+        if models[row.provider.pk]
     )
 
 
-def _is_simulated(line: ProviderRow) -> bool:
-    return line.provider.kind == Provider.Kind.SIMULATED
+def _is_simulated(row: ProviderRow) -> bool:
+    return row.provider.kind == Provider.Kind.SIMULATED
 
 
-def _build_title(line: ProviderRow) -> str:
-    words = "not running" if line.provider.service else "not ready"
-    away = "" if line.state == "pass" else f": {words}"
-    return f"{line.provider}{away}"
+def _build_provider_title(row: ProviderRow) -> str:
+    if row.state == "pass":
+        return str(row.provider)
+    return f"{row.provider}: {'not running' if row.provider.service else 'not ready'}"
 
 
-def _list_model_choices(line: ProviderRow, models: list[Model]) -> tuple[tuple[int, str], ...]:
-    cast = list(load_personas()) if _is_simulated(line) else []
-    place = {slug: at for at, slug in enumerate(cast)}
-    ordered = sorted(models, key=lambda model: place.get(model.name.rpartition("/")[2], len(place)))
-    return tuple((model.pk, f"{model.name}{' (simulated)' if _is_simulated(line) else ''}") for model in ordered)
+def _list_model_choices(row: ProviderRow, models: list[Model]) -> tuple[tuple[int, str], ...]:
+    slugs = list(load_personas()) if _is_simulated(row) else []
+    order = {slug: index for index, slug in enumerate(slugs)}
+    ordered = sorted(models, key=lambda model: order.get(model.name.rpartition("/")[2], len(order)))
+    return tuple((model.pk, f"{model.name}{' (simulated)' if _is_simulated(row) else ''}") for model in ordered)
 
 
-def _build_case_run(cell: Cell, judged_version: int, wrong: tuple[FailedCaseCheck, ...]) -> CaseRun:
-    counts = tally_cells([cell])
-    return CaseRun(cell.run, cell, judged_version, counts, counts.answered_success(), counts.delivered(), wrong)
+def _build_case_run(cell: Cell, judged_version: int, failed_checks: tuple[FailedCaseCheck, ...]) -> CaseRun:
+    tally = tally_cells([cell])
+    return CaseRun(cell.run, cell, judged_version, tally, tally.answered_success(), tally.delivered(), failed_checks)
 
 
-def _get_failed_checks(cells: list[int]) -> dict[int, list[FailedCaseCheck]]:
-    found: dict[int, list[FailedCaseCheck]] = defaultdict(list)
+def _get_failed_checks(cell_ids: list[int]) -> dict[int, list[FailedCaseCheck]]:
+    """Return the failed checks of each cell, the most frequent first."""
+    failed_checks: dict[int, list[FailedCaseCheck]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute(_FAILED_CHECKS, [cells])
-        for cell, name, count, trial, detail in cursor.fetchall():
-            found[cell].append(FailedCaseCheck(name, count, trial, detail or ""))
-    return found
+        cursor.execute(_FAILED_CHECKS, [cell_ids])
+        for cell_id, name, count, trial, detail in cursor.fetchall():
+            failed_checks[cell_id].append(FailedCaseCheck(name, count, trial, detail or ""))
+    return failed_checks

@@ -1,4 +1,4 @@
-"""What sampling profiles and presets have in common: created, copied, edited with versions, deleted or archived."""
+"""Common functions of the library's entries (sampling profiles and presets): create, copy, edit, delete, archive."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class EntryPage(Generic[Entry]):
     """Data of the page of one entry.
 
     Attributes:
-        versions: newest first; the first is what the next run uses.
-        difference: between the chosen versions; None with one version.
+        versions: newest first; the next run uses the first.
+        difference: difference between the chosen versions; None if there is only one version.
         others: all entries of this kind that are not archived.
     """
 
@@ -39,19 +39,20 @@ class EntryPage(Generic[Entry]):
 
     @property
     def editable(self) -> bool:
-        """Whether it can be changed: built-in and archived entries cannot."""
+        """Whether the entry can be changed; built-in and archived entries cannot."""
         return not self.entry.builtin and self.entry.archived_at is None
 
 
 @dataclass(frozen=True, slots=True)
 class EntryFunctions(Generic[Entry]):
-    """The functions that change the entries of a kind.
+    """Functions that change the entries of one kind.
 
     Attributes:
-        noun: the name of the kind in sentences.
-        create: saves a new entry of this name and content, by this person.
-        edit: saves a new version of an entry and returns its number.
-        delete: deletes or archives an entry and returns whether it was archived.
+        noun: name of the kind in sentences.
+        create: saves a new entry, given its name, its content and the username.
+        edit: saves a new version, given the entry, its content, the version that was read and the username; returns the
+            number of the new version.
+        delete: deletes or archives an entry; returns whether it was archived.
     """
 
     noun: str
@@ -67,22 +68,22 @@ def list_active(entry_class: type[Entry]) -> tuple[Entry, ...]:
 
 
 def build_copy(entry_class: type[Entry], name: str) -> dict[str, Any]:
-    """Return name and content of a copy of an entry, not saved.
+    """Return the name and content of a copy of an entry, without saving the copy.
 
     Raises:
-        ObjectDoesNotExist: there is no such entry.
+        ObjectDoesNotExist: there is no entry of this name.
     """
     entry = entry_class._default_manager.get(name=name)
     return {"name": build_copy_name(name, _list_names(entry_class)), **read_content(entry)}
 
 
 def create_entry(entry: Entry, username: str, reserved: Collection[str] = ()) -> Entry:
-    """Save a new entry with its first version, and return it.
+    """Save a new entry with its first version and return the entry.
 
     Args:
         entry: the entry, not saved.
-        username: who created it.
-        reserved: names that no entry may have, whatever their capitals.
+        username: the person who created it.
+        reserved: names that no entry may have, in lower case with underscores; case is ignored.
 
     Raises:
         InvalidFieldsError: the name is not accepted.
@@ -94,19 +95,21 @@ def create_entry(entry: Entry, username: str, reserved: Collection[str] = ()) ->
             entry.save(force_insert=True)
             save_first_version(entry, username)
     except IntegrityError as error:
-        message = f"Somebody has just saved {entry.name}. Choose another name."
+        message = f"{entry.name} has just been saved by another person. Choose another name."
         raise InvalidFieldsError({"name": [message]}) from error
     return entry
 
 
 def edit_entry(entry: Entry, content: JsonObject, read_number: int, username: str) -> int:
-    """Save a new version of an entry and return its number. Runs keep what they froze.
+    """Save a new version of an entry and return its number. Existing runs keep their frozen settings.
 
     Raises:
         InvalidFieldsError: the entry is built in or archived, or another version was saved meanwhile.
     """
     if entry.builtin or entry.archived_at:
-        raise InvalidFieldsError({"name": ["Built-in and archived entries stay as they are: copy it."]})
+        raise InvalidFieldsError(
+            {"name": ["Built-in and archived entries cannot be changed. Copy the entry and change the copy."]}
+        )
     return save_version(entry, content, read_number=read_number, username=username)
 
 

@@ -1,4 +1,4 @@
-"""Settings of a model that a person makes: workarounds, declared capabilities, and a price with date and source."""
+"""Settings of a model in the library: workarounds, declared capabilities, and a price with date and source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from django.utils import timezone
 from toolbench.engine.capabilities.record import DOCS, CapabilitiesError, parse_capabilities
 from toolbench.engine.policy.presets import list_preset_names
 from toolbench.engine.types import JsonObject
-from toolbench.evals.prices import MAX_PRICE, Price, find_price, read_price
+from toolbench.evals.prices import MAX_PRICE as MAX_PRICE
+from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.library.versions import (
     EntryVersion,
@@ -23,34 +24,23 @@ from toolbench.lab.models import Model, Preset
 PRICE_MEMBERS = ("input", "output", "date", "source")
 MAX_SOURCE_CHARACTERS = 300
 
-__all__ = [
-    "MAX_PRICE",
-    "MAX_SOURCE_CHARACTERS",
-    "PRICE_MEMBERS",
-    "ModelSettingsPage",
-    "get_model_settings",
-    "list_capability_docs",
-    "list_workaround_choices",
-    "save_model_settings",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ModelSettingsPage:
     """Data of the page of a model's settings.
 
     Attributes:
-        versions: newest first; the first is what the next run uses.
-        difference: between the chosen versions; None with one version.
-        price: the price that the next run freezes or, without one, the list price that ships; None without any.
-        own_price: whether a person set it.
+        versions: newest first; the next run uses the first.
+        difference: difference between the chosen versions; None if there is only one version.
+        price: the price that was entered for the model, otherwise the built-in list price; None if there is neither.
+        is_price_entered: whether `price` was entered.
     """
 
     model: Model
     versions: tuple[EntryVersion, ...]
     difference: VersionDifference | None
     price: Price | None
-    own_price: bool
+    is_price_entered: bool
 
 
 def get_model_settings(model_id: int, old: int | None = None, new: int | None = None) -> ModelSettingsPage:
@@ -62,13 +52,13 @@ def get_model_settings(model_id: int, old: int | None = None, new: int | None = 
     model = Model.objects.select_related("provider").get(pk=model_id)
     versions = list_versions(model)
     template = model.provider.template
-    own_price = read_price(model.price, template, model.name)
+    entered_price = read_price(model.price, template, model.name)
     return ModelSettingsPage(
         model=model,
         versions=versions,
         difference=compare_versions(versions, old, new),
-        price=own_price or find_price(template, model.name),
-        own_price=own_price is not None,
+        price=entered_price or find_price(template, model.name),
+        is_price_entered=entered_price is not None,
     )
 
 
@@ -84,16 +74,20 @@ def list_capability_docs() -> tuple[tuple[str, str], ...]:
 
 
 def save_model_settings(model: Model, content: JsonObject, *, read_number: int, username: str) -> int:
-    """Save a new version of a model's settings and return its number. Runs keep what they froze.
+    """Save a new version of a model's settings and return its number. Existing runs keep their frozen settings.
 
     Raises:
-        InvalidFieldsError: a workaround or capability is unknown, the price is not whole, or another version was saved
-            meanwhile.
+        InvalidFieldsError: a workaround or capability is unknown, the price is incomplete or out of range, or another
+            version was saved meanwhile.
     """
     known = {*Preset.objects.values_list("name", flat=True), *list_preset_names(), *model.workarounds}
     if unknown := [name for name in content["workarounds"] if not isinstance(name, str) or name not in known]:
         raise InvalidFieldsError({"workarounds": [f"There is no preset {name}." for name in unknown]})
-    errors = {name: sentence for name, value in content["capabilities"].items() if (sentence := _check(name, value))}
+    errors = {
+        name: sentence
+        for name, value in content["capabilities"].items()
+        if (sentence := _find_capability_error(name, value))
+    }
     if errors:
         raise InvalidFieldsError({name: [sentence] for name, sentence in errors.items()})
     if sentence := _find_price_error(content["price"]):
@@ -102,7 +96,7 @@ def save_model_settings(model: Model, content: JsonObject, *, read_number: int, 
 
 
 def _find_price_error(price: JsonObject) -> str:
-    """Return why a price cannot be used, "" if it can or is {}."""
+    """Return why a price cannot be used; "" if it can be used or is {}."""
     if not price:
         return ""
     figures = [price.get(name) for name in ("input", "output")]
@@ -121,8 +115,8 @@ def _find_price_error(price: JsonObject) -> str:
     return "The date of the price is in the future." if is_future else ""
 
 
-def _check(name: str, value: object) -> str:
-    """Return why a capability cannot have this value, "" if it can."""
+def _find_capability_error(name: str, value: object) -> str:
+    """Return why a capability cannot have this value; "" if it can."""
     try:
         parse_capabilities({name: value})
     except CapabilitiesError as error:

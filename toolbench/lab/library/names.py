@@ -1,26 +1,26 @@
-"""Names of own sampling profiles and presets: which are free, and how a copy is named."""
+"""Names of the library's entries: check of a new name, and the name of a copy."""
 
 import re
 from collections.abc import Container
 from itertools import count
 
 MAX_NAME_CHARACTERS = 80
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
-_ADDRESSES = {"new"}  # words that stand in the place of a name in addresses
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]+")
+_URL_WORDS = {"new"}  # parts of URLs at the place of a name
 
 
 def find_name_error(name: str, taken: Container[str], reserved: Container[str] = ()) -> str:
-    """Return why an entry cannot have this name, "" if it can.
+    """Return why an entry cannot have this name; "" if it can.
 
     Args:
         name: the name as typed.
-        taken: names of other entries, also of archived ones.
-        reserved: words that mean something else, in lower case with underscores.
+        taken: names of the other entries, including archived ones.
+        reserved: reserved names, in lower case with underscores.
     """
-    if len(name) > MAX_NAME_CHARACTERS or not _NAME.fullmatch(name):
+    if len(name) > MAX_NAME_CHARACTERS or not _NAME_PATTERN.fullmatch(name):
         return f"Use 1 to {MAX_NAME_CHARACTERS} letters without accents, digits, hyphens and underscores."
-    if name.lower().replace("-", "_") in reserved or name in _ADDRESSES:
-        return f"{name} is reserved: choose another name."
+    if name.lower().replace("-", "_") in reserved or name in _URL_WORDS:
+        return f"The name {name} is reserved. Choose another name."
     if name in taken:
         return f"There is already an entry {name}; it may be archived. Choose another name."
     return ""

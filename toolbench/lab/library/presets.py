@@ -1,4 +1,4 @@
-"""Own presets: what their page shows, created, copied, edited with versions, deleted."""
+"""Presets of the library: their page, and functions to create, edit and delete them."""
 
 import json
 from dataclasses import dataclass, replace
@@ -24,15 +24,15 @@ from toolbench.lab.sql import load_statement
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """What a model with the preset really uses.
+    """Settings that a model uses with the preset.
 
     Attributes:
         model: primary key of the model; None without a model.
-        title: the configuration in words.
-        keys: the settings that a layer sets.
-        unchanged: the number of settings with the engine's default.
-        errors: why the settings cannot be resolved.
-        models: the models to choose from.
+        title: description of the configuration.
+        keys: the settings that a policy layer sets.
+        unchanged: number of settings with the engine's default.
+        errors: why the settings cannot be resolved; empty if they can.
+        models: the models that can be chosen.
     """
 
     model: int | None
@@ -48,8 +48,8 @@ class PresetPage(EntryPage[Preset]):
     """Data of the page of one preset.
 
     Attributes:
-        patch: the patch as JSON.
-        used_by: the models that have it as a workaround.
+        patch: the patch as indented JSON.
+        used_by: the models that have the preset as a workaround.
     """
 
     patch: str
@@ -113,7 +113,7 @@ def delete_preset(preset: Preset) -> bool:
     """
     if users := _list_users(preset.name):
         names = ", ".join(str(model) for model in users[:5])
-        raise InvalidFieldsError({"name": [f"It is a workaround of {names}: remove it there first."]})
+        raise InvalidFieldsError({"name": [f"The preset is a workaround of {names}. Remove it there first."]})
     return delete_entry(preset, used=_is_used(preset.name))
 
 
@@ -121,27 +121,32 @@ PRESETS = EntryFunctions("preset", Preset, create_preset, edit_preset, delete_pr
 
 
 def check_patch(patch: JsonObject) -> None:
-    """Check the settings of a patch as the engine does, and that it knows every transform and repair.
+    """Check that the patch is not empty and that the engine accepts its settings, transforms and repairs.
 
     Raises:
-        InvalidFieldsError: sentences by setting; an empty patch is refused too.
+        InvalidFieldsError: the patch is empty or a setting is not accepted; the errors are given by setting.
     """
     if not patch:
         raise InvalidFieldsError({"patch": ["Set at least one setting."]})
     errors: dict[str, list[str]] = {}
     try:
         resolve_policy((("preset", patch),))
-    except PolicyError as refused:
-        for problem in refused.problems:
-            errors.setdefault(problem.key, []).append(f"{problem.message[:1].upper()}{problem.message[1:]}.")
+    except PolicyError as error:
+        for problem in error.problems:
+            errors.setdefault(problem.key, []).append(_to_sentence(problem.message))
     for key, value in patch.items():
-        if key not in errors and (unknown := _find_unknown_transform(key, value)):
-            errors[key] = [unknown]
+        if key not in errors and (sentence := _find_unknown_name(key, value)):
+            errors[key] = [sentence]
     if errors:
         raise InvalidFieldsError(errors)
 
 
-def _find_unknown_transform(key: str, value: Any) -> str:
+def _to_sentence(message: str) -> str:
+    return f"{message[:1].upper()}{message[1:]}."
+
+
+def _find_unknown_name(key: str, value: Any) -> str:
+    """Return a sentence about an unknown transform or repair of the setting; "" if there is none."""
     names = value.split(",") if isinstance(value, str) else value or ()
     kind = key.removesuffix("_transforms")
     try:
@@ -150,12 +155,12 @@ def _find_unknown_transform(key: str, value: Any) -> str:
         elif kind != key and kind in KINDS:
             check_names(kind, names)
     except EngineError as error:
-        return f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return _to_sentence(str(error))
     return ""
 
 
 def _is_builtin(name: str) -> bool:
-    """Return whether the engine knows a preset by this name or alias; it would read its own instead."""
+    """Return whether the engine has a built-in preset of this name or alias, which would hide another preset."""
     try:
         get_preset(name)
     except UnknownPresetError:
@@ -164,6 +169,7 @@ def _is_builtin(name: str) -> bool:
 
 
 def _list_users(name: str) -> tuple[Model, ...]:
+    """Return the models that have the preset as a workaround."""
     return tuple(Model.objects.filter(workarounds__contains=[name]).order_by("name"))
 
 
@@ -182,19 +188,19 @@ def _count_runs(preset: Preset, versions: tuple[EntryVersion, ...]) -> tuple[Ent
     layers = list(_list_layers(preset.name))
     with connection.cursor() as cursor:
         cursor.execute(load_statement("library/count_frozen_patches"), [layers, layers])
-        found = [(json.loads(patch), runs) for patch, runs in cursor.fetchall()]
+        patches = [(json.loads(patch), runs) for patch, runs in cursor.fetchall()]
     return tuple(
-        replace(version, runs=sum(runs for patch, runs in found if is_same(patch, version.content.get("patch", {}))))
+        replace(version, runs=sum(runs for patch, runs in patches if is_same(patch, version.content.get("patch", {}))))
         for version in versions
     )
 
 
 def _get_effective_settings(name: str, model_id: int | None) -> EffectiveSettings:
     page = get_policy_page(PolicyQuery(model=model_id, strategy=name))
-    known = {model.pk for model in page.models}
-    first = page.models[0].pk if page.models else None
+    model_ids = [model.pk for model in page.models]
+    first_id = model_ids[0] if model_ids else None
     return EffectiveSettings(
-        model=model_id if model_id in known else first,
+        model=model_id if model_id in model_ids else first_id,
         title=page.title,
         keys=tuple(key for key in page.keys if not key.usual),
         unchanged=sum(key.usual for key in page.keys),

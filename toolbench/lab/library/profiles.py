@@ -1,4 +1,4 @@
-"""Own sampling profiles: what their page shows, created, copied, edited with versions, deleted."""
+"""Sampling profiles of the library: their page, and functions to create, edit and delete them."""
 
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -14,24 +14,24 @@ from toolbench.lab.library.versions import EntryVersion, compare_versions, list_
 from toolbench.lab.models import Model, RunConfig, SamplingProfile
 
 MAX_PATTERN_CHARACTERS = 200
-_REFUSED_OPTIONS = RESERVED_KEYS | {"stream"}  # a run decides these
+_REFUSED_OPTIONS = RESERVED_KEYS | {"stream"}  # the run sets them
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingOption:
-    """A sampling option with a field of its own; others are typed as JSON.
+    """Sampling option with a form field. Options without a form field are entered as JSON.
 
     Attributes:
-        kind: number, whole, flag or choice.
-        least: the smallest value of a number.
-        most: the largest value of a number.
-        choices: the values of a choice.
+        kind: "number", "whole" (an integer), "flag" or "choice".
+        minimum: smallest value of a number.
+        maximum: largest value of a number.
+        choices: values of a choice.
     """
 
     name: str
     kind: str
-    least: float = 0
-    most: float = 0
+    minimum: float = 0
+    maximum: float = 0
     choices: tuple[str, ...] = ()
 
 
@@ -56,8 +56,8 @@ class ProfilePage(EntryPage[SamplingProfile]):
     """Data of the page of one sampling profile.
 
     Attributes:
-        sent: the options of the newest version as JSON.
-        models: names of the models that it applies to.
+        sent: options of the newest version as indented JSON.
+        models: names of the models that the profile applies to.
     """
 
     sent: str
@@ -119,16 +119,17 @@ PROFILES = EntryFunctions("sampling profile", SamplingProfile, create_profile, e
 def _check_options(options: JsonObject) -> None:
     refused = sorted(_REFUSED_OPTIONS & options.keys())
     if refused:
-        raise InvalidFieldsError({"more": [f"A run decides {', '.join(refused)}: remove it."]})
+        raise InvalidFieldsError({"more": [f"Remove {', '.join(refused)}: the run sets it."]})
 
 
 def _count_runs(profile: SamplingProfile, versions: tuple[EntryVersion, ...]) -> tuple[EntryVersion, ...]:
     """Add to each version the number of runs that froze its options."""
     configs = RunConfig.objects.filter(profile=profile.name, run__deleted_at=None, run__imported=False)
-    found = list(configs.order_by().values_list("options").annotate(runs=Count("run", distinct=True)))
+    frozen_options = list(configs.order_by().values_list("options").annotate(runs=Count("run", distinct=True)))
     return tuple(
         replace(
-            version, runs=sum(runs for options, runs in found if is_same(options, version.content.get("options", {})))
+            version,
+            runs=sum(runs for options, runs in frozen_options if is_same(options, version.content.get("options", {}))),
         )
         for version in versions
     )

@@ -1,4 +1,4 @@
-"""JSON values that a person types, checked so that the database and every request accept them."""
+"""JSON values that users enter, with a check that the database and every request accept them."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ def parse_value(text: str) -> Any:
     """Parse a JSON value.
 
     Raises:
-        ValueError: the text is not JSON, or it has a character that cannot be stored; the message is a sentence.
+        ValueError: the text is not JSON, or it has a character that cannot be stored; the message is for the user.
     """
     try:
         value = read_json(text)
@@ -27,7 +27,7 @@ def check_characters(value: Any) -> None:
     """Check that every text in a value can be stored.
 
     Raises:
-        ValueError: a text has a NUL or half a character; the message is a sentence.
+        ValueError: a text has a NUL or a lone surrogate; the message is for the user.
     """
     text = json.dumps(value, ensure_ascii=False)
     if r"\u0000" in text or any("\ud800" <= character <= "\udfff" for character in text):
@@ -45,5 +45,5 @@ def render_indented(value: Any) -> str:
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Return whether two values are the same JSON: unlike in Python, true is not 1. The order of keys is ignored."""
+    """Return whether two values are equal as JSON: true differs from 1, and the order of keys is ignored."""
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)

@@ -1,6 +1,6 @@
-"""Versions of an entry of the library: listed, compared and saved.
+"""Versions of an entry of the library: list, comparison and saving.
 
-The row of the entry is what the next run uses; a version is a copy of its columns that never changes.
+The next run uses the row of the entry. A version is a copy of columns of this row and never changes.
 """
 
 import json
@@ -28,12 +28,12 @@ _NOT_SET = "not set"
 
 @dataclass(frozen=True, slots=True)
 class EntryVersion:
-    """What an entry held from one save to the next.
+    """Content of an entry from one save to the next.
 
     Attributes:
-        username: who saved it; "" for Toolbench.
-        created_at: when it was saved; None where nobody saved it in the library.
-        runs: runs that froze this content.
+        username: the person who saved it; empty if Toolbench saved it.
+        created_at: when it was saved; None if it was not saved in the library.
+        runs: number of runs that froze this content.
     """
 
     number: int
@@ -50,7 +50,7 @@ class EntryVersion:
 
 @dataclass(frozen=True, slots=True)
 class ChangedSetting:
-    """A setting that differs between two versions, with both values as JSON."""
+    """Setting that differs between two versions, with both values as JSON or as "not set"."""
 
     name: str
     old: str
@@ -67,18 +67,19 @@ class VersionDifference:
 
 
 def read_content(entry: SamplingProfile | Preset | Model) -> JsonObject:
-    """Return the columns of an entry that its versions keep."""
+    """Return the columns of an entry of which a version is a copy."""
     return {name: getattr(entry, name) for name in CONTENT_COLUMNS[type(entry)]}
 
 
 def list_versions(entry: SamplingProfile | Preset | Model) -> tuple[EntryVersion, ...]:
-    """Return all versions, newest first; the first is what the entry holds now.
+    """Return all versions, newest first, with one query.
 
-    Contents that were not saved in the library, such as an adopted preset, count as a version too. One query.
+    The first version is the present content of the entry. If the library did not save this content, as with an adopted
+    preset, the first version is not stored.
     """
     stored = [
         EntryVersion(row.number, row.content, row.username, row.created_at)
-        for row in LibraryVersion.objects.filter(**_find_owner(entry))
+        for row in LibraryVersion.objects.filter(**_build_entry_column(entry))
     ]
     content = read_content(entry)
     if stored and is_same(stored[0].content, content):
@@ -87,30 +88,30 @@ def list_versions(entry: SamplingProfile | Preset | Model) -> tuple[EntryVersion
 
 
 def save_version(entry: Entry, content: JsonObject, *, read_number: int, username: str) -> int:
-    """Save the content as a new version and return its number; equal content makes no version.
+    """Save the content as a new version and return its number. Unchanged content creates no version.
 
     Args:
         entry: the entry, saved.
         content: the columns of CONTENT_COLUMNS with their new values.
-        read_number: the version that the person has read and changed.
-        username: who changed it.
+        read_number: number of the version that the person has read and changed.
+        username: the person who changed it.
 
     Raises:
-        InvalidFieldsError: somebody saved another version meanwhile.
+        InvalidFieldsError: another version was saved meanwhile.
     """
     content = json.loads(json.dumps(content))
     with transaction.atomic():
         locked = type(entry)._default_manager.select_for_update().get(pk=entry.pk)
         newest = list_versions(locked)[0]
         if newest.number != read_number:
-            who = newest.username or "Toolbench"
-            message = f"{who} saved version {newest.number} meanwhile. Your input is kept: compare, then save again."
+            author = newest.username or "Toolbench"
+            message = f"{author} saved version {newest.number} meanwhile. Your input is kept: compare, then save again."
             raise InvalidFieldsError({"read_number": [message]})
         if is_same(newest.content, content):
             return newest.number
         if newest.created_at is None:
-            _store(locked, newest.number, newest.content, "")
-        _store(locked, newest.number + 1, content, username)
+            _store_version(locked, newest.number, newest.content, "")
+        _store_version(locked, newest.number + 1, content, username)
         for name, value in content.items():
             setattr(locked, name, value)
         locked.save(update_fields=list(content))
@@ -118,8 +119,8 @@ def save_version(entry: Entry, content: JsonObject, *, read_number: int, usernam
 
 
 def save_first_version(entry: SamplingProfile | Preset, username: str) -> None:
-    """Store what a new entry holds as its version 1."""
-    _store(entry, 1, read_content(entry), username)
+    """Store the content of a new entry as its version 1."""
+    _store_version(entry, 1, read_content(entry), username)
 
 
 def compare_versions(versions: tuple[EntryVersion, ...], old: int | None, new: int | None) -> VersionDifference | None:
@@ -127,11 +128,11 @@ def compare_versions(versions: tuple[EntryVersion, ...], old: int | None, new: i
 
     Args:
         versions: all versions, newest first.
-        old: a number; None or an unknown one is the version before the newest.
-        new: a number; None or an unknown one is the newest version.
+        old: number of a version; None or an unknown number stands for the version before the newest.
+        new: number of a version; None or an unknown number stands for the newest version.
 
     Returns:
-        None where there is one version only.
+        The difference; None if there is only one version.
     """
     if len(versions) < 2:
         return None
@@ -147,7 +148,7 @@ def compare_versions(versions: tuple[EntryVersion, ...], old: int | None, new: i
 
 
 def _iter_settings(content: JsonObject) -> Iterator[tuple[str, Any]]:
-    """Yield each setting under the name that a person knows it by: `temperature`, not `options.temperature`."""
+    """Yield each setting with its name on the pages: `temperature`, not `options.temperature`."""
     for column, value in content.items():
         if column in ("options", "patch", "capabilities", "price") and isinstance(value, dict):
             prefix = "price." if column == "price" else ""
@@ -160,10 +161,10 @@ def _render(values: Mapping[str, Any], name: str) -> str:
     return render_value(values[name]) if name in values else _NOT_SET
 
 
-def _find_owner(entry: SamplingProfile | Preset | Model) -> dict[str, Any]:
+def _build_entry_column(entry: SamplingProfile | Preset | Model) -> dict[str, Any]:
     column = {SamplingProfile: "profile", Preset: "preset", Model: "model"}[type(entry)]
     return {column: entry}
 
 
-def _store(entry: SamplingProfile | Preset | Model, number: int, content: JsonObject, username: str) -> None:
-    LibraryVersion.objects.create(**_find_owner(entry), number=number, content=content, username=username)
+def _store_version(entry: SamplingProfile | Preset | Model, number: int, content: JsonObject, username: str) -> None:
+    LibraryVersion.objects.create(**_build_entry_column(entry), number=number, content=content, username=username)

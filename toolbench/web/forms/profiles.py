@@ -43,15 +43,15 @@ def _build_field(option: SamplingOption) -> forms.Field:
     attributes = {"placeholder": NOT_SENT}
     if option.kind == "whole":
         return forms.IntegerField(
-            min_value=int(option.least),
-            max_value=int(option.most),
+            min_value=int(option.minimum),
+            max_value=int(option.maximum),
             required=False,
             label=option.name,
             widget=forms.NumberInput(attributes),
         )
     return NumberField(
-        min_value=option.least,
-        max_value=option.most,
+        min_value=option.minimum,
+        max_value=option.maximum,
         required=False,
         label=option.name,
         widget=forms.NumberInput(attributes | {"step": "any"}),

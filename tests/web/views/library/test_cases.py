@@ -88,7 +88,7 @@ def test_a_set_is_made_private_and_public_by_a_button(owner_client: Client) -> N
 def test_an_example_fills_the_form_and_is_a_case_as_it_stands(owner_client: Client) -> None:
     assert 'href="/cases/new/?example=1"' in read_html(owner_client.get("/cases/new/"))
     begun = owner_client.get("/cases/new/?example=1")
-    assert "An example, filled in" in read_html(begun)
+    assert "This is an example" in read_html(begun)
     form = begun.context["form"]
     owner_client.post("/cases/new/?example=1", {name: form[name].value() or "" for name in form.fields} | {"save": "1"})
     case = Case.objects.get()

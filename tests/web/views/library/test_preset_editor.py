@@ -103,7 +103,7 @@ def test_workaround_of_a_model_is_not_deleted(owner_client: Client) -> None:
     owner_client.post("/presets/new/", SHORT)
     make_model(workarounds=["short"])
     text = read_html(owner_client.post("/presets/short/delete/", follow=True))
-    assert "It is a workaround of vendor/model-a" in text
+    assert "The preset is a workaround of vendor/model-a" in text
     Model.objects.update(workarounds=[])
     owner_client.post("/presets/short/delete/")
     assert not Preset.objects.exists()

@@ -1,4 +1,4 @@
-"""Drafts from traffic, as they are listed, accepted and rejected."""
+"""Review of drafts from traffic: list, acceptance and rejection."""
 
 import json
 from collections.abc import Iterable
@@ -13,17 +13,18 @@ from toolbench.lab.cases.edit import NewCaseOptions, add_cases
 from toolbench.lab.models import TrafficDraft
 
 DRAFTS_PER_PAGE = 100
-DEFAULT_SET = "Cases from traffic"
+DEFAULT_SET_NAME = "Cases from traffic"
 
 
 @dataclass(frozen=True, slots=True)
 class DraftRow:
-    """Draft with the parts of its case that a list shows.
+    """Draft with the parts of its case that the list shows.
 
     Attributes:
-        message: the last message of the user.
+        message: the last user message.
         history: number of messages before it.
-        calls: (name, arguments as JSON) of the expected calls; empty where no call is expected.
+        tools: names of the tools.
+        calls: name and JSON arguments of each expected call; empty if no call is expected.
     """
 
     draft: TrafficDraft
@@ -35,12 +36,12 @@ class DraftRow:
 
 @dataclass(frozen=True, slots=True)
 class DraftPage:
-    """One page of drafts in a state.
+    """One page of the drafts in a state.
 
     Attributes:
-        counts: number of drafts in each state.
+        counts: number of drafts by state; states without a draft are missing.
         page: number of the page, from 1.
-        pages: number of pages; at least 1.
+        pages: number of pages, at least 1.
     """
 
     state: str
@@ -51,11 +52,11 @@ class DraftPage:
 
 
 def get_draft_page(state: str, page: int) -> DraftPage:
-    """Return a page of drafts, the most frequent requests first. Two queries.
+    """Return a page of drafts, the most frequent requests first, with two queries.
 
     Args:
-        state: state of `TrafficDraft.State`; any other text means open ones.
-        page: number of the page, from 1; beyond the last one, the last.
+        state: value of `TrafficDraft.State`; any other text stands for open drafts.
+        page: number of the page, from 1; a number beyond the last page stands for the last page.
     """
     state = state if state in TrafficDraft.State.values else TrafficDraft.State.OPEN.value
     counts = dict(TrafficDraft.objects.order_by().values_list("state").annotate(Count("pk")))
@@ -82,16 +83,16 @@ def _parse_definition(draft: TrafficDraft) -> UserCase:
 
 
 def accept_drafts(ids: Iterable[int] | None, set_name: str = "") -> int:
-    """Make cases of open drafts and return their number.
+    """Create cases from open drafts and return the number of cases.
 
     Args:
-        ids: primary keys; None for all open drafts.
-        set_name: name of the set of the new cases; empty for DEFAULT_SET. A new set is private.
+        ids: primary keys of drafts; None for all open drafts.
+        set_name: name of the set of the new cases; empty for DEFAULT_SET_NAME. A new set is private.
     """
     with transaction.atomic():
-        drafts = list(_select_open(ids))
-        filing = NewCaseOptions(set=set_name.strip() or DEFAULT_SET)
-        cases = add_cases([(draft.title, _parse_definition(draft), filing) for draft in drafts])
+        drafts = list(_lock_open_drafts(ids))
+        options = NewCaseOptions(set=set_name.strip() or DEFAULT_SET_NAME)
+        cases = add_cases([(draft.title, _parse_definition(draft), options) for draft in drafts])
         for draft, case in zip(drafts, cases, strict=True):
             draft.state, draft.case = TrafficDraft.State.ACCEPTED, case
         TrafficDraft.objects.bulk_update(drafts, ["state", "case"], batch_size=DRAFTS_PER_PAGE)
@@ -99,16 +100,16 @@ def accept_drafts(ids: Iterable[int] | None, set_name: str = "") -> int:
 
 
 def reject_drafts(ids: Iterable[int] | None) -> int:
-    """Mark open drafts as rejected, so that the same requests become no draft again; return their number.
+    """Reject open drafts and return their number. A later import of the same requests creates no new drafts.
 
     Args:
-        ids: primary keys; None for all open drafts.
+        ids: primary keys of drafts; None for all open drafts.
     """
     with transaction.atomic():
-        drafts = [draft.pk for draft in _select_open(ids)]
-        return TrafficDraft.objects.filter(pk__in=drafts).update(state=TrafficDraft.State.REJECTED)
+        draft_ids = [draft.pk for draft in _lock_open_drafts(ids)]
+        return TrafficDraft.objects.filter(pk__in=draft_ids).update(state=TrafficDraft.State.REJECTED)
 
 
-def _select_open(ids: Iterable[int] | None) -> Iterable[TrafficDraft]:
+def _lock_open_drafts(ids: Iterable[int] | None) -> Iterable[TrafficDraft]:
     drafts = TrafficDraft.objects.select_for_update().filter(state=TrafficDraft.State.OPEN)
     return drafts if ids is None else drafts.filter(pk__in=list(ids))

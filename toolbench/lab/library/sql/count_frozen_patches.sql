@@ -1,7 +1,7 @@
 -- Count the runs that froze each patch of a preset. Deleted and imported runs are left out.
 --
 -- Parameters: names of its layers, twice.
--- Returns: the patch as text, runs.
+-- Returns: the patch as text, number of runs.
 SELECT (layer->1)::text, count(DISTINCT config.run_id)
 FROM lab_runconfig AS config
 JOIN lab_run AS run ON run.id = config.run_id AND run.deleted_at IS NULL AND NOT run.imported
