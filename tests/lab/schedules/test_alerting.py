@@ -65,7 +65,7 @@ def test_condition_that_returns_opens_a_second_alert(schedule: Schedule) -> None
     [
         (Kind.SLOW, 0.5, "p95 is above 0.5 s"),
         (Kind.INFRASTRUCTURE, 5, "4 of 24 trials ended with an infrastructure error"),
-        (Kind.SPEND, 2, "It cost $3.00, more than $2.00"),
+        (Kind.SPEND, 2, "The run cost $3.00, more than $2.00"),
         (Kind.RUN_ENDED, None, "The run is finished: 20 of 24 trials passed, 4 infrastructure errors."),
     ],
 )

@@ -154,12 +154,12 @@ def test_email_without_a_server_says_what_to_set(settings: Settings) -> None:
     delivery = make_delivery(make_rule("drift", make_schedule(), email="a@example.test"), "email")
     deliver_due_alerts()
     delivery.refresh_from_db()
-    assert delivery.last_error == "No mail server is set. Set EMAIL_HOST and start Toolbench again."
+    assert delivery.last_error == "No mail server is configured. Set EMAIL_HOST and restart Toolbench."
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
     make_due()
     deliver_due_alerts()
     delivery.refresh_from_db()
-    assert delivery.last_error == "The mail server did not take the message: ConnectionRefusedError."
+    assert delivery.last_error == "The mail server did not accept the message: ConnectionRefusedError."
 
 
 def test_test_message_says_what_came_of_each_channel(server: ScriptedServer, hook: Hook) -> None:

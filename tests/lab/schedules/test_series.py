@@ -77,4 +77,4 @@ def test_test_ends_after_its_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
         add_run(schedule, counts)
     (series,) = load_series(schedule)
     assert (len(series.since), series.drift) == (2, None)
-    assert series.untested == "more than 2 runs since the baseline; pin a newer one"
+    assert series.untested == "more than 2 runs since the baseline; pin newer runs as the baseline"

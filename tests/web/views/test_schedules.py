@@ -54,7 +54,7 @@ def test_schedule_is_saved_and_recorded(owner_client: Client, run: Run) -> None:
     ("changed", "words"),
     [
         ({"name": ""}, "This field is required."),
-        ({"hour_utc": ""}, "Choose one: every so many hours, or nightly."),
+        ({"hour_utc": ""}, "Enter either a number of hours or an hour (UTC), not both."),
         ({"rhythm": "hours", "every_hours": "999999"}, "less than or equal to 744"),
         ({"requests_per_month": "9"}, "Enter at least the requests of one run"),
     ],

@@ -1,4 +1,4 @@
-"""Check ended runs against the alert rules: each run once, and one alert per rule and series while it lasts."""
+"""Check of ended runs against the alert rules, once for each run; each rule has at most one open alert per series."""
 
 from django.db import transaction
 from django.db.models import Q
@@ -15,12 +15,12 @@ _UNCHECKED = Q(state__in=Run.ENDED, alerts_checked_at=None)
 
 
 def check_ended_runs() -> int:
-    """Check the runs that ended since the last time, oldest first; return the number of new alerts.
+    """Check up to MAX_RUNS_PER_CHECK unchecked ended runs, oldest first; return the number of new alerts.
 
-    Any number of processes may call it: a run that another one checks is left to it.
+    Several processes may call it at once: a run that another process is checking is skipped.
     """
-    unchecked = Run.objects.filter(_UNCHECKED).order_by("pk").values_list("pk", flat=True)
-    return sum(_check_run(run_id) for run_id in list(unchecked[:MAX_RUNS_PER_CHECK]))
+    run_ids = Run.objects.filter(_UNCHECKED).order_by("pk").values_list("pk", flat=True)
+    return sum(_check_run(run_id) for run_id in list(run_ids[:MAX_RUNS_PER_CHECK]))
 
 
 def _check_run(run_id: int) -> int:
@@ -29,13 +29,17 @@ def _check_run(run_id: int) -> int:
         run = runs.filter(_UNCHECKED, pk=run_id).first()
         if run is None:
             return 0
-        count = sum(_check_rule(rule, ended) for ended, rule in _iter_rules(run))
+        count = sum(_check_rule(rule, ended) for ended, rule in _lock_rules(run))
         Run.objects.filter(pk=run_id).update(alerts_checked_at=timezone.now())
     return count
 
 
-def _iter_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
-    """Return the rules for the run, locked, so that an alert is opened once; later ones do not apply to it."""
+def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
+    """Lock the rules that apply to the run, so that each alert is opened once.
+
+    Returns:
+        The run with the series of its schedule, and the rule, for each active rule that existed when the run ended.
+    """
     if run.imported or run.deleted_at or run.purpose in (WEATHER_PURPOSE, INTENT_PURPOSE):
         return []
     ended_at = run.finished_at or timezone.now()
@@ -43,25 +47,29 @@ def _iter_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
     rules = (
         rules.filter(Q(schedule=None) | Q(schedule=run.schedule_id)) if run.schedule_id else rules.filter(schedule=None)
     )
-    found = list(rules.select_for_update(of=("self",), no_key=True).order_by("pk"))
-    if not found:
+    locked_rules = list(rules.select_for_update(of=("self",), no_key=True).order_by("pk"))
+    if not locked_rules:
         return []
     ended = EndedRun(run, load_series(run.schedule) if run.schedule else ())
-    return [(ended, rule) for rule in found]
+    return [(ended, rule) for rule in locked_rules]
 
 
 def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
-    """Open alerts for what holds now, resolve those for what does not; return the number of new ones."""
+    """Open alerts for conditions that hold and resolve alerts whose condition no longer holds.
+
+    Returns:
+        The number of new alerts.
+    """
     findings = {finding.series: finding for finding in find_conditions(rule, ended)}
     is_notice = rule.kind == AlertRule.Kind.RUN_ENDED
     open_alerts = Alert.objects.filter(rule=rule, resolved_at=None)
     if ended.run.state == Run.State.FINISHED:
         open_alerts.exclude(series__in=findings).update(resolved_at=timezone.now())
     still_open = set(open_alerts.values_list("series", flat=True))
-    new = [finding for series, finding in findings.items() if series not in still_open]
-    for finding in new:
+    new_findings = [finding for series, finding in findings.items() if series not in still_open]
+    for finding in new_findings:
         _open_alert(rule, ended.run, finding, resolved=is_notice)
-    return len(new)
+    return len(new_findings)
 
 
 def _open_alert(rule: AlertRule, run: Run, finding: ConditionFinding, *, resolved: bool) -> None:

@@ -1,4 +1,4 @@
-"""Conditions of alert rules: what each kind looks at in a run that ended, and the sentence that it says."""
+"""Conditions of alert rules: each kind examines an ended run and returns a sentence for what it finds."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,12 @@ MIN_ANSWERS_COMPARED = 5
 
 @dataclass(frozen=True, slots=True)
 class ConditionFinding:
-    """A condition that holds for a run; `series` is "" if it is about the whole run."""
+    """Condition that holds for a run.
+
+    Attributes:
+        series: key of the series; empty if the condition is about the whole run.
+        sentence: explanation for the user.
+    """
 
     series: str
     sentence: str
@@ -23,17 +28,17 @@ class ConditionFinding:
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that ended, with the series of its schedule.
+    """Ended run with the series of its schedule.
 
     Attributes:
-        series: empty without a schedule.
+        series: empty if the run has no schedule.
     """
 
     run: Run
     series: tuple[RunSeries, ...]
 
     def iter_points(self) -> Iterator[tuple[RunSeries, SeriesPoint]]:
-        """Yield each series that the run belongs to, with its point."""
+        """Yield each series that contains the run, with the point of the run."""
         for series in self.series:
             for point in series.points:
                 if point.run.pk == self.run.pk:
@@ -41,38 +46,38 @@ class EndedRun:
 
     @property
     def tally(self) -> Tally:
-        """Counts of all cells."""
+        """Counts of all cells of the run."""
         return tally_cells(self.run.cells.all())
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionKind:
-    """A kind of condition.
+    """Kind of condition.
 
     Attributes:
-        find: returns what holds for a run, given the rule's threshold.
+        find: yields the findings for a run, given the threshold of the rule.
         fires_when: the condition in words, with {} for the threshold.
-        unit: of the threshold; "" for none.
+        unit: unit of the threshold; empty for a kind without a threshold.
         default: threshold that the form proposes.
-        most: largest threshold.
-        needs_schedule: whether it compares runs of a schedule.
+        maximum: largest threshold.
+        needs_schedule: whether the condition compares runs of a schedule.
     """
 
     find: Callable[[EndedRun, float], Iterator[ConditionFinding]]
     fires_when: str
     unit: str = ""
     default: float = 0
-    most: float = 0
+    maximum: float = 0
     needs_schedule: bool = True
 
 
 def find_conditions(rule: AlertRule, ended: EndedRun) -> list[ConditionFinding]:
-    """Return the conditions of the rule that hold for the run."""
+    """Return what the condition of the rule finds in the run; empty if it does not hold."""
     return list(CONDITIONS[Kind(rule.kind)].find(ended, rule.threshold or 0))
 
 
 def describe_rule(rule: AlertRule) -> str:
-    """Return when the rule fires, in words."""
+    """Describe when the rule fires, as the end of a sentence."""
     kind = CONDITIONS[Kind(rule.kind)]
     return kind.fires_when.format(f"{rule.threshold or 0:g}")
 
@@ -114,7 +119,7 @@ def _find_infrastructure(ended: EndedRun, threshold: float) -> Iterator[Conditio
 def _find_spend(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
     cost = ended.tally.cost
     if cost is not None and cost > threshold:
-        yield ConditionFinding("", f"It cost ${cost:,.2f}, more than ${threshold:,.2f}.")
+        yield ConditionFinding("", f"The run cost ${cost:,.2f}, more than ${threshold:,.2f}.")
 
 
 def _find_changed_answers(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
@@ -127,23 +132,25 @@ def _find_changed_answers(ended: EndedRun, threshold: float) -> Iterator[Conditi
 
 
 def _compare_answers(series: RunSeries, point: SeriesPoint) -> tuple[float, float] | None:
-    """Return the share of answers that occur in the baseline, and the share of its own that occur in it twice.
+    """Compare the answers of a run with those of the baseline, without the run itself.
 
-    Without enough answers, or if no answer of the baseline occurs twice, it is None.
+    Returns:
+        The share of the run's answers that occur in the baseline, and the share of the baseline's answers that occur in
+        it more than once. None if there are too few answers or no answer of the baseline occurs more than once.
     """
-    pinned = [found.run.pk for found in series.baseline if found.run.pk != point.run.pk]
-    known = Counter(_list_answers(series, pinned))
-    answers = list(_list_answers(series, [point.run.pk]))
+    baseline_ids = [pinned.run.pk for pinned in series.baseline if pinned.run.pk != point.run.pk]
+    known = Counter(_iter_answers(series, baseline_ids))
+    answers = list(_iter_answers(series, [point.run.pk]))
     repeated = sum(count for count in known.values() if count > 1)
     if min(len(answers), known.total()) < MIN_ANSWERS_COMPARED or not repeated:
         return None
     return sum(answer in known for answer in answers) / len(answers), repeated / known.total()
 
 
-def _list_answers(series: RunSeries, run_ids: list[int]) -> Iterator[tuple[str, str]]:
-    """Yield scenario and answer of each answered trial of the series in these runs."""
-    configs = {point.config_id for point in series.points if point.run.pk in run_ids}
-    trials = Trial.objects.filter(config__in=configs, outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL])
+def _iter_answers(series: RunSeries, run_ids: list[int]) -> Iterator[tuple[str, str]]:
+    """Yield the scenario and the hash of the answer for each answered trial of the series in these runs."""
+    config_ids = {point.config_id for point in series.points if point.run.pk in run_ids}
+    trials = Trial.objects.filter(config__in=config_ids, outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL])
     yield from trials.exclude(answer_hash="").values_list("scenario", "answer_hash")
 
 
@@ -156,26 +163,26 @@ def _find_end(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
 CONDITIONS: Mapping[Kind, ConditionKind] = {
     Kind.DRIFT: ConditionKind(_find_drop, "the drift test finds a drop since the baseline"),
     Kind.BELOW_TARGET: ConditionKind(
-        _find_below_target, "the whole interval of a run is below {} %", unit="%", default=90, most=100
+        _find_below_target, "the whole interval of a run is below {} %", unit="%", default=90, maximum=100
     ),
-    Kind.SLOW: ConditionKind(_find_slow, "the lower bound of p95 is above {} s", unit="s", default=30, most=86_400),
+    Kind.SLOW: ConditionKind(_find_slow, "the lower bound of p95 is above {} s", unit="s", default=30, maximum=86_400),
     Kind.INFRASTRUCTURE: ConditionKind(
         _find_infrastructure,
         "more than {} % of a run are infrastructure errors",
         unit="%",
         default=5,
-        most=100,
+        maximum=100,
         needs_schedule=False,
     ),
     Kind.SPEND: ConditionKind(
-        _find_spend, "a run costs more than {} dollars", unit="$", default=5, most=1_000_000, needs_schedule=False
+        _find_spend, "a run costs more than {} dollars", unit="$", default=5, maximum=1_000_000, needs_schedule=False
     ),
     Kind.ANSWERS_CHANGED: ConditionKind(
         _find_changed_answers,
         "the share of known answers falls below {} % of that in the baseline",
         unit="%",
         default=50,
-        most=100,
+        maximum=100,
     ),
     Kind.RUN_ENDED: ConditionKind(_find_end, "a run finishes or is cancelled", needs_schedule=False),
 }

@@ -1,4 +1,4 @@
-"""Deliver alerts: each message once per channel, with retries after failures."""
+"""Delivery of alerts, once on each channel of their rule, with retries after failures."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,39 +13,39 @@ from toolbench.lab.models import Alert, AlertDelivery, AlertRule
 from toolbench.lab.schedules.conditions import describe_rule
 from toolbench.lab.schedules.sending import SendError, send_message
 
-MAX_ATTEMPTS = 8  # the last one about an hour after the first
-MAX_DELIVERIES_PER_PASS = 3  # each takes up to 5 seconds, and the scheduler has other jobs
+MAX_ATTEMPTS = 8  # the last attempt is about an hour after the first
+MAX_DELIVERIES_PER_CALL = 3  # each takes up to 5 s, in which the scheduler does nothing else
 _FIRST_PAUSE = timedelta(seconds=30)
-_CLAIM = timedelta(minutes=2)
+_CLAIM_TIMEOUT = timedelta(minutes=2)  # after which a delivery that is still being sent is lost
 _State = AlertDelivery.State
 
 
 def deliver_due_alerts() -> int:
-    """Send the messages that are due; return how many were sent.
+    """Send up to MAX_DELIVERIES_PER_CALL messages that are due; return how many were sent.
 
-    A message whose process ended while it was sent is marked unclear and never sent again by itself.
+    A delivery whose process ended while it sent the message becomes unclear, and is repeated only on request.
     """
     lost = AlertDelivery.objects.filter(state=_State.SENDING, next_attempt_at__lte=timezone.now())
     lost.update(
         state=_State.UNCLEAR, next_attempt_at=None, last_error="The process ended while the message was being sent."
     )
-    sent = 0
-    for _ in range(MAX_DELIVERIES_PER_PASS):
+    sent_count = 0
+    for _ in range(MAX_DELIVERIES_PER_CALL):
         delivery = _claim_delivery()
         if delivery is None:
             break
-        sent += _send_delivery(delivery)
-    return sent
+        sent_count += _send_delivery(delivery)
+    return sent_count
 
 
 def retry_delivery(delivery_id: int) -> bool:
-    """Queue a failed or unclear delivery again; return whether it was one."""
-    given_up = AlertDelivery.objects.filter(pk=delivery_id, state__in=[_State.FAILED, _State.UNCLEAR])
-    return given_up.update(state=_State.PENDING, attempts=0, next_attempt_at=timezone.now()) == 1
+    """Queue a delivery again; return False without a change if it is neither failed nor unclear."""
+    ended_deliveries = AlertDelivery.objects.filter(pk=delivery_id, state__in=[_State.FAILED, _State.UNCLEAR])
+    return ended_deliveries.update(state=_State.PENDING, attempts=0, next_attempt_at=timezone.now()) == 1
 
 
 def send_test(rule: AlertRule) -> list[str]:
-    """Send a test message on every channel of the rule; return what came of each, in sentences."""
+    """Send a test message on every channel of the rule; return a sentence about the result for each."""
     message = {
         "id": f"test-{rule.pk}-{timezone.now().timestamp():.0f}",
         "kind": rule.kind,
@@ -54,15 +54,15 @@ def send_test(rule: AlertRule) -> list[str]:
         "url": build_rule_url(rule),
         "test": True,
     }
-    found = []
+    sentences = []
     for channel in list_channels(rule):
         name = AlertDelivery.Channel(channel).label.capitalize()
         try:
             send_message(rule, channel, message)
-            found.append(f"{name}: the test was sent.")
+            sentences.append(f"{name}: the test was sent.")
         except SendError as error:
-            found.append(f"{name}: {error}")
-    return found
+            sentences.append(f"{name}: {error}")
+    return sentences
 
 
 def list_channels(rule: AlertRule) -> list[str]:
@@ -78,7 +78,7 @@ def build_rule_url(rule: AlertRule) -> str:
 
 
 def build_message(alert: Alert, delivery_id: int) -> JsonObject:
-    """Return what a webhook receives: plain texts, without a secret."""
+    """Return the JSON that a webhook receives. It contains no secret."""
     schedule = alert.rule.schedule
     subject = schedule.name if schedule else str(alert.run)
     return {
@@ -94,7 +94,7 @@ def build_message(alert: Alert, delivery_id: int) -> JsonObject:
 
 
 def build_alert_path(alert: Alert) -> str:
-    """Return the path of the page that explains the alert: the trend of its series, or the run."""
+    """Return the path of the page about the alert: the trend of its series, or the run if it has no series."""
     if alert.series and alert.rule.schedule_id:
         return f"{reverse('trend')}?schedule={alert.rule.schedule_id}#s-{alert.series}"
     return reverse("run", args=[alert.run_id])
@@ -108,7 +108,7 @@ def _claim_delivery() -> AlertDelivery | None:
         delivery = due.select_related("alert__run", "alert__rule__schedule").first()
         if delivery is not None:
             delivery.state, delivery.attempts = _State.SENDING, delivery.attempts + 1
-            delivery.next_attempt_at = now + _CLAIM
+            delivery.next_attempt_at = now + _CLAIM_TIMEOUT
             delivery.save(update_fields=["state", "attempts", "next_attempt_at"])
     return delivery
 
@@ -117,12 +117,12 @@ def _send_delivery(delivery: AlertDelivery) -> bool:
     try:
         send_message(delivery.alert.rule, delivery.channel, build_message(delivery.alert, delivery.pk))
     except SendError as error:
-        gave_up = delivery.attempts >= MAX_ATTEMPTS
+        is_last_attempt = delivery.attempts >= MAX_ATTEMPTS
         pause = _FIRST_PAUSE * 2 ** (delivery.attempts - 1)
         _finish_delivery(
             delivery,
-            state=_State.FAILED if gave_up else _State.PENDING,
-            next_attempt_at=None if gave_up else timezone.now() + pause,
+            state=_State.FAILED if is_last_attempt else _State.PENDING,
+            next_attempt_at=None if is_last_attempt else timezone.now() + pause,
             last_error=str(error)[:300],
         )
         return False

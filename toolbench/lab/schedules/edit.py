@@ -1,4 +1,4 @@
-"""Create, change, pause and delete schedules."""
+"""Creation and changes of schedules, their due times and their baselines."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,12 +18,17 @@ MAX_BASELINE_RUNS = 50
 
 
 class ScheduleError(InvalidFieldsError):
-    """A schedule that cannot be saved."""
+    """Schedule that cannot be saved."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSettings:
-    """What a person sets of a schedule; exactly one of `every_hours` and `hour_utc` is given."""
+    """Settings of a schedule that a person enters.
+
+    Attributes:
+        every_hours: hours between two runs; None for a nightly schedule.
+        hour_utc: hour of the nightly run; None if `every_hours` is given.
+    """
 
     name: str
     every_hours: int | None
@@ -33,10 +38,15 @@ class ScheduleSettings:
 
 
 def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None) -> Schedule:
-    """Save a plan, or that of a run, as a schedule; a finished run is its first baseline.
+    """Create a schedule.
+
+    Args:
+        source: the plan of the schedule, or a run whose plan it repeats. A finished run becomes the baseline.
+        chosen: the settings.
+        owner: the account for which the runs are launched; None without sign-in.
 
     Raises:
-        ScheduleError: there is no plan that can be launched, or a value is wrong.
+        ScheduleError: the plan cannot be launched, or a setting is wrong.
     """
     _check_settings(chosen)
     request = read_plan(source)
@@ -50,10 +60,10 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
 
 
 def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> None:
-    """Save other settings; the next run is due by the new rhythm.
+    """Change the settings of a schedule, and its next due time if the rhythm has changed.
 
     Raises:
-        ScheduleError: a value is wrong.
+        ScheduleError: a setting is wrong.
     """
     _check_settings(chosen)
     _apply_settings(schedule, chosen)
@@ -61,30 +71,31 @@ def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> None:
 
 
 def set_active(schedule: Schedule, active: bool) -> None:
-    """Pause a schedule, or let it run again from its next due time."""
+    """Pause a schedule, or activate it from its next due time on."""
     due = compute_next_due(schedule, timezone.now())
     Schedule.objects.filter(pk=schedule.pk).update(active=active, next_due_at=due, skip_reason="")
 
 
 def pin_baseline(schedule: Schedule, run_ids: list[int]) -> int:
-    """Compare later runs with these runs from now on; return their number.
+    """Set the baseline of a schedule to these runs and return their number.
 
     Raises:
-        ScheduleError: a run is not one of the schedule's finished runs or of its present baseline.
+        ScheduleError: a run is neither a finished run of the schedule nor in its present baseline, or there are too
+            many.
     """
-    known = Run.objects.filter(deleted_at=None, state=Run.State.FINISHED, pk__in=run_ids)
-    allowed = known.filter(schedule=schedule) | known.filter(pk__in=schedule.baseline_runs.values("pk"))
-    found = list(allowed.distinct())
-    if len(found) != len(set(run_ids)):
+    finished = Run.objects.filter(deleted_at=None, state=Run.State.FINISHED, pk__in=run_ids)
+    allowed = finished.filter(schedule=schedule) | finished.filter(pk__in=schedule.baseline_runs.values("pk"))
+    runs = list(allowed.distinct())
+    if len(runs) != len(set(run_ids)):
         raise ScheduleError({"baseline": ["A baseline consists of finished runs of this schedule."]})
-    if len(found) > MAX_BASELINE_RUNS:
+    if len(runs) > MAX_BASELINE_RUNS:
         raise ScheduleError({"baseline": [f"A baseline has at most {MAX_BASELINE_RUNS} runs."]})
-    schedule.baseline_runs.set(found)
-    return len(found)
+    schedule.baseline_runs.set(runs)
+    return len(runs)
 
 
 def compute_next_due(schedule: Schedule, now: datetime) -> datetime:
-    """Return the first due time after `now`. Due times that were missed are not made up for."""
+    """Return the first due time after `now`. Missed due times are skipped."""
     if schedule.hour_utc is not None:
         due = now.astimezone(UTC).replace(hour=schedule.hour_utc, minute=0, second=0, microsecond=0)
         return due if due > now else due + timedelta(days=1)
@@ -112,7 +123,7 @@ def _check_settings(chosen: ScheduleSettings) -> None:
     if chosen.hour_utc is not None and not 0 <= chosen.hour_utc <= 23:
         errors["hour_utc"] = ["Enter an hour from 0 to 23."]
     if (chosen.every_hours is None) == (chosen.hour_utc is None):
-        errors["every_hours"] = ["Choose one: every so many hours, or nightly."]
+        errors["every_hours"] = ["Enter either a number of hours or an hour (UTC), not both."]
     if not 1 <= chosen.requests_per_run <= MAX_CAP:
         errors["requests_per_run"] = [f"Enter 1 to {MAX_CAP:,} requests."]
     if not chosen.requests_per_run <= chosen.requests_per_month <= MAX_CAP:
@@ -122,25 +133,30 @@ def _check_settings(chosen: ScheduleSettings) -> None:
 
 
 def read_plan(source: Run | RunRequest) -> RunRequest:
-    """Return a plan, or that of a run, without a seed, so that every run of a schedule draws its own instances.
+    """Return the plan of a schedule.
+
+    It has no seed, so every run of the schedule draws new instances.
+
+    Args:
+        source: a plan, or a run whose plan is used.
 
     Raises:
         ScheduleError: the run has no plan, or the plan cannot be launched now.
     """
     try:
-        given = _read_run_plan(source) if isinstance(source, Run) else source
-        request = replace(given, seed=None, purpose="", title="")
+        plan = _read_run_plan(source) if isinstance(source, Run) else source
+        request = replace(plan, seed=None, purpose="", title="")
         build_plan(request)
     except LaunchError as error:
-        raise ScheduleError({"": [f"Its plan cannot be launched now. {error}"]}) from error
+        raise ScheduleError({"": [f"The plan cannot be launched now. {error}"]}) from error
     return request
 
 
 def _read_run_plan(run: Run) -> RunRequest:
     if run.imported:
         raise ScheduleError(
-            {"": ["The run was imported, so its provider is not known here. Launch a run of your own."]}
+            {"": ["The run was imported, so it has no provider here. Launch a new run and schedule that."]}
         )
     if run.purpose == RESEND_PURPOSE or not run.request:
-        raise ScheduleError({"": ["The run repeats a single trial and has no plan of its own. Open the original run."]})
+        raise ScheduleError({"": ["The run repeats a single trial and has no plan. Schedule the original run."]})
     return RunRequest.from_json(run.request)

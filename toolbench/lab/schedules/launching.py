@@ -1,4 +1,4 @@
-"""Launch the runs of schedules: each due time exactly once, however many schedulers there are."""
+"""Launches of the runs of schedules, exactly one for each due time, with any number of schedulers."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,24 +17,24 @@ MAX_REASON_CHARACTERS = 300
 
 
 class SkippedError(Exception):
-    """A run of a schedule that is not launched; the text says why."""
+    """Run of a schedule that is not launched; the message gives the reason."""
 
 
 def launch_due_schedules() -> tuple[int, ...]:
-    """Launch every schedule that is due, or store why it is skipped; return the ids of the new runs."""
-    launched = []
-    for schedule_id in _list_due(timezone.now()):
+    """Launch a run of every schedule that is due, or store why it is skipped; return the ids of the new runs."""
+    run_ids = []
+    for schedule_id in _list_due_ids(timezone.now()):
         run = _launch_if_due(schedule_id)
         if run is not None:
-            launched.append(run.pk)
-    return tuple(launched)
+            run_ids.append(run.pk)
+    return tuple(run_ids)
 
 
 def launch_now(schedule_id: int) -> Run:
-    """Launch a run of the schedule between its due times, paused or not.
+    """Launch a run of the schedule now, even if the schedule is paused. Its due time does not change.
 
     Raises:
-        SkippedError: the last run has not ended, the month's budget is used up, or the plan cannot be launched.
+        SkippedError: the last run has not ended, the budget of the month is spent, or the plan cannot be launched.
         Schedule.DoesNotExist: there is no such schedule.
     """
     with transaction.atomic():
@@ -42,18 +42,22 @@ def launch_now(schedule_id: int) -> Run:
 
 
 def count_requests_of_month(schedule: Schedule, now: datetime) -> int:
-    """Return how many requests the runs of this calendar month have reserved, deleted runs included."""
+    """Return how many requests the runs of this calendar month (UTC) have reserved, including deleted runs."""
     month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    spent = Run.objects.filter(schedule=schedule, created_at__gte=month).aggregate(spent=Sum("requests_reserved"))
-    return int(spent["spent"] or 0)
+    runs = Run.objects.filter(schedule=schedule, created_at__gte=month)
+    return int(runs.aggregate(requests=Sum("requests_reserved"))["requests"] or 0)
 
 
-def _list_due(now: datetime) -> list[int]:
+def _list_due_ids(now: datetime) -> list[int]:
     return list(Schedule.objects.filter(active=True, next_due_at__lte=now).order_by("pk").values_list("pk", flat=True))
 
 
 def _launch_if_due(schedule_id: int) -> Run | None:
-    """Launch the run and move the due time in one transaction; a schedule that another process holds is left to it."""
+    """Launch the run and set the next due time in one transaction.
+
+    Returns:
+        The run; None if it was skipped, or if another process is launching it.
+    """
     with transaction.atomic():
         now = timezone.now()
         due = Schedule.objects.select_for_update(skip_locked=True).filter(active=True, next_due_at__lte=now)
@@ -66,8 +70,8 @@ def _launch_if_due(schedule_id: int) -> Run | None:
         try:
             with transaction.atomic():
                 run = _launch_run(schedule)
-        except SkippedError as skipped:
-            schedule.skip_reason, schedule.skipped_at = str(skipped)[:MAX_REASON_CHARACTERS], now
+        except SkippedError as error:
+            schedule.skip_reason, schedule.skipped_at = str(error)[:MAX_REASON_CHARACTERS], now
         schedule.save(update_fields=["next_due_at", "skip_reason", "skipped_at"])
         return run
 
@@ -76,7 +80,7 @@ def _launch_run(schedule: Schedule) -> Run:
     """Launch a run of a schedule whose row is locked.
 
     Raises:
-        SkippedError: it cannot be launched now.
+        SkippedError: the run cannot be launched now.
     """
     _check_last_run(schedule)
     _check_month(schedule)
@@ -104,6 +108,6 @@ def _check_month(schedule: Schedule) -> None:
     spent = count_requests_of_month(schedule, timezone.now())
     if spent + schedule.requests_per_run > schedule.requests_per_month:
         raise SkippedError(
-            f"The month's budget is used up: {spent:,} of {schedule.requests_per_month:,} requests are spent, "
+            f"The month's budget is too small: {spent:,} of {schedule.requests_per_month:,} requests are spent, "
             f"and a run may send {schedule.requests_per_run:,}."
         )

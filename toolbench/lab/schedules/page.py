@@ -1,4 +1,4 @@
-"""The list of schedules and the page of one: its runs, budget, baseline, alert rules and alerts."""
+"""Data of the list of schedules and of the page of a schedule with its runs, budget, rules and alerts."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,11 @@ MAX_ALERTS_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
-    """An alert with what came of its messages."""
+    """Alert with its deliveries.
+
+    Attributes:
+        path: path of the page about the alert.
+    """
 
     alert: Alert
     path: str
@@ -33,11 +37,12 @@ class AlertRow:
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """An alert rule with its state.
+    """Alert rule with its state.
 
     Attributes:
-        open_alerts: number of alerts that are open.
-        last: the newest alert; None if it never fired.
+        fires_when: description of the condition.
+        open_alerts: number of open alerts.
+        last: the newest alert; None if the rule has never fired.
     """
 
     rule: AlertRule
@@ -47,13 +52,13 @@ class RuleRow:
 
     @property
     def has_address(self) -> bool:
-        """Whether anyone is told."""
+        """Whether the rule sends messages."""
         return bool(self.rule.webhook_encrypted is not None or self.rule.email)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleChoice:
-    """A kind of rule in the form."""
+    """Kind of rule that the form offers."""
 
     name: str
     label: str
@@ -62,7 +67,13 @@ class RuleChoice:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRow:
-    """A schedule in the list."""
+    """Schedule in the list.
+
+    Attributes:
+        last_run: the newest run; None if there is none.
+        spent: number of requests that its runs have reserved this month.
+        open_alerts: number of open alerts.
+    """
 
     schedule: Schedule
     last_run: Run | None
@@ -72,7 +83,11 @@ class ScheduleRow:
 
 @dataclass(frozen=True, slots=True)
 class SchedulesPage:
-    """The list of schedules, with the rules for all runs."""
+    """List of schedules, with the rules and alerts for all runs.
+
+    Attributes:
+        kinds: kinds of rules that need no schedule.
+    """
 
     rows: tuple[ScheduleRow, ...]
     rules: tuple[RuleRow, ...]
@@ -82,13 +97,13 @@ class SchedulesPage:
 
 @dataclass(frozen=True, slots=True)
 class SchedulePage:
-    """The page of one schedule.
+    """Page of one schedule.
 
     Attributes:
-        runs: newest first, with those of the baseline.
+        runs: the newest runs and those of the baseline, newest first.
         pinned: ids of the runs of the baseline.
-        spent: requests of this month.
-        plan: what a run sends, in words.
+        spent: number of requests that its runs have reserved this month.
+        plan: description of a run.
     """
 
     schedule: Schedule
@@ -103,12 +118,12 @@ class SchedulePage:
 
 @dataclass(frozen=True, slots=True)
 class NewSchedule:
-    """What the form for a new schedule shows.
+    """Data of the form for a new schedule.
 
     Attributes:
-        run: the run that the plan is from; None for a plan that was not launched.
-        plan: what a run sends, in words.
-        obstacle: why the plan cannot be repeated; "" if it can.
+        run: the run whose plan is used; None for a plan that was not launched.
+        plan: description of a run.
+        obstacle: why the plan cannot be scheduled; empty if it can.
         defaults: first values of the form.
     """
 
@@ -119,7 +134,10 @@ class NewSchedule:
 
 
 def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
-    """Return the form for a plan, or that of a run; its budget proposes the most requests that the plan can need."""
+    """Return the form for a plan or for the plan of a run.
+
+    The proposed budget is the maximum number of requests of the plan.
+    """
     run = source if isinstance(source, Run) else None
     name = str(source) if isinstance(source, Run) else source.title
     defaults: dict[str, object] = {"name": name, "rhythm": "nightly", "hour_utc": 2}
@@ -133,7 +151,7 @@ def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
 
 
 def get_schedules_page() -> SchedulesPage:
-    """Return the list of schedules by name."""
+    """Return the page with all schedules, sorted by name."""
     rows = tuple(map(_build_row, Schedule.objects.all()))
     rules = list_rules(None)
     kinds = tuple(choice for choice in _list_choices() if not choice.kind.needs_schedule)
@@ -143,8 +161,8 @@ def get_schedules_page() -> SchedulesPage:
 def get_schedule_page(schedule: Schedule) -> SchedulePage:
     """Return the page of a schedule."""
     pinned = frozenset(schedule.baseline_runs.filter(deleted_at=None).values_list("pk", flat=True))
-    own_runs = schedule.runs.filter(deleted_at=None).order_by("-pk")[:MAX_RUNS_LISTED]
-    runs = {run.pk: run for run in (*own_runs, *Run.objects.filter(pk__in=pinned))}
+    newest_runs = schedule.runs.filter(deleted_at=None).order_by("-pk")[:MAX_RUNS_LISTED]
+    runs = {run.pk: run for run in (*newest_runs, *Run.objects.filter(pk__in=pinned))}
     return SchedulePage(
         schedule,
         tuple(runs[pk] for pk in sorted(runs, reverse=True)),
@@ -158,12 +176,12 @@ def get_schedule_page(schedule: Schedule) -> SchedulePage:
 
 
 def list_open_alerts() -> tuple[AlertRow, ...]:
-    """Return the newest open alerts of all rules, for the start page."""
+    """Return the newest open alerts of all rules."""
     return list_alerts(Alert.objects.filter(resolved_at=None))
 
 
 def list_alerts(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
-    """Return the open ones of these alerts, then the newest others, without those of deleted runs."""
+    """Return up to MAX_ALERTS_LISTED of these alerts: open ones first, then the newest; none of a deleted run."""
     newest = alerts.filter(run__deleted_at=None).order_by(F("resolved_at").desc(nulls_first=True), "-pk")
     newest = newest.select_related("rule__schedule", "run").prefetch_related("deliveries")
     return tuple(
@@ -172,7 +190,7 @@ def list_alerts(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
 
 
 def list_rules(schedule: Schedule | None) -> tuple[RuleRow, ...]:
-    """Return the rules of a schedule, or those for all runs."""
+    """Return the rules of a schedule; None stands for the rules for all runs."""
     rows = []
     for rule in AlertRule.objects.filter(schedule=schedule):
         open_alerts = rule.alerts.filter(resolved_at=None, run__deleted_at=None).count()
@@ -187,14 +205,15 @@ def _build_row(schedule: Schedule) -> ScheduleRow:
 
 
 def describe_plan(request: dict[str, object]) -> str:
-    """Return what a run of the plan is, in words; or why it cannot be launched now."""
+    """Describe the size of a run of this plan, or why the plan cannot be launched now."""
     try:
         plan = build_plan(RunRequest.from_json(request))
     except LaunchError as error:
         return f"The plan cannot be launched now: {error}"
-    configs, cells = len(plan.configs), len(plan.cells)
+    config_count, cell_count = len(plan.configs), len(plan.cells)
     return (
-        f"{configs} configuration{'' if configs == 1 else 's'}, {cells} cell{'' if cells == 1 else 's'}, "
+        f"{config_count} configuration{'' if config_count == 1 else 's'}, "
+        f"{cell_count} cell{'' if cell_count == 1 else 's'}, "
         f"{plan.trials:,} trials, {plan.least_requests:,} to {plan.most_requests:,} requests"
     )
 

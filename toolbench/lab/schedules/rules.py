@@ -1,4 +1,4 @@
-"""Create, change and delete alert rules."""
+"""Creation of alert rules and check of their settings."""
 
 import math
 from dataclasses import dataclass
@@ -13,12 +13,19 @@ MAX_URL_CHARACTERS = 2000
 
 
 class RuleError(InvalidFieldsError):
-    """An alert rule that cannot be saved."""
+    """Alert rule that cannot be saved."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSettings:
-    """What a person sets of a rule; empty addresses are not told."""
+    """Settings of a rule that a person enters.
+
+    Attributes:
+        kind: value of AlertRule.Kind.
+        threshold: ignored for a kind without a threshold.
+        webhook: URL of the webhook; empty for none.
+        email: e-mail address; empty for none.
+    """
 
     kind: str
     threshold: float | None
@@ -27,10 +34,12 @@ class RuleSettings:
 
 
 def create_rule(schedule: Schedule | None, chosen: RuleSettings) -> AlertRule:
-    """Save a rule for a schedule, or for all runs. Without an address, alerts stand on the pages only.
+    """Create a rule for a schedule, or for all runs if `schedule` is None.
+
+    Alerts of a rule without an address are only shown on pages.
 
     Raises:
-        RuleError: a value is wrong.
+        RuleError: a setting is wrong.
     """
     _check_settings(schedule, chosen)
     return AlertRule.objects.create(
@@ -49,29 +58,29 @@ def _check_settings(schedule: Schedule | None, chosen: RuleSettings) -> None:
     if kind is None:
         errors["kind"] = ["Choose a rule from the list."]
     elif schedule is None and kind.needs_schedule:
-        errors["kind"] = ["This rule compares runs of one schedule. Add it there."]
-    elif kind.unit and not _is_threshold(chosen.threshold, kind.most):
-        errors["threshold"] = [f"Enter a number above 0, at most {kind.most:,g}."]
+        errors["kind"] = ["This rule compares runs of one schedule. Add it on the page of a schedule."]
+    elif kind.unit and not _is_valid_threshold(chosen.threshold, kind.maximum):
+        errors["threshold"] = [f"Enter a number above 0, at most {kind.maximum:,g}."]
     if chosen.webhook and _find_host(chosen.webhook) is None:
         errors["webhook"] = ["Enter an address that begins with https:// or http:// and names a host."]
     if errors:
         raise RuleError(errors)
 
 
-def _is_threshold(value: float | None, most: float) -> bool:
-    return value is not None and math.isfinite(value) and 0 < value <= most
+def _is_valid_threshold(value: float | None, maximum: float) -> bool:
+    return value is not None and math.isfinite(value) and 0 < value <= maximum
 
 
 def _find_host(url: str) -> str | None:
-    """Return the host and port of a webhook's address, which pages may show; None if it is invalid.
+    """Return the host and port of a webhook's address; None if the address is invalid.
 
-    Path and query often hold a secret.
+    Pages show only this part, since path and query often contain a secret.
     """
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return None
-    valid = parts.scheme in ("http", "https") and parts.hostname and len(url) <= MAX_URL_CHARACTERS
-    readable = url.isprintable() and " " not in url
-    return f"{parts.hostname}{port}"[:260] if valid and readable else None
+    is_valid = parts.scheme in ("http", "https") and parts.hostname and len(url) <= MAX_URL_CHARACTERS
+    is_readable = url.isprintable() and " " not in url
+    return f"{parts.hostname}{port}"[:260] if is_valid and is_readable else None

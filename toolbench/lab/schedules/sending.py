@@ -1,4 +1,4 @@
-"""Send one message to the webhook or the e-mail address of an alert rule."""
+"""Sending of a message to the webhook or the e-mail address of an alert rule."""
 
 import asyncio
 from smtplib import SMTPException
@@ -17,19 +17,19 @@ _SMTP_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 
 
 class SendError(Exception):
-    """A message that was not sent; the text says why, without the address."""
+    """Message that was not sent, or perhaps not; the error's text gives the reason without the address."""
 
 
 def send_message(rule: AlertRule, channel: str, message: JsonObject) -> None:
     """Send the message.
 
     Args:
-        rule: the rule, with its addresses.
-        channel: of `AlertDelivery.Channel`.
-        message: at least `id`, `title`, `text` and `url`, all texts.
+        rule: the rule with the address.
+        channel: a value of `AlertDelivery.Channel`.
+        message: JSON with at least the strings `id`, `title`, `text` and `url`.
 
     Raises:
-        SendError: it was not sent, or nobody knows.
+        SendError: the message was not sent, or no answer confirms that it was.
     """
     if channel == AlertDelivery.Channel.EMAIL:
         _send_email(rule.email, message)
@@ -53,7 +53,7 @@ def _send_webhook(rule: AlertRule, message: JsonObject) -> None:
 
 
 async def _post(url: str, message: JsonObject) -> int:
-    """Return the status of the answer; its body is not read and no redirect is followed."""
+    """Post the message and return the status of the answer. The body is not read and no redirect is followed."""
     headers = {"idempotency-key": str(message["id"])}
     async with (
         httpx.AsyncClient(timeout=SEND_SECONDS, trust_env=False) as client,
@@ -64,9 +64,9 @@ async def _post(url: str, message: JsonObject) -> int:
 
 def _send_email(address: str, message: JsonObject) -> None:
     if settings.EMAIL_BACKEND == _SMTP_BACKEND and not settings.EMAIL_HOST:
-        raise SendError("No mail server is set. Set EMAIL_HOST and start Toolbench again.")
+        raise SendError("No mail server is configured. Set EMAIL_HOST and restart Toolbench.")
     subject = " ".join(f"Toolbench: {message['title']}".split())
     try:
         send_mail(subject, f"{message['text']}\n\n{message['url']}\n", None, [address])
     except (SMTPException, OSError) as error:
-        raise SendError(f"The mail server did not take the message: {type(error).__name__}.") from error
+        raise SendError(f"The mail server did not accept the message: {type(error).__name__}.") from error

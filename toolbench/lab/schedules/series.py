@@ -1,4 +1,4 @@
-"""The runs of a schedule as series: one per configuration, with counts, times, cost and drift."""
+"""Series of a schedule: the runs of each configuration, with counts, times, cost and drift."""
 
 import hashlib
 from collections import defaultdict
@@ -11,9 +11,9 @@ from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Run, RunConfig, Schedule
 
-DRIFT_ERROR = 0.05  # probability that any series of a schedule is ever marked although nothing changed
-MAX_TESTED_RUNS = 500  # since the baseline; the test ends there, so that its error stays the stated one
-MAX_RUNS_SHOWN = 60  # newest
+DRIFT_ERROR = 0.05  # probability that the test ever finds drift in any series of a schedule without a change
+MAX_TESTED_RUNS = 500  # since the baseline; the error of the test is stated for this number
+MAX_RUNS_SHOWN = 60  # newest runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class SeriesPoint:
     """One run of one configuration.
 
     Attributes:
-        tally: counts of the tool scenarios; of the controls where the run has nothing else.
-        sample: what the drift test reads.
-        policy_hash: of the configuration's settings; it differs where they were changed.
+        tally: counts of the tool scenarios; of the control scenarios if the run has no others.
+        sample: input of the drift test.
+        policy_hash: hash of the configuration's settings.
     """
 
     run: Run
@@ -35,20 +35,22 @@ class SeriesPoint:
 
     @property
     def answered(self) -> Rate:
-        """Success given an answer."""
+        """Answered success."""
         return self.tally.answered_success()
 
 
 @dataclass(frozen=True, slots=True)
 class RunSeries:
-    """The runs of one configuration, oldest first.
+    """Runs of one configuration of a schedule.
 
     Attributes:
-        key: stays the same from run to run.
-        baseline: points of the pinned runs.
-        since: points of the first MAX_TESTED_RUNS runs after the newest pinned one.
-        drift: what the test found; None if it found nothing or was not made.
-        untested: why the test was not made, or ended; "" otherwise.
+        key: key of the configuration, equal in all runs.
+        config: the configuration in the newest run.
+        points: all runs, oldest first.
+        baseline: points of the baseline's runs.
+        since: points of the first MAX_TESTED_RUNS runs after the newest run of the baseline.
+        drift: the drift that the test found; None if it found none or was not made.
+        untested: why the test was not made, or ended; empty otherwise.
     """
 
     key: str
@@ -66,24 +68,25 @@ class RunSeries:
 
     @property
     def drift_start(self) -> Run | None:
-        """The run at which the change began."""
+        """The run at which the drift began; None without drift."""
         return self.since[self.drift.begins].run if self.drift else None
 
 
 def load_series(schedule: Schedule) -> tuple[RunSeries, ...]:
-    """Return the series of a schedule from its ended runs and its baseline, in the order of the newest run.
+    """Return the series of a schedule from its finished runs and its baseline.
 
-    Cancelled runs are left out: their trials are not those of the plan.
+    Cancelled runs are left out, since they have only some of the trials of the plan. The series are in the order in
+    which their configurations first occur.
     """
     pinned = set(schedule.baseline_runs.filter(deleted_at=None).values_list("pk", flat=True))
-    ended = schedule.runs.filter(deleted_at=None, state=Run.State.FINISHED)
-    newest = ended.order_by("-pk")[:MAX_RUNS_SHOWN]
-    tested = list(ended.filter(pk__gt=max(pinned)).order_by("pk")[: MAX_TESTED_RUNS + 1]) if pinned else []
+    finished = schedule.runs.filter(deleted_at=None, state=Run.State.FINISHED)
+    newest = finished.order_by("-pk")[:MAX_RUNS_SHOWN]
+    tested = list(finished.filter(pk__gt=max(pinned)).order_by("pk")[: MAX_TESTED_RUNS + 1]) if pinned else []
     runs = {run.pk: run for run in (*newest, *tested, *Run.objects.filter(pk__in=pinned))}
     points = _load_points(runs)
     return tuple(
-        _build_series(key, config, found, pinned, error=DRIFT_ERROR / len(points))
-        for key, (config, found) in points.items()
+        _build_series(key, config, series_points, pinned, error=DRIFT_ERROR / len(points))
+        for key, (config, series_points) in points.items()
     )
 
 
@@ -102,38 +105,38 @@ def build_series_key(config: RunConfig) -> str:
 
 
 def _load_points(runs: dict[int, Run]) -> dict[str, tuple[RunConfig, list[SeriesPoint]]]:
-    """Return the configuration and the points by key, oldest run first; the configuration is that of the newest run."""
+    """Return the configuration in the newest run and the points, oldest first, by the key of the series."""
     cells = (
         Cell.objects.filter(run__in=runs).select_related("config").order_by("run_id", "config__position", "position")
     )
     by_config: dict[RunConfig, list[Cell]] = defaultdict(list)
     for cell in cells:
         by_config[cell.config].append(cell)
-    shown = sorted(runs)[-MAX_RUNS_SHOWN:]
-    times = load_cell_times(cell for found in by_config.values() for cell in found if cell.run_id in shown)
+    shown_ids = sorted(runs)[-MAX_RUNS_SHOWN:]
+    times = load_cell_times(cell for group in by_config.values() for cell in group if cell.run_id in shown_ids)
     series: dict[str, tuple[RunConfig, list[SeriesPoint]]] = {}
-    for config, found in by_config.items():
-        counted = [cell for cell in found if not cell.control] or found
-        earlier = series.get(key := build_series_key(config), (config, []))[1]
+    for config, config_cells in by_config.items():
+        counted = [cell for cell in config_cells if not cell.control] or config_cells
+        earlier_points = series.get(key := build_series_key(config), (config, []))[1]
         point = _build_point(
             runs[config.run_id], config, counted, merge_times(times.get(cell.pk, Times()) for cell in counted)
         )
-        series[key] = (config, [*earlier, point])
+        series[key] = (config, [*earlier_points, point])
     return series
 
 
 def _build_point(run: Run, config: RunConfig, cells: Sequence[Cell], times: Times) -> SeriesPoint:
     tally = tally_cells(cells)
-    answered = tuple(
+    answer_counts = tuple(
         sorted(
             (f"{cell.scenario} v{cell.scenario_version} {cell.instance_kind}", count_answers(cell)) for cell in cells
         )
     )
-    return SeriesPoint(run, config.pk, tally, times, RunSample(tally.passed, answered), config.policy_hash)
+    return SeriesPoint(run, config.pk, tally, times, RunSample(tally.passed, answer_counts), config.policy_hash)
 
 
 def count_answers(cell: Cell) -> int:
-    """Return the trials of a cell with an answer, as `Tally.answered` counts them."""
+    """Return the number of trials of a cell with an answer, as `Tally.answered` counts them."""
     return cell.passed + cell.failed - cell.deadline_failed
 
 
@@ -142,20 +145,24 @@ def _build_series(
 ) -> RunSeries:
     pinned = set(pinned)
     baseline = tuple(point for point in points if point.run.pk in pinned)
-    last = max((point.run.pk for point in baseline), default=None)
-    since = tuple(point for point in points if last is not None and point.run.pk > last)
+    newest_id = max((point.run.pk for point in baseline), default=None)
+    later = tuple(point for point in points if newest_id is not None and point.run.pk > newest_id)
     untested = _find_obstacle(points, baseline)
-    is_over, since = len(since) > MAX_TESTED_RUNS, since[:MAX_TESTED_RUNS]
+    since = later[:MAX_TESTED_RUNS]
     drift = None
     if not untested:
-        samples = [tuple(point.sample for point in found) for found in (baseline, since)]
-        drift = find_drift(samples[0], samples[1], error)
-    if is_over and drift is None and not untested:
-        untested = f"more than {MAX_TESTED_RUNS} runs since the baseline; pin a newer one"
+        drift = find_drift(_list_samples(baseline), _list_samples(since), error)
+    if len(later) > MAX_TESTED_RUNS and drift is None and not untested:
+        untested = f"more than {MAX_TESTED_RUNS} runs since the baseline; pin newer runs as the baseline"
     return RunSeries(key, config, tuple(points), baseline, since, drift, untested)
 
 
+def _list_samples(points: Sequence[SeriesPoint]) -> tuple[RunSample, ...]:
+    return tuple(point.sample for point in points)
+
+
 def _find_obstacle(points: Sequence[SeriesPoint], baseline: Sequence[SeriesPoint]) -> str:
+    """Return why the drift cannot be tested; "" if it can."""
     if not baseline:
         return "no baseline"
     if not any(point.tally.answered for point in baseline):

@@ -1,4 +1,4 @@
-"""The trend page of a schedule: one line per configuration with its runs, and what the drift test says."""
+"""Data of the trend page of a schedule: for each configuration its runs and the result of the drift test."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,17 @@ MEASURES: Mapping[str, str] = {
     "cost": "Cost, $",
     "tokens": "Tokens, thousand",
 }
-_ORDER = {"worse": 0, "better": 1, "untested": 2, "steady": 3}
+_STATE_ORDER = {"worse": 0, "better": 1, "untested": 2, "steady": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredValue:
-    """A value with its interval; an end is None where it is open or there is none."""
+    """Value of a measure with its interval.
+
+    Attributes:
+        low: lower end; None if it is open or there is no interval.
+        high: upper end; None if it is open or there is no interval.
+    """
 
     value: float
     low: float | None = None
@@ -36,9 +41,10 @@ class TrendPoint:
     """One run of a line.
 
     Attributes:
-        measured: None if the measure is unknown for the run.
-        notes: what is special about the run, in words.
-        drifted: whether the change had begun.
+        measured: value of the measure; None if it is unknown for the run.
+        notes: remarks about the run, such as "baseline" and "settings changed".
+        pinned: whether the run is in the baseline.
+        drifted: whether drift was found and had begun by this run.
     """
 
     point: SeriesPoint
@@ -50,12 +56,14 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """One configuration.
+    """Trend of one configuration.
 
     Attributes:
-        state: a key of _ORDER.
-        latest: value of the newest run in words; "" without one.
-        pooled: success of all runs since the change began, or since the baseline.
+        state: a key of _STATE_ORDER.
+        state_text: description of the state.
+        latest: the newest known value as text; empty if there is none.
+        pooled: answered success as text, of all runs since the drift began; without drift, since the baseline; if there
+            are none, of all runs.
     """
 
     series: RunSeries
@@ -67,7 +75,7 @@ class TrendLine:
 
     @property
     def detail(self) -> str:
-        """The configuration without its model."""
+        """Description of the configuration without its model."""
         config = self.series.config
         streamed = "streamed" if config.stream else ""
         parts = (config.provider_name, config.profile, config.strategy, config.method, config.examples, streamed)
@@ -76,12 +84,15 @@ class TrendLine:
 
 @dataclass(frozen=True, slots=True)
 class TrendPage:
-    """Everything that the trend page shows.
+    """Data of the trend page.
 
     Attributes:
-        schedule: None while there is no schedule.
-        lines: changed ones first.
-        alerts: those of the schedule that are open.
+        schedules: all schedules, to choose from.
+        schedule: the chosen schedule; None if there is none.
+        measure: a key of MEASURES.
+        lines: in the order of _STATE_ORDER.
+        pinned: runs of the baseline.
+        alerts: open alerts of the schedule.
     """
 
     schedules: tuple[Schedule, ...]
@@ -98,12 +109,12 @@ class TrendPage:
 
     @property
     def error_percent(self) -> str:
-        """The probability of a false alarm over all series, in percent."""
+        """Probability of a false alarm over all series, in percent."""
         return f"{100 * DRIFT_ERROR:g}"
 
     @property
     def is_simulated(self) -> bool:
-        """Whether a simulated model takes part."""
+        """Whether a run uses a simulated model."""
         return any(point.point.run.simulated for line in self.lines for point in line.points)
 
     def count_lines(self, state: str) -> int:
@@ -112,17 +123,22 @@ class TrendPage:
 
     @property
     def worse(self) -> int:
-        """Lines whose success dropped."""
+        """Number of lines whose success dropped."""
         return self.count_lines("worse")
 
     @property
     def better(self) -> int:
-        """Lines whose success rose."""
+        """Number of lines whose success rose."""
         return self.count_lines("better")
 
 
 def get_trend_page(schedule_id: int | None, measure: str) -> TrendPage:
-    """Return the page of a schedule; of the newest one if it is not named or unknown."""
+    """Return the trend page of a schedule.
+
+    Args:
+        schedule_id: primary key of the schedule; None or an unknown id stands for the newest schedule.
+        measure: a key of MEASURES; any other text stands for success.
+    """
     measure = measure if measure in MEASURES else "success"
     schedules = tuple(Schedule.objects.all())
     newest = max(schedules, key=lambda schedule: schedule.pk, default=None)
@@ -130,7 +146,7 @@ def get_trend_page(schedule_id: int | None, measure: str) -> TrendPage:
     if schedule is None:
         return TrendPage(schedules, None, measure)
     lines = [_build_line(series, measure) for series in load_series(schedule)]
-    lines.sort(key=lambda line: _ORDER[line.state])
+    lines.sort(key=lambda line: _STATE_ORDER[line.state])
     pinned = tuple(schedule.baseline_runs.filter(deleted_at=None).order_by("pk"))
     alerts = list_alerts(Alert.objects.filter(rule__schedule=schedule, resolved_at=None))
     return TrendPage(schedules, schedule, measure, tuple(lines), pinned, alerts)
@@ -140,7 +156,7 @@ def _build_line(series: RunSeries, measure: str) -> TrendLine:
     state, text = _describe_state(series)
     points = tuple(_build_points(series, measure))[-MAX_RUNS_SHOWN:]
     latest = next((point.measured for point in reversed(points) if point.measured), None)
-    return TrendLine(series, state, text, _format_latest(latest, measure), _describe_pooled(series), points)
+    return TrendLine(series, state, text, _format_latest(latest, measure), _describe_pooled_success(series), points)
 
 
 def _describe_state(series: RunSeries) -> tuple[str, str]:
@@ -153,25 +169,24 @@ def _describe_state(series: RunSeries) -> tuple[str, str]:
     return state, f"{word} {format_rounded(abs(points))} points since {day}"
 
 
-def _describe_pooled(series: RunSeries) -> str:
+def _describe_pooled_success(series: RunSeries) -> str:
     since = series.since[series.drift.begins :] if series.drift else series.since
-    chosen = since or series.points
-    return add_tallies(point.tally for point in chosen).answered_success().text
+    return add_tallies(point.tally for point in since or series.points).answered_success().text
 
 
 def _build_points(series: RunSeries, measure: str) -> list[TrendPoint]:
     pinned = {point.run.pk for point in series.baseline}
-    start = series.drift_start.pk if series.drift_start else None
-    found: list[TrendPoint] = []
-    for number, point in enumerate(series.points):
+    start_id = series.drift_start.pk if series.drift_start else None
+    points: list[TrendPoint] = []
+    for index, point in enumerate(series.points):
         notes = ["baseline"] if point.run.pk in pinned else []
-        if point.run.pk == start:
+        if point.run.pk == start_id:
             notes.append("change begins")
-        if number and point.policy_hash != series.points[number - 1].policy_hash:
+        if index and point.policy_hash != series.points[index - 1].policy_hash:
             notes.append("settings changed")
-        drifted = start is not None and point.run.pk >= start
-        found.append(TrendPoint(point, _MEASURERS[measure](point), tuple(notes), point.run.pk in pinned, drifted))
-    return found
+        drifted = start_id is not None and point.run.pk >= start_id
+        points.append(TrendPoint(point, _MEASURERS[measure](point), tuple(notes), point.run.pk in pinned, drifted))
+    return points
 
 
 def _format_latest(latest: MeasuredValue | None, measure: str) -> str:
@@ -201,11 +216,11 @@ def _measure_tokens(point: SeriesPoint) -> MeasuredValue | None:
 
 def _build_time_measurer(name: str) -> Callable[[SeriesPoint], MeasuredValue | None]:
     def measure(point: SeriesPoint) -> MeasuredValue | None:
-        found: Quantile | None = getattr(point.times, name)
-        if found is None:
+        quantile: Quantile | None = getattr(point.times, name)
+        if quantile is None:
             return None
-        low, high = (None if end is None else end / 1000 for end in (found.low, found.high))
-        return MeasuredValue(found.value / 1000, low, high)
+        low, high = (None if end is None else end / 1000 for end in (quantile.low, quantile.high))
+        return MeasuredValue(quantile.value / 1000, low, high)
 
     return measure
 
@@ -219,6 +234,6 @@ _MEASURERS: Mapping[str, Callable[[SeriesPoint], MeasuredValue | None]] = {
 
 
 def list_values(points: Sequence[TrendPoint]) -> list[float]:
-    """Return the values and closed ends of the points, for an axis."""
+    """Return the values and upper interval ends of the points, from which an axis is scaled."""
     measured = [point.measured for point in points if point.measured]
-    return [end for found in measured for end in (found.value, found.high) if end is not None]
+    return [number for value in measured for number in (value.value, value.high) if number is not None]

@@ -1,4 +1,4 @@
-"""Aliases of the gateway: made from a measured configuration or from choices, and loaded as it serves them."""
+"""Aliases of the gateway, which are created from a measured configuration or from chosen settings."""
 
 import re
 from collections.abc import Sequence
@@ -12,19 +12,24 @@ from toolbench.lab.models import ModelAlias, RunConfig, ServiceAddress
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
-_PLANNED_SCENARIO = "chat_only"  # any scenario: layers of a configuration do not depend on it
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
+_PLANNED_SCENARIO = "chat_only"  # a plan needs a scenario, but the policy layers do not depend on it
 MAX_FALLBACKS = 5
-GATEWAY_NAME = "gateway"  # of its ServiceAddress
-_FIELDS = {"models": "model", "profiles": "profile", "strategies": "strategy", "methods": "method"}
+GATEWAY_NAME = "gateway"  # name of its ServiceAddress
+_FIELD_BY_PLAN_FIELD = {"models": "model", "profiles": "profile", "strategies": "strategy", "methods": "method"}
 
 
 @dataclass(frozen=True, slots=True)
 class AliasChoice:
-    """Settings of an alias as a person chooses them.
+    """Settings of an alias that a person enters.
 
     Attributes:
-        config: primary key of the measured configuration whose frozen layers are served; None to plan them anew.
+        model: primary key of the model; ignored if `config` is given, as are profile, strategy and method.
+        config: primary key of the measured configuration whose frozen settings are served; None for the other settings.
+        repairs: whether the gateway repairs calls and re-prompts once.
+        fallbacks: names of the aliases that are tried after a failure, in order.
+        keep_percent: share of requests that get a trace, 0 to 100.
+        keep_bodies: whether traces contain the bodies.
     """
 
     name: str
@@ -40,7 +45,7 @@ class AliasChoice:
 
 
 def save_alias(choice: AliasChoice, *, owner: AbstractBaseUser | None, alias: ModelAlias | None = None) -> ModelAlias:
-    """Create an alias, or change `alias`; its settings are frozen now.
+    """Create an alias, or change `alias` if it is given, and freeze its settings.
 
     Raises:
         InvalidFieldsError: a field is not valid.
@@ -51,7 +56,7 @@ def save_alias(choice: AliasChoice, *, owner: AbstractBaseUser | None, alias: Mo
         try:
             frozen = _freeze_config(choice.config) if choice.config is not None else _freeze_choice(choice)
         except LaunchError as error:
-            errors = {_FIELDS.get(name, name): sentences for name, sentences in error.errors.items()}
+            errors = {_FIELD_BY_PLAN_FIELD.get(name, name): sentences for name, sentences in error.errors.items()}
     if errors:
         raise InvalidFieldsError(errors)
     row = alias or ModelAlias(owner_id=owner.pk if owner else None)
@@ -65,12 +70,12 @@ def save_alias(choice: AliasChoice, *, owner: AbstractBaseUser | None, alias: Mo
 
 def _find_errors(choice: AliasChoice, alias: ModelAlias | None) -> dict[str, list[str]]:
     errors: dict[str, list[str]] = {}
-    if not _NAME.fullmatch(choice.name):
-        errors["name"] = ["A name has letters, digits, dots, dashes and slashes, at most 100 characters."]
+    if not _NAME_PATTERN.fullmatch(choice.name):
+        errors["name"] = ["Use letters, digits, dots, hyphens, underscores and slashes, at most 100 characters."]
     elif ModelAlias.objects.filter(name=choice.name).exclude(pk=alias.pk if alias else 0).exists():
-        errors["name"] = [f"There is an alias {choice.name} already."]
-    known = set(ModelAlias.objects.exclude(name=choice.name).values_list("name", flat=True))
-    unknown = [name for name in choice.fallbacks if name not in known]
+        errors["name"] = [f"The alias {choice.name} already exists. Choose another name."]
+    other_names = set(ModelAlias.objects.exclude(name=choice.name).values_list("name", flat=True))
+    unknown = [name for name in choice.fallbacks if name not in other_names]
     if unknown:
         errors["fallbacks"] = [f"There is no other alias {', '.join(unknown)[:200]}."]
     elif len(choice.fallbacks) > MAX_FALLBACKS:
@@ -83,7 +88,7 @@ def _find_errors(choice: AliasChoice, alias: ModelAlias | None) -> dict[str, lis
 def _freeze_config(config_id: int) -> JsonObject:
     config = RunConfig.objects.filter(pk=config_id).first()
     if config is None or config.model_id is None:
-        raise LaunchError({"config": [f"There is no configuration {config_id} whose model is still here."]})
+        raise LaunchError({"config": [f"There is no configuration {config_id}, or its model was deleted."]})
     return {
         "model_id": config.model_id,
         "profile": config.profile,
@@ -118,10 +123,10 @@ def _freeze_choice(choice: AliasChoice) -> JsonObject:
 
 
 def list_aliases() -> Sequence[ModelAlias]:
-    """Return all aliases by name, with their models and providers. One query."""
+    """Return all aliases with their models and providers, sorted by name, with one query."""
     return list(ModelAlias.objects.select_related("model__provider", "config__run"))
 
 
 def find_gateway_url() -> str:
-    """Return the address of the gateway that runs here; empty if none is registered."""
+    """Return the address of the registered gateway; empty if none is registered."""
     return ServiceAddress.objects.filter(name=GATEWAY_NAME).values_list("url", flat=True).first() or ""

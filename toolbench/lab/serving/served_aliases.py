@@ -1,4 +1,4 @@
-"""Aliases as the gateway serves them now."""
+"""Aliases with the endpoints and settings that the gateway uses for them now."""
 
 import json
 from collections.abc import Mapping
@@ -18,17 +18,19 @@ from toolbench.lab.worker.trial_plan import (
 )
 from toolbench.providers.endpoint import Endpoint
 
-MAX_POLICIES = 200  # remembered for one alias
+MAX_CACHED_POLICIES = 200  # of one alias
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAlias:
-    """Alias as the gateway serves it now.
+    """Alias with the endpoint and settings that the gateway uses for it now.
 
     Attributes:
-        endpoint: None if nothing can be sent; `refusal` says why.
-        is_budget_spent: whether the provider's budget for the month is the reason.
-        concurrency: requests at once to the provider.
+        endpoint: the endpoint of the model; None if no request can be sent.
+        refusal: why no request can be sent; empty if requests can be sent.
+        is_budget_spent: whether `refusal` is that the provider's budget for the month is spent.
+        concurrency: concurrency limit of the provider.
+        policies: resolved policies by the JSON text of the tool choice.
     """
 
     name: str
@@ -47,31 +49,32 @@ class ServedAlias:
     policies: dict[str, Policy] = field(default_factory=dict, compare=False, repr=False)
 
     def resolve_policy(self, tool_choice: RequestChoice) -> Policy:
-        """Return the policy of one turn with a tool choice."""
+        """Return the policy for one request with this tool choice."""
         key = json.dumps(tool_choice, sort_keys=True)
         if key not in self.policies:
-            if len(self.policies) > MAX_POLICIES:
+            if len(self.policies) > MAX_CACHED_POLICIES:
                 self.policies.clear()
-            turn = {
+            gateway_layer = {
                 "tool_choice": tool_choice,
                 "max_turns": 2 if self.repairs else 1,
                 "repair_request": self.repairs,
                 "tool_use_mode": "relaxed",
                 "tool_failure_policy": "tolerated",
             }
-            self.policies[key] = resolve_policy((*self.layers, ("gateway", turn))).policy
+            self.policies[key] = resolve_policy((*self.layers, ("gateway", gateway_layer))).policy
         return self.policies[key]
 
 
 def load_served_aliases() -> Mapping[str, ServedAlias]:
-    """Return all aliases by name, as they can be served now. A few queries for each provider."""
+    """Return all aliases by name. The number of queries grows with the number of providers."""
     rows = list(ModelAlias.objects.select_related("model__provider"))
     providers = {row.model.provider_id: row.model.provider for row in rows}
     budget_refusals = {pk: _find_budget_refusal(provider) for pk, provider in providers.items()}
-    return {row.name: _build_served(row, budget_refusals[row.model.provider_id]) for row in rows}
+    return {row.name: _build_served_alias(row, budget_refusals[row.model.provider_id]) for row in rows}
 
 
 def _find_budget_refusal(provider: Provider) -> str:
+    """Return why the provider's budget does not allow a request; "" if it does."""
     try:
         check_provider_budgets([provider.pk])
     except BudgetReachedError as error:
@@ -79,7 +82,7 @@ def _find_budget_refusal(provider: Provider) -> str:
     return ""
 
 
-def _build_served(row: ModelAlias, budget_refusal: str) -> ServedAlias:
+def _build_served_alias(row: ModelAlias, budget_refusal: str) -> ServedAlias:
     provider, refusal = row.model.provider, budget_refusal
     endpoint = None
     if not budget_refusal:

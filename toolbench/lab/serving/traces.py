@@ -1,4 +1,4 @@
-"""Traces of the gateway: written in batches, listed and read."""
+"""Traces of the gateway: storage, list and bodies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from toolbench.lab.models import GatewayTrace
 
 TRACES_PER_PAGE = 100
-SUCCESS = 200  # HTTP status of an answer
-TRAFFIC_DIALECTS = ("chat", "responses")
-_BODIES = ("client_request", "client_response", "upstream_request", "upstream_response")
+SUCCESS_STATUS = 200
+TRAFFIC_DIALECTS = ("chat", "responses")  # wire formats of which drafts can be created
+_BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response")
 
 
 @dataclass(frozen=True, slots=True)
 class TracePage:
-    """One page of traces, newest first. `next_before` continues it; None at the end."""
+    """One page of the list of traces.
+
+    Attributes:
+        traces: newest first.
+        next_before: `before` of the next page; None on the last page.
+    """
 
     traces: tuple[GatewayTrace, ...]
     next_before: int | None
@@ -33,39 +38,40 @@ def write_traces(traces: Sequence[GatewayTrace]) -> None:
 
 
 def get_trace_page(alias: str, before: int | None) -> TracePage:
-    """Return the newest traces, without bodies. One query.
+    """Return a page of traces, newest first and without bodies, with one query.
 
     Args:
         alias: name of an alias; empty for all.
-        before: primary key below which traces are listed; None for the newest ones.
+        before: only traces with a lower primary key are listed; None for the first page.
     """
-    found = GatewayTrace.objects.defer(*_BODIES)
-    found = found.filter(alias=alias) if alias else found
-    found = found if before is None else found.filter(pk__lt=before)
-    rows = tuple(found[: TRACES_PER_PAGE + 1])
+    traces = GatewayTrace.objects.defer(*_BODY_COLUMNS)
+    traces = traces.filter(alias=alias) if alias else traces
+    traces = traces if before is None else traces.filter(pk__lt=before)
+    rows = tuple(traces[: TRACES_PER_PAGE + 1])
     shown = rows[:TRACES_PER_PAGE]
     return TracePage(shown, shown[-1].pk if len(rows) > len(shown) else None)
 
 
 class NoDraftError(Exception):
-    """Trace from which no draft of a case can be made; the text says why."""
+    """Trace from which no draft of a case can be created; the message gives the reason."""
 
 
 def build_traffic_line(trace: GatewayTrace) -> bytes:
-    """Return request and answer as a line of recorded traffic.
+    """Return the request and answer of a client as a JSON line of recorded traffic.
 
     Raises:
-        NoDraftError: there are no bodies, or they have a form that traffic is not read in.
+        NoDraftError: the bodies were not kept, the answer was streamed or failed, or the wire format is not in
+            TRAFFIC_DIALECTS.
     """
     if trace.client_request is None or trace.client_response is None:
-        raise NoDraftError("The bodies of this request were not kept.")
-    if trace.stream or trace.status != SUCCESS or trace.dialect not in TRAFFIC_DIALECTS:
-        raise NoDraftError("A draft is made of an answer that was not streamed, in chat completions or Responses.")
+        raise NoDraftError("The bodies of this request were not kept, so no draft can be created.")
+    if trace.stream or trace.status != SUCCESS_STATUS or trace.dialect not in TRAFFIC_DIALECTS:
+        raise NoDraftError("A draft needs a complete answer in chat completions or Responses that was not streamed.")
     return b'{"request": %b, "response": %b}' % (bytes(trace.client_request), bytes(trace.client_response))
 
 
 def list_bodies(trace: GatewayTrace) -> tuple[TraceBody, ...]:
-    """Return the bodies that were kept, in the order in which they were sent."""
+    """Return the bodies that were kept, in the order of sending."""
     labels = {
         "client_request": "Client to gateway",
         "upstream_request": "Gateway to model",

@@ -67,7 +67,7 @@ def test_bad_input_is_named(
 
 def test_name_of_an_alias_is_taken_once(owner_client: Client, fields: dict[str, object]) -> None:
     owner_client.post("/gateway/new/", fields)
-    assert "There is an alias weather already" in read_html(owner_client.post("/gateway/new/", fields))
+    assert "The alias weather already exists" in read_html(owner_client.post("/gateway/new/", fields))
 
 
 def test_traces_are_listed_by_alias_and_shown_with_their_bodies(owner_client: Client) -> None:
@@ -106,7 +106,7 @@ def test_trace_becomes_a_draft_of_a_case(owner_client: Client) -> None:
         ({}, "bodies of this request were not kept"),
         ({"client_request": b"{}", "client_response": b"x", "stream": True}, "not streamed"),
         ({"client_request": b"{}", "client_response": b"{}", "dialect": "messages"}, "chat completions or Responses"),
-        ({"client_request": b"{}", "client_response": b"cut"}, "the line is no JSON object"),
+        ({"client_request": b"{}", "client_response": b"cut"}, "the record is not a JSON object"),
         ({"client_request": b"{}", "client_response": b"{}"}, "the record has no answer"),
     ],
 )
