@@ -14,13 +14,13 @@ pytestmark = pytest.mark.django_db
         (["rejudge", "987654"], {}, "There is no run 987654."),
         (["rejudge"], {"scenario": "happy_pth"}, "There is no scenario 'happy_pth'; the nearest: happy_path"),
         (["rejudge"], {"scenario": ""}, "There is no scenario ''; the nearest: happy_path"),
-        (["rejudge"], {}, "Name a run, or --scenario SLUG"),
+        (["rejudge"], {}, "Name either a run or --scenario SLUG"),
         (["reclassify"], {"run": 987654}, "There is no run 987654."),
         (["replay", "987654"], {}, "There is no run 987654."),
         (["report", "987654", "--out=no-such-folder"], {}, "There is no run 987654."),
         (["bundle", "987654"], {}, "There is no run 987654."),
         (["resend", "987654"], {}, "There is no trial 987654."),
-        (["import_cases", "bfcl"], {"category": ["simple_pyton"]}, "There is no category simple_pyton"),
+        (["import_cases", "bfcl"], {"category": ["simple_pyton"]}, "There is no BFCL category simple_pyton"),
     ],
 )
 def test_command_given_an_unknown_name_exits_with_2(command: list[str], words: dict[str, Any], sentence: str) -> None:

@@ -108,9 +108,9 @@ def test_only_what_an_older_version_looked_at_is_looked_at_again(capsys: pytest.
     call_command("reclassify", again=True)
     said = capsys.readouterr().out.splitlines()
     assert said == [
-        "1 trials looked at by taxonomy version 2, 1 with another cause",
-        "0 trials looked at by taxonomy version 2, 0 with another cause",
-        "1 trials looked at by taxonomy version 2, 0 with another cause",
+        "1 trials classified by taxonomy version 2, 1 with another cause",
+        "0 trials classified by taxonomy version 2, 0 with another cause",
+        "1 trials classified by taxonomy version 2, 0 with another cause",
     ]
 
 

@@ -59,7 +59,7 @@ def corrected(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     newest = scenarios.lookup_scenario(STRICT)
     known = {scenario.slug: scenarios.list_versions(scenario.slug) for scenario in scenarios.list_scenarios()}
     monkeypatch.setattr(newest, "behaviour", "")
-    monkeypatch.setattr(registry, "_versions", lambda: {**known, STRICT: (newest,)})
+    monkeypatch.setattr(registry, "_index_versions", lambda: {**known, STRICT: (newest,)})
     return run
 
 
@@ -267,7 +267,7 @@ def test_the_command_judges_a_run_or_a_scenario(corrected: Run) -> None:
 
     assert "2 fail → pass" in out.getvalue()
     assert "(happy_path_parallel): fail → pass" in out.getvalue()
-    with pytest.raises(CommandError, match="one of the two"):
+    with pytest.raises(CommandError, match="Name either a run or"):
         call_command("rejudge")
 
 

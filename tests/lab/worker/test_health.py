@@ -67,7 +67,7 @@ def test_a_process_has_one_row_however_often_it_beats() -> None:
 
 
 def test_the_command_fails_when_nobody_is_alive(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(CommandError, match="No worker showed a sign of life"):
+    with pytest.raises(CommandError, match="No worker sent a heartbeat"):
         call_command("liveness")
     record_heartbeat("worker")
     call_command("liveness", "worker")

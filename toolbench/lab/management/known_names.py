@@ -1,4 +1,4 @@
-"""Checks of runs and scenarios named in commands, so that a typing error is reported."""
+"""Checks that the runs and scenarios that a command names exist."""
 
 from django.core.management.base import CommandError
 
@@ -6,14 +6,14 @@ from toolbench.evals import scenarios
 from toolbench.evals.name_filter import find_similar_words
 from toolbench.lab.models import Case, Run, Trial
 
-REFUSED_EXIT_CODE = 2
+REFUSED_EXIT_CODE = 2  # of every command whose arguments are refused
 
 
 def check_run_exists(run_id: int | None) -> None:
     """Check that a run exists; None means all runs and passes.
 
     Raises:
-        CommandError: no run has this number.
+        CommandError: there is no run with this id.
     """
     if run_id is not None and not Run.objects.filter(pk=run_id, deleted_at=None).exists():
         raise CommandError(f"There is no run {run_id}.", returncode=REFUSED_EXIT_CODE)
@@ -23,7 +23,7 @@ def check_scenario_exists(slug: str) -> None:
     """Check that a scenario, a test case or a stored trial has this slug.
 
     Raises:
-        CommandError: none has it; the message names similar slugs.
+        CommandError: the slug is unknown; the message names similar slugs.
     """
     known = [scenario.slug for scenario in scenarios.list_scenarios()]
     if slug in known or Trial.objects.filter(scenario=slug).exists() or Case.objects.filter(slug=slug).exists():

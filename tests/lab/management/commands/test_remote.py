@@ -50,7 +50,7 @@ def test_trials_are_printed_line_by_line(live_server: LiveServer, token: str) ->
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["show"], "Name the run"),
+        (["show"], "Add the number of the run"),
         (["show", "999999"], "There is no run 999999"),
         (["plan", "--json", "{"], "Expecting"),
         (["plan", "--json", "[]"], "in braces"),
@@ -64,5 +64,5 @@ def test_what_cannot_be_done_is_explained(live_server: LiveServer, token: str, w
 
 def test_missing_token_is_asked_for(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLBENCH_TOKEN", raising=False)
-    with pytest.raises(CommandError, match="Put a token into TOOLBENCH_TOKEN"):
+    with pytest.raises(CommandError, match="Set TOOLBENCH_TOKEN to a token"):
         run_remote(live_server, "runs")

@@ -118,7 +118,7 @@ def test_a_variable_that_cannot_be_read_is_named() -> None:
 
 def test_a_variable_that_decides_nothing_here_is_said_to_be_unused() -> None:
     assert list_unused_variables({"OPENROUTER_HTTP_ADAPTER": "net_http", "OPENROUTER_LANGUAGE_POLICY_STRICT": ""}) == (
-        "OPENROUTER_HTTP_ADAPTER is set and not used: there is one HTTP client.",
+        "OPENROUTER_HTTP_ADAPTER is set and has no effect: there is one HTTP client.",
     )
 
 

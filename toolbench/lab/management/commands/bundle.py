@@ -1,4 +1,4 @@
-"""`manage.py bundle RUN`: write a run as one file that opens offline and can be imported elsewhere."""
+"""`manage.py bundle RUN`: write a run as one file that opens offline and that another installation can import."""
 
 from pathlib import Path
 
@@ -6,8 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.lab.interchange.bundle.selection import BundleError, select_for_bundle
 from toolbench.lab.interchange.bundle.write import write_bundle
-
-REFUSED_EXIT_CODE = 2
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 
 
 class Command(BaseCommand):
@@ -18,8 +17,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
         parser.add_argument("run", type=int)
-        parser.add_argument("--out", type=Path, metavar="FILE", help="a new file; else toolbench-bundle-RUN.zip here")
-        parser.add_argument("--private", action="store_true", help="private cases too")
+        parser.add_argument("--out", type=Path, metavar="FILE", help="a new file; default: toolbench-bundle-RUN.zip")
+        parser.add_argument("--private", action="store_true", help="include private cases")
 
     def handle(self, *, run: int, out: Path | None, private: bool, **options: object) -> None:
         """Write the bundle to a new file and print what is left out.
@@ -33,7 +32,7 @@ class Command(BaseCommand):
             with path.open("xb") as file:
                 manifest = write_bundle(run, file, private=private)
         except FileExistsError as error:
-            raise CommandError(f"{path} is there already: name a new file.", returncode=REFUSED_EXIT_CODE) from error
+            raise CommandError(f"{path} already exists. Name a new file.", returncode=REFUSED_EXIT_CODE) from error
         except (BundleError, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         for item in manifest.left_out:

@@ -1,4 +1,4 @@
-"""`manage.py catalogue`: load the built-in data; it can be run at any time."""
+"""`manage.py catalogue`: load the built-in data. It can be run at any time."""
 
 from django.core.management.base import BaseCommand
 
@@ -8,10 +8,10 @@ from toolbench.lab.builtin_data import load_builtin_data
 class Command(BaseCommand):
     """Command that loads the built-in data."""
 
-    help = "Load presets, profiles, models, simulated personas and the published matrix. What a person has set stays."
+    help = "Load the built-in presets, profiles, models, personas and the published matrix. Your settings are kept."
 
     def handle(self, **options: object) -> None:
-        """Load the data and print the counts. Settings of a person stay."""
+        """Load the data, without changing settings that a person entered, and print the counts."""
         loaded = load_builtin_data()
         self.stdout.write(
             f"{loaded.presets} presets, {loaded.profiles} profiles, {loaded.models} models, "

@@ -1,6 +1,6 @@
 """`manage.py eval`: run trials from the command line.
 
-The launch is the same as on the page; worker sessions of this process run the trials.
+The command launches a run as the page does. Worker sessions of the command's process run the trials.
 """
 
 import os
@@ -29,6 +29,7 @@ from toolbench.lab.management.eval.providers import check_reachable, clear_pause
 from toolbench.lab.management.eval.request import EvalRequest, build_eval_request, build_run_limits
 from toolbench.lab.management.eval.threshold import list_cells_below
 from toolbench.lab.management.eval.workers import EvalSessions
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Model, Run
 from toolbench.lab.planning.expansion import build_plan
@@ -36,7 +37,7 @@ from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs import control
 from toolbench.lab.runs.launch import launch
 
-BELOW_EXIT_CODE, REFUSED_EXIT_CODE, UNFINISHED_EXIT_CODE = 1, 2, 3
+BELOW_EXIT_CODE, UNFINISHED_EXIT_CODE = 1, 3
 POLL_SECONDS = 0.3
 SILENT_VERBOSITY, DETAILED_VERBOSITY = 0, 2
 
@@ -45,89 +46,101 @@ class Command(BaseCommand):
     """Command that plans, launches or resumes a run, waits for its end and prints the results."""
 
     help = (
-        "Try models from the command line. Exit codes: 0 done; 1 a cell is below --fail-under; 2 refused as it was "
-        "asked; 3 not finished, what is done is kept."
+        "Run trials from the command line. Exit codes: 0 finished; 1 a cell is below --fail-under; 2 the request is "
+        "refused; 3 not finished, finished trials are kept."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Define a flag for every option in `OPTIONS`, and those of the command itself."""
+        """Define a flag for every option in `OPTIONS`, and --yes, --dry-run and --resume."""
         for row in OPTIONS.values():
-            words = f"{row.help} ({VARIABLE_PREFIX}{row.variable})" if row.variable else row.help
-            if row.kind.switch:
-                parser.add_argument(row.flag, action=BooleanOptionalAction, default=None, help=words)
+            help_text = f"{row.help} ({VARIABLE_PREFIX}{row.variable})" if row.variable else row.help
+            if row.kind.is_switch:
+                parser.add_argument(row.flag, action=BooleanOptionalAction, default=None, help=help_text)
             else:
-                parser.add_argument(row.flag, metavar=row.kind.metavar, default=None, help=words)
+                parser.add_argument(row.flag, metavar=row.kind.metavar, default=None, help=help_text)
         parser.add_argument("--yes", action="store_true", help="send paid requests without asking")
-        parser.add_argument("--dry-run", action="store_true", help="say what would be tried, and stop")
-        parser.add_argument("--resume", type=int, metavar="RUN", help="go on with a run that is not finished")
+        parser.add_argument("--dry-run", action="store_true", help="print the plan and send nothing")
+        parser.add_argument("--resume", type=int, metavar="RUN", help="continue a run that is not finished")
 
-    def handle(self, *, yes: bool, dry_run: bool, resume: int | None, **given: Any) -> None:
-        """Launch or resume a run, run its trials and print the results; with `dry_run`, print the plan only.
+    def handle(self, *, yes: bool, dry_run: bool, resume: int | None, **arguments: Any) -> None:
+        """Launch or resume a run, run its trials and print the results; with `dry_run`, only print the plan.
 
         Raises:
             CommandError: the request is refused, the run is not finished, or a cell is below `--fail-under`.
         """
-        self.verbosity = _resolve_verbosity(given["verbosity"])
+        self.verbosity = _resolve_verbosity(arguments["verbosity"])
         try:
-            chosen = {name: given[name] for name in OPTIONS if given.get(name) is not None}
-            options = parse_options(chosen, os.environ)
+            given = {name: arguments[name] for name in OPTIONS if arguments.get(name) is not None}
+            options = parse_options(given, os.environ)
             if dry_run:
                 self._print_plan(build_eval_request(options))
                 return
             if options.out:
                 check_empty_folder(Path(options.out))
             run = self._start(options, resume=resume, yes=yes)
-        except (OptionError, EvalError, LaunchError, ReportError, control.RunActionError) as refused:
-            raise CommandError(str(refused), returncode=REFUSED_EXIT_CODE) from refused
+        except (OptionError, EvalError, LaunchError, ReportError, control.RunActionError) as error:
+            raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self._run_sessions(run)
         self._report_result(run, options)
 
     def _start(self, options: EvalOptions, *, resume: int | None, yes: bool) -> Run:
-        """Launch a run, or resume one, and return it.
+        """Launch or resume a run and return it.
 
-        If the request is refused or paid requests are not confirmed, the providers stay unchanged.
+        If the request is refused or paid requests are not confirmed, the providers are not changed.
+
+        Raises:
+            EvalError: the request is refused, or paid requests are not confirmed.
+            LaunchError: the request cannot be planned.
+            RunActionError: the run cannot be resumed.
         """
         agreed = 0
         while True:
             try:
                 with transaction.atomic():
                     notes = update_openrouter(os.environ, options)
-                    found = _build_checked_request(options) if resume is None else _get_unfinished_run(resume)
+                    source = _build_checked_request(options) if resume is None else _get_unfinished_run(resume)
                     if not agreed:
-                        self._print(*list_unused_variables(os.environ), *_plan_lines(found))
-                    run = (
-                        _resume_run(found, options) if isinstance(found, Run) else launch(found.request, agreed=agreed)
-                    )
+                        self._print(*list_unused_variables(os.environ), *_list_plan_lines(source))
+                    if isinstance(source, Run):
+                        run = _resume_run(source, options)
+                    else:
+                        run = launch(source.request, agreed=agreed)
                 self._print(*notes)
                 return run
-            except ConfirmationNeededError as needed:
-                if not (yes or _is_confirmed(str(needed))):
-                    raise EvalError(f"{needed} Add --yes.") from needed
-                agreed = needed.requests
+            except ConfirmationNeededError as error:
+                if not (yes or _is_confirmed(str(error))):
+                    raise EvalError(f"{error} Add --yes.") from error
+                agreed = error.requests
 
     def _run_sessions(self, run: Run) -> None:
         """Run sessions until no trial of the run is left to run.
 
-        The first Ctrl-C pauses the run and lets trials in flight finish. The second stops them; they are queued again.
+        The first Ctrl-C pauses the run and lets trials in flight finish. The second stops and requeues them.
+
+        Raises:
+            CommandError: a session ended with an internal error.
         """
         providers = tuple({model.provider_id: model.provider for model in _get_models(run)}.values())
         clear_paused_reason(providers)
-        shifts, bar = (
-            EvalSessions(run.pk),
-            show_progress_bar(run, sys.stderr, silent=self.verbosity == SILENT_VERBOSITY),
-        )
-        with count_interrupts() as interrupts, bar as shown, shifts:
-            while shifts.start_sessions():
-                shown.update()
+        sessions = EvalSessions(run.pk)
+        progress_bar = show_progress_bar(run, sys.stderr, silent=self.verbosity == SILENT_VERBOSITY)
+        with count_interrupts() as interrupts, progress_bar as bar, sessions:
+            while sessions.start_sessions():
+                bar.update()
                 interrupts.wait(POLL_SECONDS)
                 if interrupts.count:
                     _pause_run(run)
                 if interrupts.count > 1:
-                    shifts.stop()
-        if shifts.failure is not None:
-            raise CommandError(f"Toolbench itself failed: {shifts.failure!r}", returncode=UNFINISHED_EXIT_CODE)
+                    sessions.stop()
+        if sessions.failure is not None:
+            raise CommandError(f"Toolbench itself failed: {sessions.failure!r}", returncode=UNFINISHED_EXIT_CODE)
 
     def _report_result(self, run: Run, options: EvalOptions) -> None:
+        """Print the results and write the report.
+
+        Raises:
+            CommandError: the run is not finished, or a cell is below `--fail-under`.
+        """
         run.refresh_from_db()
         self._print(*render_run_lines(run, each_cell=self.verbosity >= DETAILED_VERBOSITY))
         if options.out:
@@ -140,18 +153,19 @@ class Command(BaseCommand):
             raise CommandError(lines, returncode=BELOW_EXIT_CODE)
 
     def _print_plan(self, eval_request: EvalRequest) -> None:
-        for line in (*list_unused_variables(os.environ), *_plan_lines(eval_request)):
+        for line in (*list_unused_variables(os.environ), *_list_plan_lines(eval_request)):
             self.stdout.write(line)
 
     def _print(self, *lines: str) -> None:
+        """Print lines unless the command is silent."""
         for line in lines if self.verbosity > SILENT_VERBOSITY else ():
             self.stdout.write(line)
 
 
-def _resolve_verbosity(given: int) -> int:
-    """Return the verbosity; the case study's variable VERBOSE replaces Django's default of 1."""
+def _resolve_verbosity(verbosity: int) -> int:
+    """Return the value of the case study's variable VERBOSE instead of Django's default of 1."""
     variable = os.environ.get("VERBOSE", "")
-    return int(variable) if given == 1 and variable in ("0", "1", "2") else given
+    return int(variable) if verbosity == 1 and variable in ("0", "1", "2") else verbosity
 
 
 def _is_confirmed(question: str) -> bool:
@@ -176,9 +190,9 @@ def _build_checked_request(options: EvalOptions) -> EvalRequest:
     return eval_request
 
 
-def _plan_lines(found: EvalRequest | Run) -> tuple[str, ...]:
-    """Return the lines about the plan; () for a run that is resumed."""
-    return () if isinstance(found, Run) else tuple(render_plan_lines(build_plan(found.request)))
+def _list_plan_lines(source: EvalRequest | Run) -> tuple[str, ...]:
+    """Return the lines about the plan of a request; () for a run that is resumed."""
+    return () if isinstance(source, Run) else tuple(render_plan_lines(build_plan(source.request)))
 
 
 def _get_unfinished_run(run_id: int) -> Run:
@@ -195,7 +209,7 @@ def _get_unfinished_run(run_id: int) -> Run:
 
 
 def _resume_run(run: Run, options: EvalOptions) -> Run:
-    """Resume a run with the limits and timeouts in the options, which apply from now on.
+    """Resume a run with the limits and timeouts of the options.
 
     Raises:
         RunActionError: the limits cannot be changed or the run cannot be resumed.
@@ -216,14 +230,17 @@ def _pause_run(run: Run) -> None:
 
 
 def _describe_unfinished(run: Run) -> str:
-    paused = {model.provider.name: model.provider.paused_reason for model in _get_models(run)}
-    budgets = list_provider_budgets(model.provider_id for model in _get_models(run))
+    """Describe why the run is not finished and how to continue it."""
+    models = _get_models(run)
+    paused = {model.provider.name: model.provider.paused_reason for model in models}
+    budgets = list_provider_budgets(model.provider_id for model in models)
     reasons = [f"{name}: {reason}" for name, reason in paused.items() if reason]
-    why = " ".join([*reasons, *(budget.sentence for budget in budgets if budget.is_reached)])
-    spent = run.request_cap is not None and run.requests_reserved >= run.request_cap
-    cap = (
-        " --request-cap N" if spent else " --token-cap N" if run.token_cap and run.tokens_used >= run.token_cap else ""
-    )
-    how = f" Go on with `manage.py eval --resume {run.pk}{cap}`, or cancel it on its page."
-    over = run.state in (Run.State.CANCELLING, Run.State.CANCELLED)
-    return f"Run {run.pk} is {run.get_state_display()}. {run.stopped_reason or why}{'' if over else how}"
+    reason = " ".join([*reasons, *(budget.sentence for budget in budgets if budget.is_reached)])
+    flag = ""
+    if run.request_cap is not None and run.requests_reserved >= run.request_cap:
+        flag = " --request-cap N"
+    elif run.token_cap and run.tokens_used >= run.token_cap:
+        flag = " --token-cap N"
+    advice = f" Continue it with `manage.py eval --resume {run.pk}{flag}`, or cancel it on its page."
+    is_cancelled = run.state in (Run.State.CANCELLING, Run.State.CANCELLED)
+    return f"Run {run.pk} is {run.get_state_display()}. {run.stopped_reason or reason}{'' if is_cancelled else advice}"

@@ -7,14 +7,13 @@ from django.urls import reverse
 
 from toolbench.lab.interchange.import_run import import_run
 from toolbench.lab.interchange.safe_zip import RunImportError
-
-REFUSED_EXIT_CODE = 2
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 
 
 class Command(BaseCommand):
     """Command that imports a run, completely or not at all."""
 
-    help = "Import an evidence bundle or a log of Inspect AI as a run labelled imported: whole or not at all."
+    help = "Import an evidence bundle or a log of Inspect AI as an imported run, completely or not at all."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
@@ -27,8 +26,8 @@ class Command(BaseCommand):
             CommandError: the file cannot be read or imported.
         """
         try:
-            with file.open("rb") as opened:
-                run = import_run(opened, file.name, owner=None)
+            with file.open("rb") as stream:
+                run = import_run(stream, file.name, owner=None)
         except (RunImportError, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self.stdout.write(f"Run {run.pk}, imported: {reverse('run', args=[run.pk])}")

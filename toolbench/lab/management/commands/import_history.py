@@ -1,4 +1,4 @@
-"""`manage.py import_history FILE`: import turns of another program, one JSON object per line."""
+"""`manage.py import_history FILE`: import the turns of another program from a file with one JSON object a line."""
 
 from pathlib import Path
 
@@ -7,14 +7,13 @@ from django.urls import reverse
 
 from toolbench.lab.interchange.history.import_file import import_history
 from toolbench.lab.interchange.history.lines import HistoryImportError
-
-REFUSED_EXIT_CODE = 2
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 
 
 class Command(BaseCommand):
     """Command that imports a history, completely or not at all."""
 
-    help = "Import a history in JSON lines (docs/imports.md). It is there whole or not at all."
+    help = "Import a history in JSON Lines (docs/imports.md), completely or not at all."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
@@ -27,8 +26,8 @@ class Command(BaseCommand):
             CommandError: the file cannot be read or imported.
         """
         try:
-            with file.open("rb") as opened:
-                history = import_history(opened, file.name)
+            with file.open("rb") as stream:
+                history = import_history(stream, file.name)
         except (HistoryImportError, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self.stdout.write(f"{history.turn_count} turns: {reverse('history', args=[history.pk])}")

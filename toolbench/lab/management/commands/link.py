@@ -12,15 +12,19 @@ class Command(BaseCommand):
     """Command that prints a sign-in link."""
 
     requires_system_checks = ()
-    help = "Print a link that signs in the first owner or another person: one use, some hours."
+    help = "Print a link that signs in the first owner or another person once, within some hours."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
-        parser.add_argument("--base", default=settings.BASE_URL, help="the address of the site")
-        parser.add_argument("--name", help="the account's name; the first owner's if left out")
+        parser.add_argument("--base", default=settings.BASE_URL, help="address of the site")
+        parser.add_argument("--name", help="name of the account; default: the first owner")
 
     def handle(self, base: str, name: str | None, **options: object) -> None:
-        """Print the link on standard output and its limits on standard error."""
+        """Print the link on standard output and its limits on standard error.
+
+        Raises:
+            CommandError: there is no open account of this name.
+        """
         user = User.objects.filter(username=name, is_active=True).first() if name else None
         if name and user is None:
             raise CommandError(f"There is no open account {name}. Invite this person under Settings, People.")

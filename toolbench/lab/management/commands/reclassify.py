@@ -1,4 +1,4 @@
-"""`manage.py reclassify`: find the causes of stored failures again, without a request."""
+"""`manage.py reclassify`: determine the causes of stored failures again, without sending a request."""
 
 from django.core.management.base import BaseCommand, CommandParser
 
@@ -11,12 +11,14 @@ from toolbench.lab.replays.reclassify import reclassify
 class Command(BaseCommand):
     """Command that reclassifies the failures of one run or of all runs."""
 
-    help = "Find the causes of stored failures again, from their stored steps. No request is sent."
+    help = "Determine the causes of failures again from their stored steps. No request is sent."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
         parser.add_argument("--run", type=int, help="only this run")
-        parser.add_argument("--again", action="store_true", help="also trials this version has already looked at")
+        parser.add_argument(
+            "--again", action="store_true", help="also trials that this version of the table has classified"
+        )
 
     def handle(self, *, run: int | None, again: bool, **options: object) -> None:
         """Reclassify the failures, recompute stale cells and print the number of changed causes.
@@ -25,8 +27,7 @@ class Command(BaseCommand):
             CommandError: there is no such run.
         """
         check_run_exists(run)
-        looked, changed = reclassify(run_id=run, again=again)
+        classified, changed = reclassify(run_id=run, again=again)
         recompute_all_stale(run)
-        self.stdout.write(
-            f"{looked} trials looked at by taxonomy version {read_taxonomy_version()}, {changed} with another cause"
-        )
+        version = read_taxonomy_version()
+        self.stdout.write(f"{classified} trials classified by taxonomy version {version}, {changed} with another cause")

@@ -12,54 +12,56 @@ from toolbench.lab.credentials.redact import list_providers_with_url_secrets, re
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 
 EXPORTS_NOTE = (
-    "Exports that were made before may hold a key: delete bundles, reports, CSV and JSON files and make them again. "
-    "Replace a key that was stored or exported in plain text at its provider."
+    "Earlier exports may contain a key: delete bundles, reports, CSV and JSON files and export them again. If a key "
+    "was stored or exported in plain text, replace the key at its provider."
 )
 
 
 class Command(BaseCommand):
-    """Command that overwrites known secrets with asterisks of the same length."""
+    """Command that overwrites known secrets with asterisks, without changing lengths."""
 
     help = (
-        "Overwrite all known keys, secret headers and secret parts of addresses in stored rows and logs with stars of "
-        "the same length. Counts and verdicts stay as they are. It can be run again at any time."
+        "Overwrite all known keys, secret headers and secret parts of addresses in stored rows and logs with asterisks "
+        "of the same length. Counts and verdicts do not change. The command can be repeated at any time."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
-        parser.add_argument("--dry-run", action="store_true", help="say what would be overwritten; change nothing")
-        parser.add_argument("--secrets", metavar="FILE", help="further keys, one a line, such as old ones; - for stdin")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="count what would be overwritten, and change nothing"
+        )
+        parser.add_argument(
+            "--secrets", metavar="FILE", help="further keys, such as old ones, one a line; - for standard input"
+        )
 
     def handle(self, *args: Any, dry_run: bool, secrets: str | None, **options: Any) -> None:
-        """Overwrite the secrets, or with `dry_run` only count them, and print the counts.
+        """Overwrite the secrets and print the counts; with `dry_run`, only count them.
 
         Raises:
             CommandError: the file of further keys cannot be read, or a key in it is too short.
         """
         known = load_known_secrets(_read_keys(secrets))
         for name in known.unread:
-            self.stderr.write(f"The key of {name} cannot be read now, so it is not searched for.")
+            self.stderr.write(f"The key of {name} cannot be read, so it is not searched for.")
         if not known.masker:
             self.stdout.write("No key is known that could be searched for.")
             return
-        done = [*redact_rows(known.masker, dry_run=dry_run)]
-        done += redact_logs(known.masker, settings.VAR_DIR / "log", dry_run=dry_run)
+        tables = [*redact_rows(known.masker, dry_run=dry_run)]
+        tables += redact_logs(known.masker, settings.VAR_DIR / "log", dry_run=dry_run)
         verb_phrase = "would be overwritten" if dry_run else "overwritten"
-        for table in done:
+        for table in tables:
             if table.changed:
                 self.stdout.write(f"{table.name}: {table.changed} of {table.searched} {verb_phrase}")
-        changed, searched = sum(table.changed for table in done), sum(table.searched for table in done)
+        changed, searched = sum(table.changed for table in tables), sum(table.searched for table in tables)
         self.stdout.write(f"{changed} of {searched} rows and lines {verb_phrase}.")
         for name in list_providers_with_url_secrets():
-            self.stdout.write(
-                f"The base URL or prefix of {name} holds a secret that is sent: move it to the key or a header."
-            )
+            self.stdout.write(f"The base URL or prefix of {name} contains a secret. Move it to the key or a header.")
         if changed:
             self.stdout.write(EXPORTS_NOTE)
 
 
 def _read_keys(path: str | None) -> list[str]:
-    """Return the keys in a file, one per line; `-` is standard input, None gives no keys.
+    """Return the keys in a file, one a line; `-` stands for standard input and None for no file.
 
     Raises:
         CommandError: the file cannot be read, or a key in it is too short.
@@ -73,7 +75,7 @@ def _read_keys(path: str | None) -> list[str]:
     keys = [line.strip() for line in text.splitlines() if line.strip()]
     if any(len(key) < MIN_SECRET_CHARS for key in keys):
         raise CommandError(
-            f"A key in {path} has fewer than {MIN_SECRET_CHARS} characters: it would overwrite ordinary words. "
-            "Nothing was changed; remove that line and run the command again."
+            f"A key in {path} has fewer than {MIN_SECRET_CHARS} characters and could occur in ordinary words. "
+            "Nothing was changed. Remove that line and run the command again."
         )
     return keys

@@ -1,4 +1,4 @@
-"""`manage.py register_service NAME`: store where a local server listens, or that it has ended."""
+"""`manage.py register_service NAME`: store the address of a local server, or delete it after the server ended."""
 
 import json
 import sys
@@ -12,12 +12,12 @@ class Command(BaseCommand):
     """Command that stores or deletes the address of a local server."""
 
     requires_system_checks = ()
-    help = "Note where a local server listens. Its ready line, JSON with url, key and model, comes on standard input."
+    help = "Store the address of a local server from its ready line (JSON with url, key and model) on standard input."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
         parser.add_argument("name")
-        parser.add_argument("--gone", action="store_true", help="the server has ended; nothing is read")
+        parser.add_argument("--gone", action="store_true", help="the server has ended: delete its address")
 
     def handle(self, name: str, gone: bool, **options: object) -> None:
         """Store the address from the ready line on standard input; with `gone`, delete the address.
@@ -28,8 +28,7 @@ class Command(BaseCommand):
         if gone:
             return withdraw_local_server(name)
         try:
-            announced = json.loads(sys.stdin.readline())
-            register_local_server(name, announced)
+            register_local_server(name, json.loads(sys.stdin.readline()))
         except (ValueError, KeyError, TypeError) as error:
-            raise CommandError(f"{name} announced something that is no ready line: {error}") from error
+            raise CommandError(f"The input for {name} is not a ready line: {error}") from error
         return None

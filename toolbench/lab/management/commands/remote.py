@@ -15,29 +15,29 @@ TOKEN_VARIABLE = "TOOLBENCH_TOKEN"
 
 
 class Command(BaseCommand):
-    """Command that sends one request, or waits for a run, and prints the answer as JSON lines."""
+    """Command that executes one action of another installation and prints the result as JSON lines."""
 
     help = f"Work with the runs of another installation. The token is read from {TOKEN_VARIABLE}."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the arguments."""
+        """Define the arguments."""
         parser.add_argument("action", choices=sorted(ACTIONS))
-        parser.add_argument("run", type=int, nargs="?", help="number of the run, where the action needs one")
+        parser.add_argument("run", type=int, nargs="?", help="number of the run, if the action needs one")
         parser.add_argument("--server", required=True, help="address of the installation: https://bench.example.org")
-        parser.add_argument("--json", default="{}", help="what to launch or plan, as JSON: see docs/api.md")
+        parser.add_argument("--json", default="{}", help="plan to launch, as a JSON object (docs/api.md)")
         parser.add_argument("--key", default="", help="idempotency key of a launch")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Execute the action.
+        """Execute the action and print each document of its result.
 
         Raises:
             CommandError: the token, the number of the run or the JSON is missing or wrong, or the request was refused.
         """
         token = os.environ.get(TOKEN_VARIABLE, "")
         if not token:
-            raise CommandError(f"Put a token into {TOKEN_VARIABLE}: make one on the page Tokens of the installation.")
+            raise CommandError(f"Set {TOKEN_VARIABLE} to a token. Create one on the page Tokens of the installation.")
         if options["action"] in RUN_ACTIONS and options["run"] is None:
-            raise CommandError(f"Name the run: manage.py remote {options['action']} 12")
+            raise CommandError(f"Add the number of the run: manage.py remote {options['action']} 12")
         try:
             with ToolbenchClient(options["server"], token) as client:
                 for document in ACTIONS[options["action"]](client, options):
@@ -47,14 +47,14 @@ class Command(BaseCommand):
 
 
 def _list_runs(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
-    return [asdict(row) for row in client.iter_runs()]
+    return [asdict(run) for run in client.iter_runs()]
 
 
-def _plan(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
+def _plan_run(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
     return [asdict(client.plan(**_read_plan(options)))]
 
 
-def _launch(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
+def _launch_run(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
     return [asdict(client.launch(**{"idempotency_key": options["key"]} | _read_plan(options)))]
 
 
@@ -63,10 +63,10 @@ def _list_trials(client: ToolbenchClient, options: Mapping[str, Any]) -> list[An
 
 
 def _read_plan(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON object of the option.
+    """Parse the option --json.
 
     Raises:
-        ValueError: it is no JSON object.
+        ValueError: the option is not a JSON object.
     """
     plan = json.loads(options["json"])
     if not isinstance(plan, dict):
@@ -84,7 +84,7 @@ RUN_ACTIONS: Mapping[str, Callable[[ToolbenchClient, Mapping[str, Any]], list[An
 }
 ACTIONS: Mapping[str, Callable[[ToolbenchClient, Mapping[str, Any]], list[Any]]] = {
     "runs": _list_runs,
-    "plan": _plan,
-    "launch": _launch,
+    "plan": _plan_run,
+    "launch": _launch_run,
     **RUN_ACTIONS,
 }

@@ -4,11 +4,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.management.known_names import check_run_exists as check_known
+from toolbench.lab.management.known_names import check_run_exists
 from toolbench.lab.replays.check import check_replay
 
 DIFFERS_EXIT_CODE = 1
-MAX_LINES = 20
+MAX_DIFFERENCES_SHOWN = 20
 
 
 class Command(BaseCommand):
@@ -19,18 +19,18 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
         parser.add_argument("run", type=int)
-        parser.add_argument("--check", action="store_true", help="exit with 1 where a verdict or an end differs")
+        parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict or an end differs")
 
     def handle(self, *args: Any, run: int, check: bool, **options: Any) -> None:
-        """Replay the run and print the differences, at most `MAX_LINES`.
+        """Replay the run and print at most MAX_DIFFERENCES_SHOWN differences.
 
         Raises:
             CommandError: there is no such run, or with `check` a verdict or an end differs.
         """
-        check_known(run)
-        found = check_replay(run)
-        self.stdout.write(found.sentence)
-        for line in (*found.differing, *found.unknown, *found.by_newer_rules)[:MAX_LINES]:
+        check_run_exists(run)
+        result = check_replay(run)
+        self.stdout.write(result.sentence)
+        for line in (*result.differing, *result.unknown, *result.by_newer_rules)[:MAX_DIFFERENCES_SHOWN]:
             self.stdout.write(f"  {line}")
-        if check and not found.holds:
+        if check and not result.holds:
             raise CommandError("The replay does not reproduce the run.", returncode=DIFFERS_EXIT_CODE)

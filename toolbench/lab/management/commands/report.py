@@ -5,14 +5,13 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.lab.interchange.report.write import ReportError, write_report
-
-REFUSED_EXIT_CODE = 2
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 
 
 class Command(BaseCommand):
     """Command that writes the report of a run."""
 
-    help = "Write a run as files: one per trial, the summaries, the matrix as Markdown."
+    help = "Write a run as files: one for each trial, the summaries, and the matrix as Markdown."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""

@@ -1,18 +1,17 @@
-"""`manage.py resend TRIAL`: run the stored plan of a trial again."""
+"""`manage.py resend TRIAL`: launch a run that repeats one trial."""
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs.repeat import resend_trial
 
-REFUSED_EXIT_CODE = 2
-
 
 class Command(BaseCommand):
-    """Command that launches a new run of one trial."""
+    """Command that repeats one trial in a new run."""
 
-    help = "Send a trial's stored plan again: a new run of one trial, with the same settings and seeds."
+    help = "Repeat a stored trial in a new run, with the same settings and seeds."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
@@ -22,10 +21,10 @@ class Command(BaseCommand):
         """Launch the run and print the path of its page.
 
         Raises:
-            CommandError: the trial cannot be run again.
+            CommandError: the trial cannot be repeated.
         """
         try:
             run = resend_trial(trial)
-        except LaunchError as refused:
-            raise CommandError(str(refused), returncode=REFUSED_EXIT_CODE) from refused
+        except LaunchError as error:
+            raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self.stdout.write(f"Run {run.pk}: {reverse('run', args=[run.pk])}")

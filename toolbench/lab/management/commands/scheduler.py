@@ -11,13 +11,13 @@ from toolbench.lab.schedule import build_schedule
 class Command(BaseCommand):
     """Command of the scheduler process."""
 
-    help = "Sweep and show signs of life, until SIGTERM or Ctrl-C."
+    help = "Run the periodic jobs, such as sweeps and heartbeats, until SIGTERM or Ctrl-C."
 
     def handle(self, **options: object) -> None:
-        """Run each due job, then wait for the next one, until SIGTERM or Ctrl-C."""
-        stopped = threading.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, lambda *_: stopped.set())
+        """Run the due jobs and wait for the next, until SIGTERM or Ctrl-C."""
+        stop_requested = threading.Event()
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signal_number, lambda *_: stop_requested.set())
         schedule = build_schedule()
-        while not stopped.wait(schedule.tick()):
+        while not stop_requested.wait(schedule.tick()):
             pass

@@ -8,12 +8,13 @@ from toolbench.lab.maintenance import sweep
 class Command(BaseCommand):
     """Command that runs one sweep."""
 
-    help = "Queue trials of lost workers again, end runs, recompute stale cells, wake the workers."
+    help = "Requeue trials of lost workers, end runs, recompute stale cells and notify the workers."
 
     def handle(self, **options: object) -> None:
         """Run the sweep and print its counts."""
-        swept = sweep()
+        result = sweep()
         self.stdout.write(
-            f"{swept.expired} trials queued again, {swept.ended} ended unbegun, {swept.paused} runs paused, "
-            f"{swept.finished} finished, {swept.recomputed} cells recomputed, {len(swept.notified)} providers woken"
+            f"{result.expired} trials requeued, {result.ended} ended before they began, {result.paused} runs paused, "
+            f"{result.finished} finished, {result.recomputed} cells recomputed, workers notified for "
+            f"{len(result.notified)} providers"
         )

@@ -1,4 +1,4 @@
-"""Selection of rows and scenarios by name for `manage.py eval`; an unknown name prevents the launch."""
+"""Selection of models, profiles, strategies and scenarios by name for `manage.py eval`."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from toolbench.engine import repairs, transforms
 from toolbench.engine.policy.keys import normalise_name
-from toolbench.engine.policy.presets import STRATEGIES as _STRATEGIES
+from toolbench.engine.policy.presets import STRATEGIES as ENGINE_STRATEGIES
 from toolbench.engine.policy.presets import list_preset_names
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
@@ -21,46 +21,46 @@ from toolbench.lab.scenarios.catalogue import find_scenarios
 Item = TypeVar("Item")
 
 DEFAULT_PROVIDERS = f"!{Provider.Kind.SIMULATED},!{Provider.Kind.LOCAL}"
-MAX_NAMES = 12  # in one sentence
+MAX_NAMES_SHOWN = 12  # in one sentence
 
 
 class EvalError(Exception):
-    """A request that cannot be met; the message says why, and for unknown names which ones exist."""
+    """Request that cannot be fulfilled; the message gives the reason and, for an unknown name, existing names."""
 
 
 def choose_models(options: EvalOptions) -> tuple[Model, ...]:
-    """Return the selected models of the selected providers, by provider, oldest models first.
+    """Return the selected models of the selected providers, sorted by provider, oldest models first.
 
-    A name without its vendor (`gpt-5.2` for `openai/gpt-5.2`) is accepted if no other model has it.
+    A name without its vendor (`gpt-5.2` for `openai/gpt-5.2`) is accepted if it stands for one model only.
 
     Raises:
         EvalError: a word names no provider or model, or all words together select none.
     """
     all_providers = tuple(Provider.objects.all())
-    there = [provider.name for provider in all_providers]
+    provider_names = [provider.name for provider in all_providers]
     unknown = list_unmatched_words(all_providers, options.provider, names=_list_provider_names)
-    _check_known("provider", unknown, _list_words(all_providers, _list_provider_names), there)
+    _check_known("provider", unknown, _list_words(all_providers, _list_provider_names), provider_names)
     providers = filter_by_names(all_providers, options.provider or DEFAULT_PROVIDERS, names=_list_provider_names)
     if not providers:
-        raise EvalError(f"No provider matches {options.provider!r}; {_describe_available(there)}.")
+        raise EvalError(f"No provider matches {options.provider!r}; {_describe_available(provider_names)}.")
     rows = Model.objects.filter(provider__in=providers).select_related("provider")
     offered = tuple(rows.order_by("provider__name", "pk"))
-    alone = {bare for bare, whole in _map_bare_names(offered).items() if len(whole) == 1}
+    unique_bare_names = {bare for bare, whole in _map_bare_names(offered).items() if len(whole) == 1}
 
-    def names(model: Model) -> Sequence[str]:
-        return (*_list_model_names(model), *(alone & _map_bare_names([model]).keys()))
+    def list_names(model: Model) -> Sequence[str]:
+        return (*_list_model_names(model), *(unique_bare_names & _map_bare_names([model]).keys()))
 
-    where = ", ".join(provider.name for provider in providers)
-    _check_models(options, list_unmatched_words(offered, options.models, names=names), offered, where)
-    models = filter_by_names(offered, options.models, names=names)
+    places = ", ".join(provider.name for provider in providers)
+    _check_models(options, list_unmatched_words(offered, options.models, names=list_names), offered, places)
+    models = filter_by_names(offered, options.models, names=list_names)
     if not models:
-        left = _describe_available([model.name for model in offered])
-        raise EvalError(f"No model at {where} matches {options.models!r}; {left}.")
+        available = _describe_available([model.name for model in offered])
+        raise EvalError(f"No model at {places} matches {options.models!r}; {available}.")
     return tuple(models)
 
 
 def choose_profiles(words: str) -> tuple[str, ...]:
-    """Return the names of the selected sampling profiles in the order of the catalogue.
+    """Return the names of the selected sampling profiles.
 
     Raises:
         EvalError: a word names no profile, or all words together select none.
@@ -71,78 +71,77 @@ def choose_profiles(words: str) -> tuple[str, ...]:
         list_unmatched_words(rows, words, names=_list_profile_names),
         _list_words(rows, _list_profile_names),
     )
-    found = filter_by_names(rows, words, names=_list_profile_names)
-    if not found:
+    profiles = filter_by_names(rows, words, names=_list_profile_names)
+    if not profiles:
         raise EvalError(f"No sampling profile matches {words!r}; there are {_join_names([row.name for row in rows])}.")
-    return tuple(row.name for row in found)
+    return tuple(profile.name for profile in profiles)
 
 
 def choose_strategies(text: str) -> tuple[str, ...]:
     """Return the selected strategies, presets and strategy expressions.
 
-    An expression adds presets to a strategy (`+`) or leaves out workarounds (`!`). `all` means the three strategies of
-    the case study; others and presets are selected by name.
+    An expression adds presets to a strategy (`+`) or removes workarounds from it (`!`). `all` means the three
+    strategies of the case study; other strategies and presets are selected by name.
 
     Raises:
         EvalError: a word names no strategy or preset, or all words together select none.
     """
     presets = [*list_preset_names(), *Preset.objects.filter(archived_at=None).values_list("name", flat=True)]
-    listed = [strategy.name for strategy in STRATEGIES]
-    by_name = {name.lower(): name for name in (*presets, *_STRATEGIES) if name not in listed}
-    given = [word.strip() for word in text.split(",") if word.strip()]
-    mixed = [word for word in given if {ADD_PRESET, REMOVE_WORKAROUND} & set(word[1:])]
-    words = [word for word in given if word.lower() not in by_name and word not in mixed]
-    unknown = [part for word in mixed for part in parse_strategy(word).unknown(_STRATEGIES, presets)]
-    unknown += list_unmatched_words(STRATEGIES, words, names=_list_strategy_names)
-    _check_known(
-        "strategy or preset", unknown, (*_list_words(STRATEGIES, _list_strategy_names), *by_name.values()), _STRATEGIES
-    )
-    chosen = [strategy.name for strategy in filter_by_names(STRATEGIES, words, names=_list_strategy_names)]
-    chosen += [by_name[word.lower()] for word in given if word.lower() in by_name]
-    if not chosen and not mixed:
-        raise EvalError(f"No strategy or preset matches {text!r}; there are {_join_names(_STRATEGIES)}.")
-    return tuple(dict.fromkeys((*chosen, *mixed)))
+    study_names = [strategy.name for strategy in STRATEGIES]
+    by_name = {name.lower(): name for name in (*presets, *ENGINE_STRATEGIES) if name not in study_names}
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    expressions = [word for word in words if {ADD_PRESET, REMOVE_WORKAROUND} & set(word[1:])]
+    study_words = [word for word in words if word.lower() not in by_name and word not in expressions]
+    unknown = [part for word in expressions for part in parse_strategy(word).unknown(ENGINE_STRATEGIES, presets)]
+    unknown += list_unmatched_words(STRATEGIES, study_words, names=_list_strategy_names)
+    known = (*_list_words(STRATEGIES, _list_strategy_names), *by_name.values())
+    _check_known("strategy or preset", unknown, known, ENGINE_STRATEGIES)
+    chosen = [strategy.name for strategy in filter_by_names(STRATEGIES, study_words, names=_list_strategy_names)]
+    chosen += [by_name[word.lower()] for word in words if word.lower() in by_name]
+    if not chosen and not expressions:
+        raise EvalError(f"No strategy or preset matches {text!r}; there are {_join_names(ENGINE_STRATEGIES)}.")
+    return tuple(dict.fromkeys((*chosen, *expressions)))
 
 
 def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
     """Return the slugs of the selected scenarios and test cases.
 
-    With tools disabled, only the selected controls are returned, or `chat_only` if there are none: other scenarios need
-    tools.
+    If tools are disabled, only the selected controls are returned, or `chat_only` if there are none, since other
+    scenarios need tools.
 
     Raises:
         EvalError: a word names no scenario, set or test case.
     """
-    given = [word.strip() for word in options.scenarios.split(",") if word.strip()]
-    cases = find_slugs_by_word(given)
-    words = [word for word in given if word not in cases]
+    all_words = [word.strip() for word in options.scenarios.split(",") if word.strip()]
+    case_slugs = find_slugs_by_word(all_words)
+    words = [word for word in all_words if word not in case_slugs]
     if unknown := scenarios.list_unknown_words(words):
         slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
         sets = [f"{SET_PREFIX}{group}" for group, _ in list_nonempty_sets()]
         known = (*scenarios.list_words(), *sets, *Case.objects.filter(deleted_at=None).values_list("slug", flat=True))
         _check_known("scenario", unknown, known, [*slugs, *sets])
-    found = () if cases and not words else scenarios.select_scenarios(words)
+    selected = () if case_slugs and not words else scenarios.select_scenarios(words)
     if options.tool_use_mode == "disabled":
-        found = tuple(scenario for scenario in found if scenario.control) or (scenarios.lookup_scenario("chat_only"),)
-        return tuple(scenario.slug for scenario in found)
-    chosen = (*(scenario.slug for scenario in found), *(slug for slugs in cases.values() for slug in slugs))
-    return tuple(dict.fromkeys(chosen))
+        controls = tuple(scenario.slug for scenario in selected if scenario.control)
+        return controls or (scenarios.lookup_scenario("chat_only").slug,)
+    all_slugs = (*(scenario.slug for scenario in selected), *(slug for slugs in case_slugs.values() for slug in slugs))
+    return tuple(dict.fromkeys(all_slugs))
 
 
 def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
-    """Check that every tool allowed or denied is offered by one of the scenarios.
+    """Check that every allowed or denied tool exists in one of the scenarios.
 
     Raises:
-        EvalError: a tool is offered by none of them.
+        EvalError: a tool does not exist in any of them.
     """
     words = [word for word in (*options.allow, *options.deny) if word.lower() not in ALL_WORDS]
     if not words:
         return
-    drawn = [scenario.draw_instance(0, kind="parity") for scenario in find_scenarios(slugs).values()]
+    instances = [scenario.draw_instance(0, kind="parity") for scenario in find_scenarios(slugs).values()]
     offered = [
         tool.name
-        for instance in drawn
-        for tool in (*instance.tools, *(new for message in instance.further for new in message.tools))
+        for instance in instances
+        for tool in (*instance.tools, *(later for message in instance.further for later in message.tools))
     ]
     known = tuple(dict.fromkeys(offered))
     _check_known("tool of these scenarios", [word for word in words if word not in known], known)
@@ -156,32 +155,39 @@ def check_transforms(patch: JsonObject) -> None:
     """
     known = {f"{kind}_transforms": transforms.list_names(kind) for kind in transforms.KINDS}
     for key, names in {**known, "argument_repairs": repairs.REPAIR_NAMES}.items():
-        given = patch.get(key) or ()
-        words = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else ()
+        value = patch.get(key) or ()
+        words = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
         unknown = [
             word for word in words if isinstance(word, str) and word.strip() and normalise_name(word) not in names
         ]
         _check_known(f"entry of {key}", unknown, names)
 
 
-def _check_known(noun: str, unknown: Sequence[str], known: Iterable[str], there: Sequence[str] = ()) -> None:
-    """Raise EvalError for unknown words, with similar known words.
+def _check_known(noun: str, unknown: Sequence[str], known: Iterable[str], examples: Sequence[str] = ()) -> None:
+    """Raise an error if there are unknown words.
 
-    If no known word is similar, the message lists those in `there`, or all known words.
+    Args:
+        noun: what the words name.
+        unknown: the unknown words.
+        known: all known words, among which similar words are searched for.
+        examples: words that the message lists if no known word is similar; all known words if empty.
+
+    Raises:
+        EvalError: there are unknown words.
     """
     if not unknown:
         return
     known = tuple(known)
+    available = _describe_available(examples or known)
     messages = [
-        f"No {noun} matches {word.strip()!r}; {_describe_nearest(word, known) or _describe_available(there or known)}."
-        for word in unknown
+        f"No {noun} matches {word.strip()!r}; {_describe_nearest(word, known) or available}." for word in unknown
     ]
     raise EvalError(" ".join(messages))
 
 
 def _describe_nearest(word: str, known: Iterable[str]) -> str:
-    found = find_similar_words(word.strip(), known)
-    return f"the nearest: {_join_names(found)}" if found else ""
+    similar = find_similar_words(word.strip(), known)
+    return f"the nearest: {_join_names(similar)}" if similar else ""
 
 
 def _describe_available(names: Sequence[str]) -> str:
@@ -189,12 +195,12 @@ def _describe_available(names: Sequence[str]) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return f"{', '.join(f'“{name}”' for name in names[:MAX_NAMES])}{more}"
+    more = f" and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
+    return f"{', '.join(f'“{name}”' for name in names[:MAX_NAMES_SHOWN])}{more}"
 
 
-def _list_words(items: Iterable[Item], names: Callable[[Item], Iterable[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for item in items for name in names(item)))
+def _list_words(items: Iterable[Item], list_names: Callable[[Item], Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for item in items for name in list_names(item)))
 
 
 def _list_strategy_names(strategy: Strategy) -> Sequence[str]:
@@ -215,35 +221,48 @@ def _list_model_names(model: Model) -> Sequence[str]:
 
 
 def _map_bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
-    """Return whole names without `:variant`, by each name without its vendor in lower case."""
-    found: dict[str, dict[str, None]] = defaultdict(dict)
+    """Return names with vendor but without `:variant`, by the lower-case names without vendor that stand for them."""
+    names_by_bare: dict[str, dict[str, None]] = defaultdict(dict)
     for model in models:
         whole = model.name.partition(":")[0]
         for name in (whole, model.name):
-            found[name.rpartition("/")[2].lower()][whole] = None
-    return {bare: tuple(whole) for bare, whole in found.items()}
+            names_by_bare[name.rpartition("/")[2].lower()][whole] = None
+    return {bare: tuple(names) for bare, names in names_by_bare.items()}
 
 
-def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequence[Model], where: str) -> None:
-    """Raise EvalError for words that name no model, or several by their name without a vendor."""
+def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequence[Model], places: str) -> None:
+    """Raise an error if words do not select models.
+
+    Args:
+        options: all options.
+        unknown: words that name no model, or several models by a name without vendor.
+        offered: the models of the selected providers.
+        places: names of the selected providers, as text.
+
+    Raises:
+        EvalError: `unknown` is not empty.
+    """
     if not unknown:
         return
-    bare = _map_bare_names(offered)
+    names_by_bare = _map_bare_names(offered)
     known = _list_words(offered, _list_model_names)
     messages: list[str] = []
     for word in unknown:
-        several = bare.get(word.lstrip("!"), ())
-        if several:
-            messages.append(f"{word!r} may be {' or '.join(f'“{name}”' for name in several)}: write the whole name.")
+        names = names_by_bare.get(word.lstrip("!"), ())
+        if names:
+            messages.append(f"{word!r} may be {' or '.join(f'“{name}”' for name in names)}: write the whole name.")
             continue
-        near = _describe_nearest(word, (*known, *bare)) or _describe_available([model.name for model in offered])
-        messages.append(f"No model at {where} matches {word!r}; {near}.{_suggest_provider(options, word)}")
+        nearest = _describe_nearest(word, (*known, *names_by_bare)) or _describe_available(
+            [model.name for model in offered]
+        )
+        messages.append(f"No model at {places} matches {word!r}; {nearest}.{_suggest_provider(options, word)}")
     raise EvalError(" ".join(messages))
 
 
 def _suggest_provider(options: EvalOptions, word: str) -> str:
+    """Return a sentence about another provider that has the model; "" if none has it or providers were chosen."""
     if options.provider:
         return ""
     models = tuple(Model.objects.select_related("provider"))
-    found = filter_by_names(models, [word.lstrip("!")], names=_list_model_names)
-    return f" {found[0].provider.name} has one: add --provider." if found else ""
+    matching = filter_by_names(models, [word.lstrip("!")], names=_list_model_names)
+    return f" {matching[0].provider.name} has one: add --provider." if matching else ""

@@ -1,6 +1,6 @@
-"""Table of the options of `manage.py eval`, with the variables of the case study for their defaults.
+"""Table of the options of `manage.py eval`, and of the case study's variables that set their defaults.
 
-The command's flags, the parsing of variables and the list in the documentation are made from it.
+The flags of the command and the parsing of the variables are derived from it.
 """
 
 import json
@@ -17,7 +17,7 @@ VARIABLE_PREFIX = "OPENROUTER_"
 FULL_PROFILES = "default,recommended,conversation,creative,tool_calling"
 ALL_STRATEGIES = "raw,baseline,production"
 
-# Values of options that are not given, with OPENROUTER_EVAL_PRESET=full.
+# Defaults of the options if OPENROUTER_EVAL_PRESET is "full".
 FULL_DEFAULTS: Mapping[str, str] = {
     "trials": "10",
     "models": "all",
@@ -25,46 +25,47 @@ FULL_DEFAULTS: Mapping[str, str] = {
     "scenarios": "all",
     "strategies": ALL_STRATEGIES,
 }
-# Variables of the case study without effect, and the reason.
+# Variables of the case study that have no effect, with the reason.
 UNUSED_VARIABLES: Mapping[str, str] = {
     "HTTP_ADAPTER": "there is one HTTP client",
     "LANGUAGE_POLICY_FILTER": "language policies are not part of these scenarios",
     "LANGUAGE_POLICY_MATRIX": "language policies are not part of these scenarios",
     "LANGUAGE_POLICY_STRICT": "language policies are not part of these scenarios",
     "RUN_LANGUAGE_POLICY_EVAL": "language policies are not part of these scenarios",
-    "EMPTY_RESPONSE_RETRY_COUNT": "a second try after an answer would be a second sample",
-    "PRODUCTION_AUTO_SAMPLING_PROFILE": "profiles are tried as asked, none is put in another's place",
+    "EMPTY_RESPONSE_RETRY_COUNT": "to ask again after an answer would be a second sample",
+    "PRODUCTION_AUTO_SAMPLING_PROFILE": "a chosen profile is never replaced by another",
 }
 _FULL_PRESETS = ("full", "all")
-_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_ON_WORDS, _OFF_WORDS = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 class OptionError(Exception):
-    """An option that cannot be parsed; the message names it and says what is accepted."""
+    """Option that cannot be parsed; the message names the option and what it accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionKind:
-    """A kind of value.
+    """Kind of an option's value.
 
     Attributes:
-        accepts: the accepted texts, in words.
-        read: parses a text; raises ValueError for one that is not accepted.
-        switch: whether the option has two flags, on and off, and no value.
+        accepts: description of the accepted texts.
+        parse: parses a text; raises ValueError if it is not accepted.
+        metavar: name of the value in the help.
+        is_switch: whether the option has a flag for on and one for off instead of a value.
     """
 
     accepts: str
-    read: Callable[[str], Any]
+    parse: Callable[[str], Any]
     metavar: str
-    switch: bool = False
+    is_switch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OptionRow:
-    """One option.
+    """Row of the table: one option.
 
     Attributes:
-        variable: the variable without its prefix; "" if the case study has none.
+        variable: name of the case study's variable without VARIABLE_PREFIX; empty if it has none.
     """
 
     name: str
@@ -74,25 +75,29 @@ class OptionRow:
 
     @property
     def flag(self) -> str:
-        """The flag on the command line."""
+        """Flag on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
-    def value(self, text: str, source: str) -> Any:
-        """Parse a text. `source` is the flag or variable for the message of an error.
+    def parse_value(self, text: str, source: str) -> Any:
+        """Parse the value of the option.
+
+        Args:
+            text: the value as text.
+            source: the flag or variable, for the message of an error.
 
         Raises:
             OptionError: the text is not accepted.
         """
         try:
-            return self.kind.read(text.strip())
+            return self.kind.parse(text.strip())
         except (ValueError, RecursionError):
             raise OptionError(f"{source} must be {self.kind.accepts}, not {text[:80]!r}.") from None
 
 
 def _parse_switch(text: str) -> bool:
-    if text.lower() not in (*_ON, *_OFF):
+    if text.lower() not in (*_ON_WORDS, *_OFF_WORDS):
         raise ValueError
-    return text.lower() in _ON
+    return text.lower() in _ON_WORDS
 
 
 def _parse_count(text: str) -> int:
@@ -119,7 +124,7 @@ def _parse_words(text: str) -> tuple[str, ...]:
 
 
 def _parse_rule(text: str) -> JsonObject:
-    """Parse a stopping rule such as `width,width=15,error=0.1`; see StoppingRule."""
+    """Parse a stopping rule such as `width,width=15,error=0.1` to the JSON of a StoppingRule."""
     name, *values = _parse_words(text)
     rule: JsonObject = {}
     for value in values:
@@ -129,13 +134,13 @@ def _parse_rule(text: str) -> JsonObject:
 
 
 def _build_choice_kind(*names: str) -> OptionKind:
-    def read(text: str) -> str:
+    def parse_choice(text: str) -> str:
         word = MODE_ALIASES.get(normalise_name(text), normalise_name(text))
         if word not in names:
             raise ValueError
         return word
 
-    return OptionKind(f"one of {', '.join(names)}", read, "|".join(names))
+    return OptionKind(f"one of {', '.join(names)}", parse_choice, "|".join(names))
 
 
 def _parse_percent(text: str) -> float:
@@ -155,7 +160,7 @@ SECONDS = OptionKind("a number of seconds; 0 or less means none", float, "SECOND
 PERCENT = OptionKind("a percentage between 0 and 100", _parse_percent, "PERCENT")
 OBJECT = OptionKind('a JSON object, such as {"max_turns": 6}', _parse_object, "JSON")
 RULE = OptionKind("a rule such as threshold, or threshold,target=90,error=0.05,rate=delivered", _parse_rule, "RULE")
-SWITCH = OptionKind("1 or 0", _parse_switch, "", switch=True)
+SWITCH = OptionKind("1 or 0", _parse_switch, "", is_switch=True)
 MODE = _build_choice_kind("enforced", "relaxed", "disabled")
 POLICY = _build_choice_kind("fatal", "tolerated")
 INSTANCES = _build_choice_kind("parity", "drawn")
@@ -163,13 +168,13 @@ STREAM = _build_choice_kind("none", "streamed", "both")
 
 
 def _build_metadata(kind: OptionKind, help_text: str, variable: str = "") -> dict[str, Any]:
-    """Return the metadata with which a field of EvalOptions is a row of the table."""
+    """Return the metadata of a field of EvalOptions, from which its OptionRow is built."""
     return {"kind": kind, "help": help_text, "variable": variable}
 
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """The values of all options; None means that an option without a default was not given."""
+    """Values of all options. None means that an option without a default was not given."""
 
     models: str = field(
         default="stable",
@@ -179,7 +184,9 @@ class EvalOptions:
     )
     provider: str = field(
         default="",
-        metadata=_build_metadata(FILTER, "providers, the same way; without it all but the simulated and local ones"),
+        metadata=_build_metadata(
+            FILTER, "providers, selected in the same way; default: all except simulated and local ones"
+        ),
     )
     profiles: str = field(
         default="default",
@@ -188,7 +195,7 @@ class EvalOptions:
     enforce_applicability: bool = field(
         default=True,
         metadata=_build_metadata(
-            SWITCH, "try a profile only with the models it is for", "SAMPLING_PROFILE_ENFORCE_APPLICABILITY"
+            SWITCH, "use a profile only with the models that it applies to", "SAMPLING_PROFILE_ENFORCE_APPLICABILITY"
         ),
     )
     strategies: str = field(
@@ -200,21 +207,20 @@ class EvalOptions:
     )
     method: tuple[str, ...] = field(
         default=("native",),
-        metadata=_build_metadata(WORDS, "how calls are asked for: auto, native, text_json, template, constrained"),
+        metadata=_build_metadata(WORDS, "how calls are requested: auto, native, text_json, template, constrained"),
     )
     probe: bool = field(
         default=True,
-        metadata=_build_metadata(
-            SWITCH, "ask models that nobody has declared first whether they call tools, with 2 to 5 requests"
-        ),
+        metadata=_build_metadata(SWITCH, "first probe models with unknown tool support, with 2 to 5 requests for each"),
     )
     stream: str = field(
-        default="none", metadata=_build_metadata(STREAM, "whether answers come as a stream; both tries each way")
+        default="none",
+        metadata=_build_metadata(STREAM, "whether answers are streamed; both runs every configuration each way"),
     )
     tag_fallback: bool = field(
         default=False,
         metadata=_build_metadata(
-            SWITCH, "read calls between tags from every model's text", "ENABLE_CONTENT_TAG_TOOL_CALL_FALLBACK"
+            SWITCH, "parse calls between tags in the text of every model", "ENABLE_CONTENT_TAG_TOOL_CALL_FALLBACK"
         ),
     )
     fallback_matrix: bool = field(
@@ -232,45 +238,46 @@ class EvalOptions:
         default=None,
         metadata=_build_metadata(
             RULE,
-            "go on in every cell until it is decided, at most --trials often: threshold, width or best, with values",
+            "sequential stopping: run each cell until it is decided, at most --trials times; threshold, width or best",
         ),
     )
     instances: str = field(
         default="parity",
         metadata=_build_metadata(
-            INSTANCES, "fixed (the published wording where there is one), or drawn anew for every trial"
+            INSTANCES, "parity: the published wording or a fixed list; drawn: a new instance for every trial"
         ),
     )
     seed: int | None = field(
-        default=None, metadata=_build_metadata(WHOLE, "of instances, order and sampling; drawn when not given")
+        default=None, metadata=_build_metadata(WHOLE, "seed of instances, order and sampling; default: random")
     )
     jobs: int | None = field(
-        default=None, metadata=_build_metadata(COUNT, "trials in flight at once, for each provider", "JOBS")
+        default=None, metadata=_build_metadata(COUNT, "trials in flight for each provider", "JOBS")
     )
     timeout: float | None = field(
         default=None,
-        metadata=_build_metadata(SECONDS, "for one answer, where --read-timeout is not given", "CLIENT_TIMEOUT"),
+        metadata=_build_metadata(SECONDS, "timeout for one answer, unless --read-timeout is given", "CLIENT_TIMEOUT"),
     )
     open_timeout: float | None = field(
-        default=None, metadata=_build_metadata(SECONDS, "for a connection", "CLIENT_OPEN_TIMEOUT")
+        default=None, metadata=_build_metadata(SECONDS, "timeout for a connection", "CLIENT_OPEN_TIMEOUT")
     )
     read_timeout: float | None = field(
-        default=None, metadata=_build_metadata(SECONDS, "for one answer", "CLIENT_READ_TIMEOUT")
+        default=None, metadata=_build_metadata(SECONDS, "timeout for one answer", "CLIENT_READ_TIMEOUT")
     )
     deadline: float | None = field(
-        default=None, metadata=_build_metadata(NUMBER, "seconds for a whole trial, back-off included")
+        default=None, metadata=_build_metadata(NUMBER, "time limit of a trial in seconds, including back-off")
     )
     tool_use_mode: str = field(
-        default="enforced", metadata=_build_metadata(MODE, "whether a trial without any call fails", "TOOL_USE_MODE")
+        default="enforced", metadata=_build_metadata(MODE, "whether a trial without a call fails", "TOOL_USE_MODE")
     )
     failure_policy: str = field(
         default="fatal",
         metadata=_build_metadata(POLICY, "what a failed tool call does to a trial", "TOOL_FAILURE_POLICY"),
     )
     allow: tuple[str, ...] = field(
-        default=(), metadata=_build_metadata(WORDS, "the only tools offered; all for no mask", "TOOL_ALLOWLIST")
+        default=(),
+        metadata=_build_metadata(WORDS, "the only tools that are offered; all for every tool", "TOOL_ALLOWLIST"),
     )
-    deny: tuple[str, ...] = field(default=(), metadata=_build_metadata(WORDS, "tools not offered"))
+    deny: tuple[str, ...] = field(default=(), metadata=_build_metadata(WORDS, "tools that are not offered"))
     fallback_retries: int | None = field(
         default=None,
         metadata=_build_metadata(
@@ -278,17 +285,17 @@ class EvalOptions:
         ),
     )
     fix_empty_final: bool | None = field(
-        default=None, metadata=_build_metadata(SWITCH, "ask again for a blank final answer", "FIX_EMPTY_FINAL")
+        default=None, metadata=_build_metadata(SWITCH, "re-prompt for an empty final answer", "FIX_EMPTY_FINAL")
     )
     overrides: JsonObject | None = field(
-        default=None, metadata=_build_metadata(OBJECT, "a sparse policy patch above everything but the scenario")
+        default=None, metadata=_build_metadata(OBJECT, "policy patch that overrides everything except the scenario")
     )
     request_overrides: JsonObject | None = field(
         default=None, metadata=_build_metadata(OBJECT, "merged into every request's body", "REQUEST_OVERRIDES_JSON")
     )
     llm_options: JsonObject | None = field(
         default=None,
-        metadata=_build_metadata(OBJECT, "sampling options above the profile's", "LLM_OPTIONS_DEFAULTS_JSON"),
+        metadata=_build_metadata(OBJECT, "sampling options that override the profile", "LLM_OPTIONS_DEFAULTS_JSON"),
     )
     temperature: float | None = field(
         default=None, metadata=_build_metadata(NUMBER, "above the profile's", "TEMPERATURE")
@@ -309,57 +316,64 @@ class EvalOptions:
     provider_ignore: tuple[str, ...] = field(
         default=(), metadata=_build_metadata(WORDS, "OpenRouter: upstreams not to use", "PROVIDER_IGNORE")
     )
-    request_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "stop after so many requests"))
-    token_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "stop after so many tokens"))
+    request_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "stop after this number of requests"))
+    token_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "stop after this number of tokens"))
     title: str = field(default="", metadata=_build_metadata(TEXT, "the run's title"))
     fail_under: float | None = field(
-        default=None, metadata=_build_metadata(PERCENT, "exit 1 when a cell's success given an answer is below")
+        default=None,
+        metadata=_build_metadata(PERCENT, "exit with 1 if the answered success of a cell is below this percentage"),
     )
-    out: str = field(default="", metadata=_build_metadata(TEXT, "write the report into this folder", "REPORT_DIR"))
+    out: str = field(default="", metadata=_build_metadata(TEXT, "write the report to this folder", "REPORT_DIR"))
 
 
 OPTIONS: Mapping[str, OptionRow] = {
-    f.name: OptionRow(f.name, f.metadata["kind"], f.metadata["help"], f.metadata["variable"])
-    for f in fields(EvalOptions)
+    option.name: OptionRow(option.name, **option.metadata) for option in fields(EvalOptions)
 }
 
 
-def parse_options(given: Mapping[str, str | bool], environment: Mapping[str, str]) -> EvalOptions:
+def parse_options(arguments: Mapping[str, str | bool], environment: Mapping[str, str]) -> EvalOptions:
     """Parse the options of the command line and of the environment.
 
-    `given` has the options of the command line by name; they take precedence over the environment.
+    Args:
+        arguments: options of the command line by name, which take precedence over the environment.
+        environment: environment variables.
 
     Raises:
         OptionError: a value is not accepted.
     """
-    parsed = {name: _parse_option(row, given[name], row.flag) for name, row in OPTIONS.items() if name in given}
-    found = {
-        row.name: row.value(environment[VARIABLE_PREFIX + row.variable], VARIABLE_PREFIX + row.variable)
+    from_arguments = {name: _parse_argument(row, arguments[name]) for name, row in OPTIONS.items() if name in arguments}
+    from_environment = {
+        row.name: row.parse_value(environment[VARIABLE_PREFIX + row.variable], VARIABLE_PREFIX + row.variable)
         for row in OPTIONS.values()
         if row.variable and environment.get(VARIABLE_PREFIX + row.variable, "").strip()
     }
     if _is_full_preset(environment):
-        found = {**{name: OPTIONS[name].value(text, name) for name, text in FULL_DEFAULTS.items()}, **found}
-        found["strategy_matrix"] = False
-    if "strategies" in parsed:
-        found.pop("strategy_matrix", None)
-    return EvalOptions(**{**found, **parsed})
+        full_defaults = {name: OPTIONS[name].parse_value(text, name) for name, text in FULL_DEFAULTS.items()}
+        from_environment = {**full_defaults, **from_environment, "strategy_matrix": False}
+    if "strategies" in from_arguments:
+        from_environment.pop("strategy_matrix", None)
+    return EvalOptions(**{**from_environment, **from_arguments})
 
 
 def list_unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return a sentence for every variable that is set and has no effect."""
     return tuple(
-        f"{VARIABLE_PREFIX}{name} is set and not used: {why}."
-        for name, why in UNUSED_VARIABLES.items()
+        f"{VARIABLE_PREFIX}{name} is set and has no effect: {reason}."
+        for name, reason in UNUSED_VARIABLES.items()
         if environment.get(VARIABLE_PREFIX + name, "").strip()
     )
 
 
-def _parse_option(row: OptionRow, given: str | bool, source: str) -> Any:
-    return given if isinstance(given, bool) else row.value(given, source)
+def _parse_argument(row: OptionRow, argument: str | bool) -> Any:
+    return argument if isinstance(argument, bool) else row.parse_value(argument, row.flag)
 
 
 def _is_full_preset(environment: Mapping[str, str]) -> bool:
+    """Return whether the environment selects the defaults for a full evaluation.
+
+    Raises:
+        OptionError: the variable of the preset has an unknown value.
+    """
     preset = environment.get(f"{VARIABLE_PREFIX}EVAL_PRESET", "").strip().lower()
     if preset not in ("", *_FULL_PRESETS):
         raise OptionError(

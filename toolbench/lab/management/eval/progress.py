@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Run
 
-_WORD_BY_COUNT = {
+_LABEL_BY_COUNTER = {
     "passed": "passed",
     "failed": "failed",
     "infra": "infrastructure",
@@ -25,13 +25,13 @@ _WORD_BY_COUNT = {
 
 @dataclass(slots=True)
 class InterruptCounter:
-    """Count of Ctrl-C, which does not end the process."""
+    """Counter of Ctrl-C, which does not end the process while it is installed."""
 
     count: int = 0
     _received: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, seconds: float) -> None:
-        """Wait until the time is over or the next Ctrl-C arrives."""
+        """Wait until the time has passed or the next Ctrl-C arrives."""
         self._received.wait(seconds)
         self._received.clear()
 
@@ -43,18 +43,18 @@ class InterruptCounter:
 
 @contextmanager
 def count_interrupts() -> Iterator[InterruptCounter]:
-    """Count Ctrl-C within the block instead of ending the process. Call it in the main thread only."""
+    """Count Ctrl-C during the block instead of ending the process. Call it in the main thread only."""
     interrupts = InterruptCounter()
-    before = signal.signal(signal.SIGINT, interrupts.handle_signal)
+    previous_handler = signal.signal(signal.SIGINT, interrupts.handle_signal)
     try:
         yield interrupts
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgressBar:
-    """The progress bar of one run."""
+    """Progress bar of one run."""
 
     run: Run
     progress: Progress
@@ -62,13 +62,13 @@ class RunProgressBar:
 
     def update(self) -> None:
         """Read the run's cells and show their counts."""
-        sums = tally_cells(self.run.cells.all())
-        self.progress.update(self.task, completed=sums.done, total=sums.total, words=_describe_counts(sums))
+        tally = tally_cells(self.run.cells.all())
+        self.progress.update(self.task, completed=tally.done, total=tally.total, words=_describe_counts(tally))
 
 
 @contextmanager
 def show_progress_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunProgressBar]:
-    """Show a progress bar on `out` within the block; `silent` shows none."""
+    """Show a progress bar on `out` during the block, unless `silent` is true."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
     console = Console(file=out, highlight=False)
     with Progress(*columns, TimeElapsedColumn(), TextColumn("elapsed"), console=console, disable=silent) as progress:
@@ -77,6 +77,6 @@ def show_progress_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunPro
         bar.update()
 
 
-def _describe_counts(sums: Tally) -> str:
-    counts = ((getattr(sums, name), word) for name, word in _WORD_BY_COUNT.items())
-    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+def _describe_counts(tally: Tally) -> str:
+    counts = ((getattr(tally, name), label) for name, label in _LABEL_BY_COUNTER.items())
+    return ", ".join(f"{count:,} {label}" for count, label in counts if count)

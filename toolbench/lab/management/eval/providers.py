@@ -1,4 +1,4 @@
-"""Providers of `manage.py eval`: OpenRouter from the environment, and checks before a launch."""
+"""Providers of `manage.py eval`: update of OpenRouter from the environment, and checks before a launch."""
 
 import socket
 from collections.abc import Iterable, Mapping
@@ -29,8 +29,8 @@ _HEADER_BY_VARIABLE = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
 def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> tuple[str, ...]:
     """Set the address and headers of the OpenRouter providers to those in the environment.
 
-    The built-in providers are loaded if there is no OpenRouter provider yet. Without a key in the environment, or if
-    other providers are selected, this changes nothing.
+    The built-in data is loaded first if there is no OpenRouter provider. Nothing changes if the environment has no key
+    or the options select other providers.
 
     Returns:
         A sentence for every changed provider.
@@ -42,68 +42,69 @@ def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> t
         return ()
     if not Provider.objects.filter(template=OPENROUTER).exists():
         builtin_data.load_builtin_data()
-    notes: list[str] = []
+    sentences: list[str] = []
     for provider in Provider.objects.filter(template=OPENROUTER):
         if changed := _update_provider(provider, environment):
-            notes.append(f"{provider.name} now has {', '.join(changed)} from the environment.")
-    return tuple(notes)
+            sentences.append(f"{provider.name} now has {', '.join(changed)} from the environment.")
+    return tuple(sentences)
 
 
 def _has_openrouter(words: str) -> bool:
+    """Return whether the filter of `--provider` selects OpenRouter."""
     return any(fnmatchcase(OPENROUTER, word.strip().lower()) for word in words.split(",")) or words == "all"
 
 
 def _update_provider(provider: Provider, environment: Mapping[str, str]) -> list[str]:
-    """Change the row to the values in the environment and return the names of the changed columns."""
-    named = _find_changed_columns(provider, environment)
-    for name, value in named.items():
+    """Change a provider to the values in the environment; return the changed columns and "headers" if they changed."""
+    columns = _find_changed_columns(provider, environment)
+    for name, value in columns.items():
         setattr(provider, name, value)
     headers = _find_changed_headers(provider, environment)
     change_headers(provider, headers)
-    provider.save(update_fields=[*named, *(HEADER_FIELDS if headers else ())])
-    return [*sorted(named), *(["headers"] if headers else [])]
+    provider.save(update_fields=[*columns, *(HEADER_FIELDS if headers else ())])
+    return [*sorted(columns), *(["headers"] if headers else [])]
 
 
 def _find_changed_columns(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
-    changed: JsonObject = {}
+    columns: JsonObject = {}
     if f"{VARIABLE_PREFIX}BASE_URL" in environment:
-        changed["base_url"] = _read_base_url(environment, provider)
+        columns["base_url"] = _read_base_url(environment, provider)
     if f"{VARIABLE_PREFIX}API_PREFIX" in environment:
-        changed["api_prefix"] = environment[f"{VARIABLE_PREFIX}API_PREFIX"].strip()
-        if trouble := find_prefix_error(
-            changed["api_prefix"], list_provider_secrets(provider, list_environment_secrets(environment))
+        columns["api_prefix"] = environment[f"{VARIABLE_PREFIX}API_PREFIX"].strip()
+        if problem := find_prefix_error(
+            columns["api_prefix"], list_provider_secrets(provider, list_environment_secrets(environment))
         ):
-            raise EvalError(f"{VARIABLE_PREFIX}API_PREFIX cannot be used. {trouble}")
-    return {name: value for name, value in changed.items() if value != getattr(provider, name)}
+            raise EvalError(f"{VARIABLE_PREFIX}API_PREFIX cannot be used. {problem}")
+    return {name: value for name, value in columns.items() if value != getattr(provider, name)}
 
 
 def _read_base_url(environment: Mapping[str, str], provider: Provider) -> str:
     text = environment[f"{VARIABLE_PREFIX}BASE_URL"]
-    trouble = find_url_error(text, list_provider_secrets(provider, list_environment_secrets(environment)))
-    bound = provider.key_encrypted is not None or list_secret_names(provider.header_names)
-    if not trouble and bound and not is_same_origin(text, provider.base_url):
-        trouble = f"It leads to another host than the stored key or headers of {provider.name}: edit that on its page."
-    if trouble:
-        raise EvalError(f"{VARIABLE_PREFIX}BASE_URL cannot be used. {trouble}")
+    problem = find_url_error(text, list_provider_secrets(provider, list_environment_secrets(environment)))
+    has_secret = provider.key_encrypted is not None or list_secret_names(provider.header_names)
+    if not problem and has_secret and not is_same_origin(text, provider.base_url):
+        problem = f"Its host differs from that of the stored key or headers of {provider.name}. Change it on its page."
+    if problem:
+        raise EvalError(f"{VARIABLE_PREFIX}BASE_URL cannot be used. {problem}")
     return text.strip().rstrip("/")
 
 
 def _find_changed_headers(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
-    named = {
+    headers = {
         name: environment.get(VARIABLE_PREFIX + variable, "").strip() for variable, name in _HEADER_BY_VARIABLE.items()
     }
     try:
         stored = read_endpoint_headers(provider)
     except KeyUnavailableError as error:
         raise EvalError(str(error)) from error
-    return {name: value for name, value in named.items() if value and value != stored.get(name)}
+    return {name: value for name, value in headers.items() if value and value != stored.get(name)}
 
 
 def check_reachable(models: Iterable[Model]) -> None:
-    """Check that the providers' keys are readable and that local servers run on this host.
+    """Check that the keys and headers of the providers can be read and that their local servers run on this host.
 
     Raises:
-        EvalError: a key is missing, or a local server does not run here.
+        EvalError: a key or header cannot be read, or a local server does not run on this host.
     """
     models = tuple(models)
     for provider in {model.provider_id: model.provider for model in models}.values():
@@ -112,7 +113,9 @@ def check_reachable(models: Iterable[Model]) -> None:
             read_endpoint_headers(provider)
             read_network_access(provider)
         except KeyNotInEnvironmentError as error:
-            raise EvalError(f"{provider.key_env} is not set, and {provider.name} needs it.") from error
+            raise EvalError(
+                f"{provider.key_env} is not set, and {provider.name} needs it. Set this variable."
+            ) from error
         except KeyUnavailableError as error:
             raise EvalError(str(error)) from error
     for name in dict.fromkeys(_get_service(model) for model in models):
@@ -128,11 +131,13 @@ def _check_service(name: str) -> None:
         return
     address = ServiceAddress.objects.filter(name=name).first()
     if address is None:
-        raise EvalError(f"The local server {name} does not run: start it with `make up`.")
+        raise EvalError(f"The local server {name} is not running. Start it with `make up`.")
     if address.host != socket.gethostname():
-        raise EvalError(f"The local server {name} runs on {address.host} and serves that machine only.")
+        raise EvalError(
+            f"The local server {name} runs on {address.host}, for that machine only. Run the command there."
+        )
 
 
 def clear_paused_reason(providers: Iterable[Provider]) -> None:
-    """Let providers that were paused because of their key continue, since the key was found."""
+    """Clear the error of a missing key. Call it once the keys of the providers were found."""
     Provider.objects.filter(pk__in=[provider.pk for provider in providers]).update(paused_reason="")

@@ -1,4 +1,4 @@
-"""Conversion of the options of `manage.py eval` to the request that the launch form makes."""
+"""Conversion of the options of `manage.py eval` to a request for a run, as the launch form builds it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,33 +18,28 @@ from toolbench.lab.management.eval.names import (
     choose_strategies,
 )
 from toolbench.lab.management.eval.options import EvalOptions
-from toolbench.lab.models import Model, Provider
+from toolbench.lab.models import Model
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND
 
 TAG_FALLBACK = "content_tag_tool_call_fallback"
 OPENROUTER = "openrouter"
-NO_LIMIT_SECONDS = 24 * 3600.0
+NO_LIMIT_SECONDS = 24 * 3600.0  # stored for a timeout without a limit
 
 
 @dataclass(frozen=True, slots=True)
 class EvalRequest:
-    """A request for a launch, with the models that it names."""
+    """Request for a run, with the rows of its models."""
 
     request: RunRequest
     models: tuple[Model, ...]
 
-    @property
-    def providers(self) -> tuple[Provider, ...]:
-        """The providers of the models, each once."""
-        return tuple({model.provider_id: model.provider for model in self.models}.values())
-
 
 def build_eval_request(options: EvalOptions) -> EvalRequest:
-    """Build the request for a launch from the options.
+    """Build the request for a run from the options.
 
     Raises:
-        EvalError: a word names nothing, or all words together select nothing.
+        EvalError: a name is unknown, the words of an option select nothing, or options contradict each other.
     """
     models = choose_models(options)
     slugs = choose_scenarios(options)
@@ -79,21 +74,21 @@ def build_eval_request(options: EvalOptions) -> EvalRequest:
 
 
 def build_run_limits(options: EvalOptions) -> JsonObject:
-    """Return the timeouts and the concurrency limit that are set, by the run's columns.
+    """Return the timeouts and the concurrency limit that the options set, by columns of Run.
 
     A timeout of 0 or less means no limit; it is stored as `NO_LIMIT_SECONDS`.
     """
-    read = options.read_timeout if options.read_timeout is not None else options.timeout
+    read_timeout = options.read_timeout if options.read_timeout is not None else options.timeout
     limits = {
         "connect_seconds": _convert_timeout(options.open_timeout),
-        "read_seconds": _convert_timeout(read),
+        "read_seconds": _convert_timeout(read_timeout),
         "jobs": options.jobs,
     }
     return _drop_unset(limits)
 
 
-def _convert_timeout(given: float | None) -> float | None:
-    return NO_LIMIT_SECONDS if given is not None and given <= 0 else given
+def _convert_timeout(seconds: float | None) -> float | None:
+    return NO_LIMIT_SECONDS if seconds is not None and seconds <= 0 else seconds
 
 
 def _list_strategies(options: EvalOptions) -> tuple[str, ...]:
@@ -104,21 +99,21 @@ def _list_strategies(options: EvalOptions) -> tuple[str, ...]:
 
 
 def _build_overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
-    """Return one policy patch for all options above profile and workarounds.
+    """Return the policy patch of all options that override profile and workarounds.
 
-    The patch in `overrides` comes last and so has precedence.
+    The patch in `options.overrides` has precedence over the other options.
     """
     sampling = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
     sampling["min_p"] = options.min_p
-    loop = {"fallback_retry_count": options.fallback_retries, "fix_empty_final": options.fix_empty_final}
-    patch: JsonObject = _drop_unset(loop)
+    loop_settings = {"fallback_retry_count": options.fallback_retries, "fix_empty_final": options.fix_empty_final}
+    patch: JsonObject = _drop_unset(loop_settings)
     if options.tag_fallback and not options.fallback_matrix:
         patch = merge_objects(patch, get_preset(TAG_FALLBACK))
     patch = merge_objects(patch, _build_routing(options, models))
     if options.request_overrides:
         patch = merge_objects(patch, {"request_overrides": options.request_overrides})
-    if defaults := {**(options.llm_options or {}), **_drop_unset(sampling)}:
-        patch = merge_objects(patch, {"llm_options_defaults": defaults})
+    if llm_options := {**(options.llm_options or {}), **_drop_unset(sampling)}:
+        patch = merge_objects(patch, {"llm_options_defaults": llm_options})
     return merge_objects(patch, options.overrides or {})
 
 
@@ -127,16 +122,16 @@ def _drop_unset(values: Mapping[str, object]) -> JsonObject:
 
 
 def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
-    """Return the policy patch for OpenRouter's routing.
+    """Return the policy patch with OpenRouter's routing.
 
     Raises:
-        EvalError: another provider than OpenRouter would receive the routing.
+        EvalError: routing is set and a model of another provider is selected.
     """
     words = options.transforms.strip().lower()
-    listed = [word.strip() for word in options.transforms.split(",") if word.strip()]
+    names = [word.strip() for word in options.transforms.split(",") if word.strip()]
     patch = build_openrouter_routing(
         route=options.route,
-        transforms=None if words in ("", "auto") else [] if words == "none" else listed,
+        transforms=None if words in ("", "auto") else [] if words == "none" else names,
         only=options.provider_only,
         order=options.provider_order,
         ignore=options.provider_ignore,
@@ -144,6 +139,7 @@ def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
     other_providers = {model.provider.name for model in models if model.provider.template != OPENROUTER}
     if patch and other_providers:
         raise EvalError(
-            f"Route, transforms and upstreams steer OpenRouter only, not {', '.join(sorted(other_providers))}."
+            f"Route, transforms and upstreams apply to OpenRouter only. Leave them out for "
+            f"{', '.join(sorted(other_providers))}."
         )
     return patch

@@ -1,4 +1,4 @@
-"""The check of `--fail-under`: cells below a percentage."""
+"""Check of `--fail-under`: the cells whose answered success is below a percentage."""
 
 from toolbench.lab.management.eval.output import build_cell_name
 from toolbench.lab.metrics.tally import tally_cells
@@ -8,14 +8,14 @@ from toolbench.lab.models import Run
 def list_cells_below(run: Run, percent: float) -> tuple[str, ...]:
     """Return a line for every cell whose answered success is below `percent`.
 
-    A cell without an answer is below every percentage except 0. Cells that are not applicable are left out.
+    A cell without an answer is below every percentage except 0. Cells without an applicable trial are left out.
     """
-    below: list[str] = []
+    lines: list[str] = []
     for cell in run.cells.select_related("config"):
-        sums = tally_cells([cell])
-        rate = sums.answered_success()
-        if sums.not_applicable == sums.total or percent <= 0:
+        tally = tally_cells([cell])
+        rate = tally.answered_success()
+        if tally.not_applicable == tally.total or percent <= 0:
             continue
         if not rate.n or 100 * rate.k < percent * rate.n:
-            below.append(f"{build_cell_name(cell)}: {rate.text if rate.n else 'no answer at all'}")
-    return tuple(below)
+            lines.append(f"{build_cell_name(cell)}: {rate.text if rate.n else 'no answer'}")
+    return tuple(lines)

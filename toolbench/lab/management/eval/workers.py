@@ -1,4 +1,4 @@
-"""Worker sessions of a run within this process: one thread per provider, beside other workers."""
+"""Worker sessions of this process for one run, in one thread for each provider. Other workers may run as well."""
 
 import threading
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class EvalSessions:
     """Worker sessions for the providers of one run.
 
     Attributes:
-        failure: the internal error that ended a session; no other session is then started. None without one.
+        failure: the internal error that ended a session, after which no other session is started; None without one.
     """
 
     run_id: int
@@ -36,9 +36,9 @@ class EvalSessions:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        """Wait for the threads, then update the run's state and cells.
+        """Wait for the threads, then recompute the cells and end the run.
 
-        After an error, the sessions are stopped first.
+        If the block raised an exception, the sessions are stopped first.
         """
         if kind is not None:
             self.stop()
@@ -48,28 +48,30 @@ class EvalSessions:
         finish_runs()
 
     def start_sessions(self) -> bool:
-        """Start a session for every provider that has queued trials of this run and no session here.
+        """Start a session for every provider that has queued trials of this run and no session of this process.
 
         Returns:
-            Whether a session of this process goes on, or a trial of the run is running in any process. After `stop`,
+            Whether a session of this process is running, or a trial of the run is running in any process. After `stop`,
             only sessions count.
         """
         self._threads = {pk: thread for pk, thread in self._threads.items() if thread.is_alive()}
-        stopped = self._stopping.is_set() or self.failure
-        if not stopped:
+        is_stopped = self._stopping.is_set() or self.failure is not None
+        if not is_stopped:
             analyse_undecided_runs()
-        waiting = set() if stopped else self._find_waiting_providers()
-        for provider_id in waiting - self._threads.keys():
-            thread = threading.Thread(target=self._run_session, args=[provider_id], name=f"shift of {provider_id}")
+        provider_ids = set() if is_stopped else self._find_waiting_provider_ids()
+        for provider_id in provider_ids - self._threads.keys():
+            thread = threading.Thread(
+                target=self._run_session, args=[provider_id], name=f"worker session of {provider_id}"
+            )
             self._threads[provider_id] = thread
             thread.start()
         return bool(self._threads) or self._has_trials(Trial.State.RUNNING)
 
     def stop(self) -> None:
-        """Stop all sessions. Trials in flight are stopped within seconds and queued again."""
+        """Stop all sessions. Trials in flight are requeued if they do not end within seconds."""
         self._stopping.set()
 
-    def _find_waiting_providers(self) -> set[int]:
+    def _find_waiting_provider_ids(self) -> set[int]:
         queued = Trial.objects.filter(run_id=self.run_id, run__state=Run.State.RUNNING, state=Trial.State.QUEUED)
         providers = Provider.objects.filter(pk__in=queued.values("provider_id"))
         return {provider.pk for provider in providers if _has_key(provider)}
@@ -81,10 +83,10 @@ class EvalSessions:
         try:
             for probe_id in list_queued_probes(provider_id):
                 run_probe(probe_id, self._stopping.is_set, on_finished=decide_waiting_methods)
-            terms = SessionOptions(
+            options = SessionOptions(
                 settings.SESSION_SECONDS, check_runs=check_runs, sweep=sweep, is_stopping=self._stopping.is_set
             )
-            run_session(provider_id, terms)
+            run_session(provider_id, options)
         except Exception as error:
             count_failure(SESSION_JOB, error, provider_id)
             self.failure = error
@@ -93,7 +95,7 @@ class EvalSessions:
 
 
 def _has_key(provider: Provider) -> bool:
-    """Return whether this process can read the key; the keys of other workers do not matter here."""
+    """Return whether this process can read the provider's key. Other workers may be able to."""
     try:
         read_endpoint_key(provider)
     except KeyUnavailableError:
