@@ -140,7 +140,7 @@ def _build_log(size: int) -> bytes:
 
 
 def _count_log_samples(raw: bytes) -> int:
-    return sum(1 for _ in parse_log_document(raw).samples())
+    return sum(1 for _ in parse_log_document(raw).iter_samples())
 
 
 READER_BY_NAME: Mapping[str, InputReader] = {

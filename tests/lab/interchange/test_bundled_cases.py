@@ -80,7 +80,7 @@ def test_a_case_without_its_definition_never_stands_for_one_of_ones_own() -> Non
 def test_a_case_that_cannot_be_read_is_refused_with_its_reason() -> None:
     whole = {"slug": "own-a", "version": 1, "title": "A", "kind": "own", "public": False, "definition": "{}"}
     bad: tuple[tuple[str, object, str], ...] = (
-        ("slug", "../x", "is no name of a case"),
+        ("slug", "../x", "is not a slug of a case"),
         ("version", 0, "has no version"),
         ("kind", "code", "cannot be read"),
         ("definition", '{"tools": []}', "cannot be read"),

@@ -121,7 +121,7 @@ def test_import_whose_file_is_gone_says_so() -> None:
     row = queue_import(log(), "log.json", owner=None)
     kept_files()[0].unlink()
     run_replay(row.pk, REPLAY_KINDS)
-    assert "The file is gone" in get_import(row.pk).refused
+    assert "The file no longer exists" in get_import(row.pk).refused
 
 
 def test_import_of_a_lost_worker_is_found_and_done_once() -> None:
@@ -172,7 +172,7 @@ def lease_ends(row: Replay) -> None:
     Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-STOPPED = "The worker stopped four times at this file. Nothing was imported."
+STOPPED = "The worker stopped four times while importing this file. Nothing was imported."
 
 
 @pytest.mark.parametrize("error", [SystemExit(), OperationalError("program limit exceeded")])
@@ -202,8 +202,8 @@ def test_archive_with_a_large_member_is_refused_with_the_limit() -> None:
     )
     run_replay(row.pk, REPLAY_KINDS)
     said = get_import(row.pk).refused
-    assert "The member 'b' has 33,554,433 bytes; 33,554,432 are taken here. Nothing was imported" in said
-    assert "use `manage.py import_bundle FILE`" in said
+    assert "The member 'b' has 33,554,433 bytes; the limit is 33,554,432. Nothing was imported" in said
+    assert "Use `manage.py import_bundle FILE`" in said
 
 
 def test_open_imports_are_those_that_wait_run_or_were_refused() -> None:

@@ -173,4 +173,4 @@ def test_refused_import_is_listed_with_its_reason(owner_client: Client, monkeypa
     run_replay(Replay.objects.get().pk, REPLAY_KINDS)
     text = read_html(owner_client.get("/imported/"))
     assert f'{address}">a.zip</a>' in text
-    assert "The file is no whole zip archive" in text
+    assert "The file is not a complete zip archive" in text

@@ -39,7 +39,7 @@ def test_the_trials_are_json_too(owner_client: Client, run: Run) -> None:
     found = owner_client.get(reverse("run-trials", args=[run.pk, "json"])).json()
     assert found["title"] == f"Trials of run {run.pk}"
     assert found["rows"][1]["category"] == "ASSERTION_FAILED"
-    assert found["notes"] == ["Simulated models: nothing here was measured on a real one."]
+    assert found["notes"] == ["Simulated models: no figure here was measured on a real model."]
 
 
 def test_a_run_that_is_not_there_is_not_found(owner_client: Client) -> None:

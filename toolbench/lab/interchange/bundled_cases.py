@@ -8,7 +8,7 @@ from typing import Any
 
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
-from toolbench.evals.bfcl.cases import BfclCase as BfclCase
+from toolbench.evals.bfcl.cases import BfclCase
 from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case
 from toolbench.lab.cases.bfcl_import import BFCL_LICENCE, BFCL_LINK
 from toolbench.lab.interchange.row_json import InvalidRowError
@@ -25,16 +25,16 @@ _SET_FIELDS_BY_KIND = {
     },
 }
 _TEXT_FIELDS = ("slug", "title", "kind", "definition")
-_NAME_NUMBER_END = 1000
+_MAX_NAME_NUMBER = 999
 
 
 @dataclass(frozen=True, slots=True)
 class BundledCase:
-    """One version of a test case.
+    """One version of a test case in a bundle.
 
     Attributes:
-        slug: name of the case, which is also its scenario.
-        version: number from 1.
+        slug: slug of the case and of its scenario.
+        version: number of the version, from 1.
         title: name shown on pages.
         kind: a `CaseSet.Kind`.
         public: whether its set is public.
@@ -50,14 +50,14 @@ class BundledCase:
 
 
 def get_bundled_cases(used_versions: Iterable[tuple[str, int]]) -> tuple[BundledCase, ...]:
-    """Return the bundled form of the given test case versions, sorted by slug and version. One query.
+    """Return the given versions of test cases, sorted by slug and version, with one query.
 
     Args:
-        used_versions: pairs of scenario name and version. Pairs that are no test case are skipped.
+        used_versions: pairs of a scenario's slug and version. Scenarios that are not test cases are skipped.
     """
-    tried_slugs = set(used_versions)
-    rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in tried_slugs})
-    used_rows = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in tried_slugs)
+    versions = set(used_versions)
+    rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in versions})
+    used_rows = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in versions)
     return tuple(
         BundledCase(row.case.slug, row.number, row.case.title, row.case.set.kind, row.case.set.public, row.definition)
         for row in used_rows
@@ -66,7 +66,7 @@ def get_bundled_cases(used_versions: Iterable[tuple[str, int]]) -> tuple[Bundled
 
 def cases_to_json(bundled_cases: Iterable[BundledCase]) -> JsonObject:
     """Return the JSON of the bundle's member `evidence/cases.json`."""
-    return {"cases": [asdict(seed) for seed in bundled_cases]}
+    return {"cases": [asdict(bundled_case) for bundled_case in bundled_cases]}
 
 
 def parse_cases(document: JsonObject) -> tuple[BundledCase, ...]:
@@ -77,26 +77,25 @@ def parse_cases(document: JsonObject) -> tuple[BundledCase, ...]:
     """
     items = document.get("cases")
     if not isinstance(items, list):
-        raise InvalidRowError("cases is no list")
+        raise InvalidRowError("cases is not a list")
     return tuple(_parse_case(item) for item in items)
 
 
 def create_cases(bundled_cases: Sequence[BundledCase], scenario_names: Iterable[str]) -> Mapping[str, str]:
-    """Create the test cases and versions that this database lacks, in sets kept apart from its own cases.
+    """Create the test cases and versions that this database lacks, in sets only for cases from bundles.
 
     Args:
         bundled_cases: the test cases of the bundle.
         scenario_names: scenarios of the run's cells.
 
     Returns:
-        new name by old name, only of the scenarios whose names mean something else in this database.
+        New slug by old slug, of the scenarios whose slugs stand for other scenarios in this database.
 
     Raises:
         InvalidRowError: there is no free name for a case.
     """
-    by_slug = {
-        slug: tuple(group) for slug, group in groupby(sorted(bundled_cases, key=_get_sort_key), lambda seed: seed.slug)
-    }
+    ordered = sorted(bundled_cases, key=lambda bundled_case: (bundled_case.slug, bundled_case.version))
+    by_slug = {slug: tuple(group) for slug, group in groupby(ordered, lambda bundled_case: bundled_case.slug)}
     new_names: dict[str, str] = {}
     for slug in sorted({*by_slug, *scenario_names}):
         versions = by_slug.get(slug, ())
@@ -104,11 +103,7 @@ def create_cases(bundled_cases: Sequence[BundledCase], scenario_names: Iterable[
         if not new_names[slug]:
             raise InvalidRowError(f"there is no free name for the case {slug}")
         _create_case(new_names[slug], versions)
-    return {there: here for there, here in new_names.items() if there != here}
-
-
-def _get_sort_key(bundled_case: BundledCase) -> tuple[str, int]:
-    return bundled_case.slug, bundled_case.version
+    return {old_name: new_name for old_name, new_name in new_names.items() if old_name != new_name}
 
 
 def _parse_case(document: Any) -> BundledCase:
@@ -116,7 +111,7 @@ def _parse_case(document: Any) -> BundledCase:
         raise InvalidRowError("a case has no slug, title, kind or definition")
     slug, kind, version, public = document["slug"], document["kind"], document.get("version"), document.get("public")
     if not slug.isascii() or not slug.replace("-", "").replace("_", "").isalnum() or len(slug) > 60:
-        raise InvalidRowError(f"{slug[:60]!r} is no name of a case")
+        raise InvalidRowError(f"{slug[:60]!r} is not a slug of a case")
     if (
         not isinstance(public, bool)
         or isinstance(version, bool)
@@ -133,9 +128,9 @@ def _parse_case(document: Any) -> BundledCase:
 
 
 def _iter_names(slug: str) -> Iterator[str]:
-    """Yield the slug, then numbered names (`-2` to `-999`) cut to at most the slug's length."""
+    """Yield the slug, then the slug with its end replaced by `-2` to `-999`, so that no name is longer."""
     yield slug
-    for number in range(2, _NAME_NUMBER_END):
+    for number in range(2, _MAX_NAME_NUMBER + 1):
         suffix = f"-{number}"
         yield f"{slug[: -len(suffix)]}{suffix}"
 
@@ -143,9 +138,13 @@ def _iter_names(slug: str) -> Iterator[str]:
 def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
     """Return whether this database can give `name` to these versions of a case.
 
-    A name in use is usable only for the same case: the same kind, and no version with another definition. A set from a
-    bundle may get new versions; any other set must already have all of them. Empty `versions` stand for a scenario that
-    is no test case; its name is usable unless a test case here has it.
+    A name in use is usable only for the same case, which has the same kind and no version with another definition. A
+    case from a bundle may get new versions; any other case must already have all of them.
+
+    Args:
+        name: the slug.
+        versions: versions of the case; empty for a scenario that is not a test case, whose name is usable unless a test
+            case of this database has it.
     """
     case = Case.objects.select_related("set").filter(slug=name).first()
     if case is None:
@@ -154,30 +153,33 @@ def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
     stored_definitions = dict(case.versions.values_list("number", "definition"))
     is_bundle_set = case.set.source == _BUNDLE_SOURCE
     are_definitions_equal = (
-        stored_definitions.get(seed.version, seed.definition if is_bundle_set else None) == seed.definition
-        for seed in versions
+        stored_definitions.get(version.version, version.definition if is_bundle_set else None) == version.definition
+        for version in versions
     )
     return bool(versions) and case.set.kind == versions[0].kind and all(are_definitions_equal)
 
 
 def _create_case(name: str, versions: Sequence[BundledCase]) -> None:
+    """Create the case and its versions if they are missing."""
     if not versions:
         return
     case = Case.objects.filter(slug=name).first()
     if case is None:
         case = Case.objects.create(set=_get_or_create_set(versions[0]), slug=name, title=versions[0].title or name)
     stored_numbers = set(case.versions.values_list("number", flat=True))
-    missing = [seed for seed in versions if seed.version not in stored_numbers]
-    CaseVersion.objects.bulk_create(CaseVersion(case=case, number=s.version, definition=s.definition) for s in missing)
+    missing = [version for version in versions if version.version not in stored_numbers]
+    CaseVersion.objects.bulk_create(
+        CaseVersion(case=case, number=version.version, definition=version.definition) for version in missing
+    )
     if missing:
-        case.current = max(stored_numbers | {seed.version for seed in missing})
+        case.current = max(stored_numbers | {version.version for version in missing})
         case.save(update_fields=["current"])
 
 
 def _get_or_create_set(bundled_case: BundledCase) -> CaseSet:
     """Return the set for a case from a bundle.
 
-    Public and private cases get different sets, and both are separate from sets written in this installation.
+    Public and private cases get different sets. Neither is a set that was created in this installation.
     """
     kind = CaseSet.Kind(bundled_case.kind)
     columns = {"kind": kind, "public": bundled_case.public, **_SET_FIELDS_BY_KIND[kind]}
@@ -187,7 +189,6 @@ def _get_or_create_set(bundled_case: BundledCase) -> CaseSet:
     source_name = "BFCL" if kind == CaseSet.Kind.BFCL else "Cases"
     title = f"{source_name} from bundles, {'public' if bundled_case.public else 'private'}"
     taken_names = set(CaseSet.objects.filter(name__startswith=title).values_list("name", flat=True))
-    free_name = next(
-        name for name in (title, *(f"{title} {n}" for n in range(2, len(taken_names) + 3))) if name not in taken_names
-    )
+    numbered = (f"{title} {number}" for number in range(2, len(taken_names) + 3))
+    free_name = next(name for name in (title, *numbered) if name not in taken_names)
     return CaseSet.objects.create(name=free_name, **columns)

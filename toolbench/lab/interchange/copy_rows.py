@@ -51,7 +51,7 @@ def _assign_ids(
 def _iter_prepared_values(
     fields: "Sequence[models.Field[Any, Any]]", rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[list[Any]]:
-    """Yield each row's values in the order of `fields`, as psycopg takes them.
+    """Yield the values of each row in the order of `fields`, prepared for psycopg.
 
     Defaults are computed once for all rows.
 
@@ -59,7 +59,7 @@ def _iter_prepared_values(
         TypeError: a row names a column that is not in `fields`.
     """
     database = connections[DEFAULT_DB_ALIAS]  # looked up once, not for each value
-    index_by_name = {field.attname: place for place, field in enumerate(fields)}
+    index_by_name = {field.attname: index for index, field in enumerate(fields)}
     defaults = [field.get_db_prep_save(_get_default(field), database) for field in fields]
     for row in rows:
         values = defaults.copy()

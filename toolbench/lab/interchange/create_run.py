@@ -22,7 +22,7 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.values import compute_rate
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-TRIALS_PER_BATCH = 200  # in memory; a batch also ends as soon as its bodies exceed MAX_BATCH_BYTES
+TRIALS_PER_BATCH = 200  # a batch also ends as soon as its bodies exceed MAX_BATCH_BYTES
 MAX_BATCH_BYTES = 8 << 20
 OnProgress = Callable[[int, int], object]  # trials stored so far, trials in all; an exception aborts the import
 ColumnValues = dict[str, Any]
@@ -31,7 +31,12 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """Columns of a new step and of its body."""
+    """New step.
+
+    Attributes:
+        step: columns of the step.
+        body: columns of its body.
+    """
 
     step: ColumnValues
     body: ColumnValues
@@ -39,7 +44,7 @@ class NewStep:
 
 @dataclass(frozen=True, slots=True)
 class NewTrial:
-    """Columns of a new trial, with its steps and judgements.
+    """New trial with its steps and judgements.
 
     Attributes:
         config: index in `NewRun.configs`.
@@ -58,7 +63,7 @@ class NewTrial:
 
 @dataclass(frozen=True, slots=True)
 class NewCell:
-    """Columns of a new cell.
+    """New cell.
 
     Attributes:
         config: index in `NewRun.configs`.
@@ -78,7 +83,7 @@ class NewRun:
         configs: columns of each configuration.
         cells: cells of all configurations.
         trials: read one by one while they are stored.
-        figures: reader of the trials' figures; complete once `trials` is exhausted.
+        figures: reader of the trials' figures; its counts are complete once `trials` is exhausted.
         trial_count: number of trials, set before the first one is read.
         cases: test cases that the trials used.
     """
@@ -88,7 +93,6 @@ class NewRun:
     cells: tuple[NewCell, ...]
     trials: Iterable[NewTrial]
     figures: FigureReader
-
     trial_count: int
     cases: tuple[BundledCase, ...] = ()
 
@@ -126,7 +130,7 @@ def create_run(
         new_run: the rows.
         origin: where they come from. `renamed` is set here, `private` gets the new names, and the sentence about
             implausible figures is appended to `note`.
-        owner: owner of the run, or None.
+        owner: owner of the run; None without sign-in.
         progress: called after each batch of trials.
 
     Raises:
@@ -162,6 +166,12 @@ def _lock_evidence(sha256: str) -> None:
 
 @dataclass(slots=True)
 class _CreatedRun:
+    """Rows that were created for a new run.
+
+    Attributes:
+        names: new scenario slug by old slug, where they differ.
+    """
+
     run: Run
     configs: list[RunConfig]
     names: Mapping[str, str]
@@ -170,6 +180,7 @@ class _CreatedRun:
 
 @contextmanager
 def _translate_row_errors() -> Iterator[None]:
+    """Raise RunImportError in place of an exception about a row that cannot be stored."""
     try:
         yield
     except (InvalidRowError, DataError, IntegrityError, ValueError, TypeError, IndexError) as error:
@@ -207,9 +218,10 @@ def _create_cells(created_run: _CreatedRun, new_cells: Sequence[NewCell]) -> lis
 
 
 def _create_trials(created_run: _CreatedRun, new_trials: Sequence[NewTrial]) -> int:
-    trial_ids = copy_rows(Trial, [_build_trial(created_run, seed) for seed in new_trials])
+    """Create trials with their steps and judgements; return the number of trials."""
+    trial_ids = copy_rows(Trial, [_build_trial(created_run, new_trial) for new_trial in new_trials])
     trial_steps = [
-        (trial_id, step) for trial_id, seed in zip(trial_ids, new_trials, strict=True) for step in seed.steps
+        (trial_id, step) for trial_id, new_trial in zip(trial_ids, new_trials, strict=True) for step in new_trial.steps
     ]
     step_ids = copy_rows(Step, [{**new_step.step, "trial_id": trial_id} for trial_id, new_step in trial_steps])
     copy_rows(
@@ -217,7 +229,9 @@ def _create_trials(created_run: _CreatedRun, new_trials: Sequence[NewTrial]) -> 
         [{**new_step.body, "step_id": step_id} for step_id, (_, new_step) in zip(step_ids, trial_steps, strict=True)],
     )
     trial_judgements = (
-        (trial_id, columns) for trial_id, seed in zip(trial_ids, new_trials, strict=True) for columns in seed.judgements
+        (trial_id, columns)
+        for trial_id, new_trial in zip(trial_ids, new_trials, strict=True)
+        for columns in new_trial.judgements
     )
     copy_rows(
         Judgement,
@@ -232,14 +246,14 @@ def _create_trials(created_run: _CreatedRun, new_trials: Sequence[NewTrial]) -> 
 def _build_trial(created_run: _CreatedRun, new_trial: NewTrial) -> ColumnValues:
     config, cell = _get_row(created_run.configs, new_trial.config), _get_row(created_run.cells, new_trial.cell)
     if cell.config_id != config.pk or not new_trial.trial.get("outcome"):
-        raise InvalidRowError("a trial has no outcome, or stands in a cell of another configuration")
-    position_columns = {
+        raise InvalidRowError("a trial has no outcome, or belongs to a cell of another configuration")
+    key_columns = {
         "state": Trial.State.DONE,
         "run_id": created_run.run.pk,
         "config_id": config.pk,
         "cell_id": cell.pk,
     }
-    return rename_scenarios(new_trial.trial, created_run.names) | position_columns
+    return rename_scenarios(new_trial.trial, created_run.names) | key_columns
 
 
 def _check_counts(run: Run) -> None:
@@ -249,10 +263,10 @@ def _check_counts(run: Run) -> None:
         InvalidRowError: a count is larger than its denominator, or a cell's error probability is not a fraction.
     """
     for cell in run.cells.order_by("pk"):
-        counts = tally_cells([cell])
+        tally = tally_cells([cell])
         for metric in METRICS.values():
             try:
-                compute_rate(metric, counts, counts)
+                compute_rate(metric, tally, tally)
             except (ValueError, ArithmeticError) as error:
                 raise InvalidRowError(
                     f"the trials of {cell.scenario} cannot be counted as “{metric.denominator}”"
@@ -261,16 +275,16 @@ def _check_counts(run: Run) -> None:
 
 def _get_row(rows: Sequence[_Row], index: int) -> _Row:
     if not 0 <= index < len(rows):
-        raise InvalidRowError(f"there is no row {index} to stand in")
+        raise InvalidRowError(f"there is no row {index}")
     return rows[index]
 
 
 def _iter_batches(new_trials: Iterable[NewTrial]) -> Iterator[list[NewTrial]]:
     batch: list[NewTrial] = []
     batch_bytes = 0
-    for seed in new_trials:
-        batch.append(seed)
-        batch_bytes += sum(len(part or b"") for step in seed.steps for part in step.body.values())
+    for new_trial in new_trials:
+        batch.append(new_trial)
+        batch_bytes += sum(len(part or b"") for step in new_trial.steps for part in step.body.values())
         if len(batch) == TRIALS_PER_BATCH or batch_bytes > MAX_BATCH_BYTES:
             yield batch
             batch, batch_bytes = [], 0

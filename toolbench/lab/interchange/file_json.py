@@ -1,4 +1,4 @@
-"""JSON of files in ASCII, so that NUL and lone surrogates survive as escapes."""
+"""ASCII JSON of exported files, in which NUL and lone surrogates are escaped."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ def decode_text(stored: bytes | memoryview | None) -> str:
 
 
 def parse_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
-    """Return the JSON object in stored bytes, or None if they hold any other JSON value or no valid JSON."""
+    """Return the JSON object in stored bytes, or None if they contain another JSON value or no valid JSON."""
     try:
         value = read_json(decode_text(stored))
     except InvalidJsonError:
@@ -38,4 +38,4 @@ def parse_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
 
 
 def _replace_constant(name: str) -> None:
-    """Return None in place of NaN and the infinities."""
+    """Return None for NaN and the infinities."""

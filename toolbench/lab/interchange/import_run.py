@@ -26,9 +26,9 @@ def import_run(
 
     Args:
         file: the open file.
-        name: name of the file. One that ends in .eval or .json, in any case, is a log of Inspect AI; any other a
+        name: name of the file. A file whose name ends in .eval or .json is read as a log of Inspect AI, any other as a
             bundle.
-        owner: owner of the new run, or None.
+        owner: owner of the new run; None without sign-in.
         progress: called after each batch of trials.
         member_bytes: maximum unpacked bytes of one member of an archive.
 

@@ -44,12 +44,12 @@ _SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
     "routing": {"properties": {"passed": {"type": "array"}}},
     "support": {"anyOf": [{"maxProperties": 0}, _SUPPORT_SCHEMA]},
 }
-_VALIDATORS = {name: jsonschema_rs.validator_for(shape) for name, shape in _SCHEMA_BY_COLUMN.items()}
+_VALIDATOR_BY_COLUMN = {name: jsonschema_rs.validator_for(schema) for name, schema in _SCHEMA_BY_COLUMN.items()}
 
 
 def is_valid_column(column: str, value: Any) -> bool:
     """Return whether a value fits its JSON column.
 
-    A column without a schema takes any value, since no page reads inside it.
+    A column without a schema accepts any value, since no page reads inside it.
     """
-    return column not in _VALIDATORS or _VALIDATORS[column].is_valid(value)
+    return column not in _VALIDATOR_BY_COLUMN or _VALIDATOR_BY_COLUMN[column].is_valid(value)

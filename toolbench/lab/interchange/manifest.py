@@ -1,4 +1,4 @@
-"""Manifest of a bundle: the hash of every other member, and what was left out."""
+"""Manifest of a bundle, which lists the hashes of all other members and the data that was left out."""
 
 import hashlib
 import json
@@ -19,12 +19,17 @@ EVIDENCE_FOLDER = "evidence/"
 
 
 class ManifestError(ValueError):
-    """A manifest that cannot be read; its message continues a sentence with the reason."""
+    """Manifest that cannot be read; the message is the second half of a sentence and gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Hash and size of a member's unpacked content."""
+    """Hash and size of the unpacked content of a member.
+
+    Attributes:
+        sha256: hexadecimal hash.
+        bytes: size.
+    """
 
     sha256: str
     bytes: int
@@ -32,7 +37,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutItem:
-    """Description of data that a bundle does not contain (`what`), and the reason (`why`)."""
+    """Data that a bundle does not contain.
+
+    Attributes:
+        what: description of the data.
+        why: the reason.
+    """
 
     what: str
     why: str
@@ -60,8 +70,8 @@ class Manifest:
     version: int = BUNDLE_VERSION
     evidence: str = field(default="")
 
-    def text(self) -> bytes:
-        """Return the manifest as JSON in ASCII."""
+    def to_bytes(self) -> bytes:
+        """Return the manifest as ASCII JSON."""
         return json.dumps(asdict(self), indent=1).encode("ascii")
 
 
@@ -99,14 +109,17 @@ def parse_manifest(content: bytes) -> Manifest:
         if document["version"] not in READABLE_VERSIONS:
             readable_versions = " and ".join(map(str, READABLE_VERSIONS))
             raise ManifestError(
-                f"its version is {str(document['version'])[:20]}, and this Toolbench reads {readable_versions}"
+                f"its version is {str(document['version'])[:20]}, and Toolbench reads {readable_versions}"
             )
-        members = {str(name): Member(str(m["sha256"]), int(m["bytes"])) for name, m in document["members"].items()}
+        members = {
+            str(name): Member(str(member["sha256"]), int(member["bytes"]))
+            for name, member in document["members"].items()
+        }
         left_out = tuple(LeftOutItem(str(item["what"]), str(item["why"])) for item in document["left_out"])
         source = document["source"] if isinstance(document["source"], dict) else {}
         return Manifest(str(document["made_at"]), source, members, left_out, evidence=str(document["evidence"]))
     except KeyError as error:
-        raise ManifestError(f"its {MANIFEST_NAME} does not say {error}") from error
+        raise ManifestError(f"its {MANIFEST_NAME} has no {error}") from error
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, ManifestError):
             raise

@@ -8,7 +8,7 @@ from toolbench.engine.types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an imported run comes from, stored in `Run.origin`.
+    """Source and circumstances of an imported run, stored in `Run.origin`.
 
     Attributes:
         kind: "bundle" or "inspect".
@@ -17,9 +17,9 @@ class Origin:
         source: the file's own description of the run it was written from.
         made_at: when the bundle was written or the log was created, in ISO 8601.
         imported_at: when the run was imported, in ISO 8601.
-        left_out: objects with `what` was left out of the bundle and `why`.
-        private: scenarios that are exported only on request.
-        renamed: new name by old name of scenarios whose names mean something else in this database.
+        left_out: the bundle's list of left-out data; see `LeftOutItem`.
+        private: slugs of private test cases, which are exported only on request.
+        renamed: new slug by old slug, of scenarios whose slugs stand for other scenarios in this database.
         note: sentences shown with the run.
     """
 

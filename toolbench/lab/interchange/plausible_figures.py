@@ -1,4 +1,4 @@
-"""Tokens, costs and times of an imported file, limited to the bounds of a live response."""
+"""Reader of the tokens, costs and times of an imported file, which accepts only what a live response may have."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,18 +18,18 @@ class FigureReader:
 
     @staticmethod
     def is_figure(name: str) -> bool:
-        """Return whether a column of this name holds tokens, a cost or a time."""
+        """Return whether a column of this name contains tokens, a cost or a duration."""
         return name == "cost" or name.endswith(("_tokens", "_ms"))
 
     def read(self, name: str, value: object, *, per_unit: float = 1.0) -> int | float | None:
         """Return a figure, or None if it is implausible or `value` is None.
 
-        Times are returned in milliseconds. An implausible figure is counted.
+        Durations are returned in milliseconds. An implausible figure is counted.
 
         Args:
             name: a column for which `is_figure` is True.
             value: the figure as read from the file.
-            per_unit: milliseconds per unit of a time in `value`; other figures ignore it.
+            per_unit: milliseconds per unit of a duration in `value`; ignored for other figures.
         """
         figure: int | float | None
         if name == "cost":
@@ -41,14 +41,14 @@ class FigureReader:
         return figure
 
     def read_time(self, name: str, value: datetime) -> datetime | None:
-        """Return an aware moment within the years that pages can show; count any other and return None."""
+        """Return an aware moment if pages can show its year; otherwise count it as implausible and return None."""
         plausible_moment = check_year(value)
         if plausible_moment is None:
             self.note_implausible(name)
         return plausible_moment
 
     def read_total(self, name: str, values: Iterable[int | float | None]) -> int | float:
-        """Return the sum of the values that are not None. Count an implausible sum and return 0."""
+        """Return the sum of the values that are not None; for an implausible sum, count it and return 0."""
         return self.read(name, sum(value for value in values if value is not None)) or 0
 
     def note_implausible(self, name: str) -> None:

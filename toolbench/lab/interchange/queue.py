@@ -30,14 +30,14 @@ from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, is_unavaila
 from toolbench.lab.worker.queue import notify_workers_of_replays
 
 _IMPORT_FOLDER = "imports"
-_PROGRESS_SECONDS = 1.0
-_ORPHAN_AGE = timedelta(days=1)  # age of a file without a row when it is deleted
-_REFUSAL_SHOWN_FOR = timedelta(days=1)
+_PROGRESS_SECONDS = 1.0  # between two writes of the progress
+_ORPHAN_AGE = timedelta(days=1)  # after which a file without an open import is deleted
+_REFUSAL_RETENTION = timedelta(days=1)  # how long a refused import is listed
 MAX_UPLOADED_MEMBER_BYTES = 32 << 20  # unpacked; parsed JSON can take 32 times as much memory
 
 
 class _LeaseLostError(Exception):
-    """The lease was lost: another worker has claimed the import, or its row is gone."""
+    """Lease of an import that was lost: another worker has claimed the import, or its row was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ImportStatus:
         name: name of the file.
         done: trials stored so far.
         total: trials of the file; 0 until the first batch is stored.
-        refused: why nothing was imported; "" otherwise.
+        refused: why nothing was imported; empty unless the import was refused.
         run_id: the imported run; None until the import has succeeded.
     """
 
@@ -76,7 +76,7 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
     Args:
         file: read from its current position to its end.
         name: name of the file; its last 200 characters are stored.
-        owner: owner of the new run, or None.
+        owner: owner of the new run; None without sign-in.
     """
     file_key = uuid4().hex
     path = _build_path(file_key)
@@ -86,9 +86,8 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
             path.chmod(0o600)
             shutil.copyfileobj(file, stored_file)
         with transaction.atomic():
-            query = urlencode(
-                {"file": file_key, "name": name[-200:]}
-            )  # the suffix, which selects the importer, is at the end
+            # The end of the name is kept, since its suffix selects the importer.
+            query = urlencode({"file": file_key, "name": name[-200:]})
             row = Replay.objects.create(kind=Replay.IMPORT, scope_id=owner.pk if owner else 0, query=query)
             transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     except BaseException:
@@ -107,11 +106,8 @@ def get_import(row_id: int) -> ImportStatus:
 
 
 def get_open_imports() -> tuple[ImportStatus, ...]:
-    """Return the imports that are queued, running, or were refused in the last day, the newest first.
-
-    One query.
-    """
-    refused = ~Q(refused="") & Q(finished_at__gt=Now() - _REFUSAL_SHOWN_FOR)
+    """Return the imports that are queued, running, or were refused in the last day, newest first, with one query."""
+    refused = ~Q(refused="") & Q(finished_at__gt=Now() - _REFUSAL_RETENTION)
     rows = Replay.objects.filter(kind=Replay.IMPORT).filter(~Q(state=Replay.State.DONE) | refused)
     return tuple(map(_build_status, rows.order_by("-pk")))
 
@@ -143,11 +139,11 @@ def process_import(row: Replay, leased_row: QuerySet[Replay]) -> None:
     except _LeaseLostError:
         return
     except FileNotFoundError:
-        _end_row(leased_row, refused="The file is gone: send it again. Nothing was imported.")
-    except RunImportError as refused:
-        _end_row(leased_row, refused=str(refused))
+        _end_row(leased_row, refused="The file no longer exists. Nothing was imported. Upload it again.")
+    except RunImportError as error:
+        _end_row(leased_row, refused=str(error))
     except Exception as error:
-        if not is_unavailable(error):  # the worker that claims the row next needs the file
+        if not is_unavailable(error):  # otherwise the worker that claims the row next needs the file
             _remove_file(row)
         raise
     _remove_file(row)
@@ -159,9 +155,9 @@ def remove_orphaned_files() -> None:
     Processes that died leave such files.
     """
     files = _list_files_before(timezone.now() - _ORPHAN_AGE)
-    if files:  # listed before the rows are read: a row is created within a day of its file
-        needed = Replay.objects.filter(kind=Replay.IMPORT).exclude(state=Replay.State.DONE)
-        for name in files.keys() - {_get_row_path(row).name for row in needed}:
+    if files:  # the files are listed before the rows: a row is created less than a day after its file
+        open_imports = Replay.objects.filter(kind=Replay.IMPORT).exclude(state=Replay.State.DONE)
+        for name in files.keys() - {_get_row_path(row).name for row in open_imports}:
             files[name].unlink(missing_ok=True)
 
 
@@ -191,9 +187,9 @@ def _build_path(key: str) -> Path:
 
 
 class _ProgressWriter:
-    """Thread body that writes an import's progress and renews its lease once a second.
+    """Thread that writes the progress of an import and renews its lease once a second.
 
-    It uses another database connection: the import is one transaction, in which progress would not be visible.
+    The thread has its own database connection, since updates in the transaction of the import would not be visible.
     """
 
     def __init__(self, leased_row: QuerySet[Replay]) -> None:
@@ -243,7 +239,7 @@ def _report_progress(leased_row: QuerySet[Replay]) -> Iterator[_ProgressWriter]:
 REPLAY_KINDS = {
     Replay.IMPORT: ReplayKind(
         "an import",
-        "The worker stopped four times at this file. Nothing was imported.",
+        "The worker stopped four times while importing this file. Nothing was imported.",
         process_import,
         _remove_file,
     )

@@ -1,4 +1,4 @@
-"""Conversion of rows to JSON and back, without the columns that mean nothing in another installation."""
+"""Conversion of rows to JSON and back, without columns that have no meaning in another installation."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ from toolbench.lab.interchange.json_shapes import is_valid_column
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-# Personal notes are private; ids, leases and workers mean nothing elsewhere; counts are computed again.
+# Personal notes are private, leases and workers have no meaning elsewhere, and counts are computed again.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset({"trial_count", "purpose", "deleted_at", "imported", "origin", "pooled", "alerts_checked_at"}),
     RunConfig: frozenset({"price"}),
@@ -39,7 +39,7 @@ _CELL_COLUMNS |= {"error", "decided"}
 
 
 class InvalidRowError(ValueError):
-    """A row that cannot be stored; its message gives the reason and, where there is one, the column."""
+    """Row that cannot be stored; the message gives the reason and, if one is at fault, the column."""
 
 
 def row_to_json(row: models.Model) -> JsonObject:
@@ -59,11 +59,11 @@ def parse_row(model: type[models.Model], document: object, figure_reader: Figure
     Args:
         model: the model of the row.
         document: the parsed JSON of the row.
-        figure_reader: reads tokens, costs and times. An implausible one becomes None, or 0 in a column that is not
+        figure_reader: reads tokens, costs and times. An implausible figure becomes None, or 0 in a column that is not
             nullable.
 
     Raises:
-        InvalidRowError: the document is not an object, or a column cannot take its value.
+        InvalidRowError: the document is not an object, or a column cannot store its value.
     """
     if not isinstance(document, dict):
         raise InvalidRowError(f"a {model.__name__.lower()} is not an object")
@@ -120,7 +120,7 @@ def _parse_value(field: "models.Field[Any, Any]", document: Any, figure_reader: 
     """Return the value of a column.
 
     Raises:
-        InvalidRowError: the value has the wrong type, or the column cannot take it.
+        InvalidRowError: the value has the wrong type, or the column cannot store it.
     """
     if isinstance(field, models.BinaryField):
         return decode_bytes(document)
@@ -140,20 +140,20 @@ def _parse_value(field: "models.Field[Any, Any]", document: Any, figure_reader: 
     if isinstance(value, datetime):
         return figure_reader.read_time(field.name, value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidRowError(f"{field.name} is no finite number")
+        raise InvalidRowError(f"{field.name} is not a finite number")
     if field.choices and value not in ("", *(key for key, _ in field.flatchoices)):
-        raise InvalidRowError(f"{field.name} is an unknown word")
+        raise InvalidRowError(f"{field.name} has an unknown value")
     return value
 
 
 def _check_type(field: "models.Field[Any, Any]", document: Any) -> None:
-    """Check that a text column gets text, a JSON column its shape, and any other column neither text nor a container.
+    """Check that a text column gets text, a JSON column its shape, and any other column neither text, list nor object.
 
     Raises:
         InvalidRowError: the value has another type or shape.
     """
-    takes_text = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
-    if not isinstance(field, models.JSONField) and isinstance(document, str) != takes_text:
+    is_text_column = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
+    if not isinstance(field, models.JSONField) and isinstance(document, str) != is_text_column:
         raise InvalidRowError(f"{field.name} has the wrong type")
     if (
         isinstance(field, models.JSONField)

@@ -1,6 +1,6 @@
-"""Reader of untrusted zip files: names, sizes and hashes are checked before the content is used.
+"""Reader of untrusted zip files, which checks names, sizes and hashes before the content is used.
 
-Nothing is unpacked to disk.
+No member is unpacked to disk.
 """
 
 import hashlib
@@ -36,17 +36,17 @@ Archive = ZipFile
 MAX_MEMBERS = 400_000
 MAX_MEMBER_BYTES = 256 << 20
 MAX_UNPACKED_BYTES = 8 << 30  # of all members
-MAX_RATIO = 200  # unpacked to packed size, checked above MIN_RATIO_CHECK_BYTES
+MAX_RATIO = 200  # unpacked to packed size, of files above MIN_RATIO_CHECK_BYTES
 MIN_RATIO_CHECK_BYTES = 16 << 20
 _ENCRYPTED_FLAG = 1
 _CHUNK_BYTES = 1 << 20
 
 
 class RunImportError(Exception):
-    """A file that is not imported; its message gives the reason. Nothing of the file is stored."""
+    """File that is not imported; the message gives the reason. Nothing of the file is stored."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(to_column_text(message))  # it may quote characters that no column can store
+        super().__init__(to_column_text(message))  # the message may quote characters that no column can store
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,11 @@ class UnpackLimits:
 
 @contextmanager
 def open_zip(file: IO[bytes], limits: UnpackLimits) -> Iterator[ZipFile]:
-    """Open an archive after checking its members; deflate and zstd, which Inspect AI uses, can be read.
+    """Open an archive after checking its members. Members may be compressed by deflate or, as by Inspect AI, by zstd.
 
     Raises:
-        RunImportError: the file is no zip archive, fails `check_members`, or a member read in this block is damaged.
+        RunImportError: the file is not a zip archive, `check_members` refuses it, or a member that the block reads is
+            damaged.
     """
     try:
         with ZipFile(file) as archive:
@@ -78,10 +79,10 @@ def open_zip(file: IO[bytes], limits: UnpackLimits) -> Iterator[ZipFile]:
     except UnicodeDecodeError as error:
         raise RunImportError("A member of the file has a name that is not UTF-8. Nothing was imported.") from error
     except BadZipFile as error:
-        damage = str(error) if str(error).startswith("Bad CRC") else "it is cut off, or something else"
-        raise RunImportError(f"The file is no whole zip archive: {damage}. Nothing was imported.") from error
+        damage = str(error) if str(error).startswith("Bad CRC") else "it is truncated or has another format"
+        raise RunImportError(f"The file is not a complete zip archive: {damage}. Nothing was imported.") from error
     except (ZstdError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise RunImportError(f"The file is no readable zip archive: {error}. Nothing was imported.") from error
+        raise RunImportError(f"The zip archive cannot be read: {error}. Nothing was imported.") from error
 
 
 def count_unpacked_bytes(file: IO[bytes]) -> int:
@@ -107,7 +108,7 @@ def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
     members = archive.infolist()
     if len(members) > limits.members:
         raise RunImportError(
-            f"The file has {len(members):,} members; {limits.members:,} are taken. Nothing was imported."
+            f"The file has {len(members):,} members; the limit is {limits.members:,}. Nothing was imported."
         )
     names = [info.filename for info in members]
     if len(set(names)) < len(names):
@@ -119,22 +120,27 @@ def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
         unpacked_bytes > MIN_RATIO_CHECK_BYTES and unpacked_bytes > MAX_RATIO * max(packed_bytes, 1)
     ):
         raise RunImportError(
-            f"The file would unpack to {unpacked_bytes:,} bytes from {packed_bytes:,}: that is too much. "
+            f"The file would unpack from {packed_bytes:,} to {unpacked_bytes:,} bytes, which exceeds the limit. "
             "Nothing was imported."
         )
 
 
 def _check_member(info: ZipInfo, limits: UnpackLimits) -> None:
+    """Check the name and declared size of a member.
+
+    Raises:
+        RunImportError: the name is unsafe, the member is encrypted, or it is too large.
+    """
     path = PurePosixPath(info.filename)
     if path.is_absolute() or ".." in path.parts or "\\" in info.filename or ":" in info.filename:
         raise RunImportError(f"The member {info.filename[:80]!r} points outside the file. Nothing was imported.")
     if info.flag_bits & _ENCRYPTED_FLAG:
         raise RunImportError("The file is encrypted. Nothing was imported.")
     if info.file_size > limits.member_bytes:
-        advice = ": use `manage.py import_bundle FILE` on the machine itself"
+        advice = " Use `manage.py import_bundle FILE` on the server." if info.file_size <= MAX_MEMBER_BYTES else ""
         raise RunImportError(
-            f"The member {info.filename[:80]!r} has {info.file_size:,} bytes; {limits.member_bytes:,} are taken here. "
-            f"Nothing was imported{advice if info.file_size <= MAX_MEMBER_BYTES else ''}."
+            f"The member {info.filename[:80]!r} has {info.file_size:,} bytes; the limit is {limits.member_bytes:,}. "
+            f"Nothing was imported.{advice}"
         )
 
 
@@ -148,20 +154,24 @@ def read_checked_manifest(archive: ZipFile) -> Manifest:
         manifest = parse_manifest(archive.read(MANIFEST_NAME))
     except KeyError as error:
         raise RunImportError(
-            f"There is no {MANIFEST_NAME} in the file, so it is no bundle. Nothing was imported."
+            f"The file has no {MANIFEST_NAME}, so it is not a bundle. Nothing was imported."
         ) from error
     except ManifestError as error:
-        raise RunImportError(f"The file is no bundle that can be read: {error}. Nothing was imported.") from error
+        raise RunImportError(f"The bundle cannot be read: {error}. Nothing was imported.") from error
     names = {info.filename for info in archive.infolist()} - {MANIFEST_NAME}
     if names != manifest.members.keys():
         unmatched_name = sorted(names ^ manifest.members.keys())[0]
-        problem = "is not listed in the manifest" if unmatched_name in names else "is listed and missing"
+        problem = (
+            "is not listed in the manifest" if unmatched_name in names else "is listed in the manifest but missing"
+        )
         raise RunImportError(f"The member {unmatched_name[:80]!r} {problem}. Nothing was imported.")
     for name, member in manifest.members.items():
         if _hash_member(archive, name) != member.sha256:
             raise RunImportError(f"The member {name[:80]!r} was changed after it was written. Nothing was imported.")
     if manifest.evidence != hash_evidence(manifest.members):
-        raise RunImportError("The hash of the evidence is not that of its members. Nothing was imported.")
+        raise RunImportError(
+            "The manifest's hash of the evidence differs from that of the members. Nothing was imported."
+        )
     return manifest
 
 
@@ -181,9 +191,9 @@ def read_json_member(archive: ZipFile, name: str) -> dict[str, Any]:
     except KeyError as error:
         raise RunImportError(f"The member {name} is missing. Nothing was imported.") from error
     except (ValueError, RecursionError) as error:
-        raise RunImportError(f"The member {name} is no JSON: {error}. Nothing was imported.") from error
+        raise RunImportError(f"The member {name} is not JSON: {error}. Nothing was imported.") from error
     if not isinstance(document, dict):
-        raise RunImportError(f"The member {name} is no JSON object. Nothing was imported.")
+        raise RunImportError(f"The member {name} is not a JSON object. Nothing was imported.")
     return document
 
 

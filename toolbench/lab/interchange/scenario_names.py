@@ -1,12 +1,12 @@
 """Renaming of scenarios in the columns of imported rows.
 
-A scenario of an imported run may have another name in this database than where its trials ran.
+A scenario of an imported run may have another slug in this database than in the database that exported the run.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-SCENARIO_COLUMNS = ("scenario", "signature", "cause_signature", "columns")
+SCENARIO_COLUMNS = ("scenario", "signature", "cause_signature", "columns")  # columns that contain a scenario's slug
 _SIGNATURE_COLUMNS = ("signature", "cause_signature")
 _SEPARATOR = " · "
 

@@ -1,4 +1,4 @@
-"""Streaming of large files while they are written."""
+"""Streaming of large files to a response while they are written."""
 
 import io
 from collections.abc import Callable, Generator, Iterator
@@ -28,7 +28,11 @@ class _Buffer(io.RawIOBase):
 
 
 def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterator[bytes]:
-    """Yield the bytes of a file while `write` writes it, one chunk per part written."""
+    """Yield the bytes of a file while it is written, one chunk for each part.
+
+    Args:
+        write: writes the file to a stream that cannot seek, and yields after each part.
+    """
     buffer = _Buffer()
     for _ in write(cast("IO[bytes]", buffer)):
         yield buffer.fetch()
@@ -36,7 +40,7 @@ def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterat
 
 
 def run_writer(writer: PartWriter[_T]) -> _T:
-    """Run a part writer to its end and return its result."""
+    """Run a part writer to its end, without streaming, and return its result."""
     while True:
         try:
             next(writer)

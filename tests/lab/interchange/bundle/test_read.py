@@ -86,7 +86,7 @@ def bundle_with_bad_case(name: str) -> bytes:
 def test_bundle_whose_private_is_no_list_is_refused(value: Any) -> None:
     members = read_members(write_bundle_bytes(small_run())[0])
     whole = json.loads(members["evidence/run.json"]) | {"private": value}
-    with pytest.raises(RunImportError, match="private is no list"):
+    with pytest.raises(RunImportError, match="private is not a list"):
         imported(reseal_members(members | {"evidence/run.json": json.dumps(whole).encode()}))
 
 
@@ -166,20 +166,20 @@ def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
 def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
     members = read_members(write_bundle_bytes(small_run())[0])
     cases = {
-        b"no zip at all": "no whole zip archive",
-        zip_members({"a.txt": b"x"}): "There is no manifest.json in the file",
+        b"no zip at all": "not a complete zip archive",
+        zip_members({"a.txt": b"x"}): "The file has no manifest.json",
         zip_members(members | {"manifest.json": b"{"}): "manifest.json cannot be read",
         zip_members(members | {"manifest.json": b'{"format": "x"}'}): "its format is 'x'",
-        zip_members(members)[:-200]: "it is cut off, or something else",
+        zip_members(members)[:-200]: "it is truncated or has another format",
         zip_members(members | {"manifest.json": members["manifest.json"].replace(b'"version": 2', b'"version": 3')}): (
-            "its version is 3, and this Toolbench reads 1 and 2"
+            "its version is 3, and Toolbench reads 1 and 2"
         ),
         zip_members(members | {"manifest.json": members["manifest.json"].replace(b"sha256", b"sha257", 1)}): (
-            "does not say 'sha256'"
+            "has no 'sha256'"
         ),
         zip_members(members | {"../../etc/cron.d/x": b"x"}): "points outside the file",
         zip_members(members | {"extra.txt": b"x"}): "'extra.txt' is not listed in the manifest",
-        zip_members(_without(members, "plans.json")): "'plans.json' is listed and missing",
+        zip_members(_without(members, "plans.json")): "'plans.json' is listed in the manifest but missing",
         zip_members(members | {"evidence/run.json": b"{}"}): "'evidence/run.json' was changed after it was written",
     }
     for content, reason in cases.items():
@@ -193,14 +193,14 @@ def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
 def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
     bundle = write_bundle_bytes(small_run())[0]
     for limits, reason in (
-        (UnpackLimits(members=3), "members; 3 are taken"),
-        (UnpackLimits(member_bytes=100), "100 are taken"),
-        (UnpackLimits(bytes=1000), "that is too much"),
+        (UnpackLimits(members=3), "members; the limit is 3"),
+        (UnpackLimits(member_bytes=100), "the limit is 100"),
+        (UnpackLimits(bytes=1000), "exceeds the limit"),
     ):
         with pytest.raises(RunImportError, match=reason):
             imported(bundle, limits=limits)
     bomb = zip_members({"manifest.json": b"0" * (20 << 20)})
-    with pytest.raises(RunImportError, match="that is too much"):
+    with pytest.raises(RunImportError, match="exceeds the limit"):
         imported(bomb)
 
 
@@ -208,7 +208,7 @@ def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
-        (("trial", "outcome"), "splendid", "outcome is an unknown word"),
+        (("trial", "outcome"), "splendid", "outcome has an unknown value"),
         (("trial", "turns"), "many", "turns has the wrong type"),
         (("trial", "sentence"), "a\x00b", "cannot contain NUL"),
         (("trial", "instance_seed"), 2**70, "instance_seed cannot be stored"),
@@ -218,7 +218,7 @@ def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
         (("trial", "causes"), [{"code": "x", "count": "many"}], "causes has the wrong shape"),
         (("trial", "valid_calls"), 99, "cannot be counted as “valid calls / calls”"),
         (("config",), 7, "there is no row 7"),
-        (("steps",), "none", "steps is no list of objects"),
+        (("steps",), "none", "steps is not a list of objects"),
     ],
 )
 def test_a_row_that_no_table_takes_leaves_nothing_half_imported(path: tuple[str, ...], value: Any, reason: str) -> None:

@@ -101,7 +101,7 @@ def test_private_cases_stay_here_unless_they_are_asked_for() -> None:
     make_trials(secret, **{"pass": 3})
     bundle, manifest = write_bundle_bytes(run)
     told = {item.what: item.why for item in manifest.left_out}
-    assert told["1 private cases with 3 trials"] == "private cases stay here unless they are asked for"
+    assert told["1 private cases with 3 trials"] == "private cases are exported only on request"
     assert not any(b"a_case_of_my_own" in raw for raw in read_members(bundle).values())
     (row,) = json.loads(read_members(bundle)["matrix.json"])["rows"]
     assert row["success_given_an_answer"]["n"] == 2
@@ -116,7 +116,7 @@ def test_the_command_writes_one_file_and_never_over_another(tmp_path: Path, caps
     run, path = small_run(), tmp_path / "bundle.zip"
     call_command("bundle", run.pk, "--out", path)
     assert "evidence" in capsys.readouterr().out
-    with pytest.raises(CommandError, match="is there already"):
+    with pytest.raises(CommandError, match="already exists"):
         call_command("bundle", run.pk, "--out", path)
     call_command("import_bundle", path)
     assert "imported: /runs/" in capsys.readouterr().out

@@ -74,7 +74,7 @@ def test_fields_may_stand_in_meta() -> None:
         ({"retries": -1}, "line 3: retries: "),
         ({"at": 7}, "line 3: at: "),
         ({"at": "2026-02-01T02:59:37"}, "line 3: at: "),
-        ({"called": False, "parse_error": BROKEN}, "line 3: Value error, parse_error says that a call was attempted"),
+        ({"called": False, "parse_error": BROKEN}, "line 3: Value error, parse_error is set although called is false"),
         ({"conversation": "a\x00b"}, "line 3: conversation: "),
     ],
 )
@@ -91,8 +91,8 @@ def test_every_fault_is_told_at_once_and_empty_lines_are_passed_over() -> None:
     with pytest.raises(HistoryImportError) as refused:
         import_history(io.BytesIO(b"{\n\n[]\n" + lines(turn()).getvalue()), "turns.jsonl")
     told = str(refused.value).splitlines()
-    assert told[0].startswith("line 1: no JSON")
-    assert told[1] == "line 3: no JSON object"
+    assert told[0].startswith("line 1: it is not JSON")
+    assert told[1] == "line 3: it is not a JSON object"
     for empty in (b"", b"\n\n"):
         with pytest.raises(HistoryImportError, match="no turn"):
             import_history(io.BytesIO(empty), "turns.jsonl")
@@ -145,5 +145,5 @@ def test_history_with_an_extreme_number_is_bounded_or_refused(field: str, litera
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
 def test_history_with_an_implausible_date_is_refused(text: str) -> None:
-    with pytest.raises(HistoryImportError, match=r"line 1: at: .*is no time between 1970 and 2200"):
+    with pytest.raises(HistoryImportError, match=r"line 1: at: .*is not a time between 1970 and 2200"):
         import_history(lines(turn(at=text)), "turns.jsonl")

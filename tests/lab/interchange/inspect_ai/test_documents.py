@@ -24,7 +24,7 @@ def test_read_log_document_agrees_with_the_whole(log: object, indent: int | str 
     whole = json.loads(raw)
     samples = whole.get("samples")
     listed = samples if isinstance(samples, list) else []
-    assert repr(list(found.samples())) == repr([item for item in listed if isinstance(item, dict)])
+    assert repr(list(found.iter_samples())) == repr([item for item in listed if isinstance(item, dict)])
     assert found.count == len(listed)
     assert repr(found.header) == repr({key: whole[key] for key in whole if whole[key] is not listed})
 

@@ -95,7 +95,7 @@ def test_samples_are_trials_judged_by_their_own_scores() -> None:
     assert [trial.outcome for trial in trials] == ["pass", "fail", "na", "infra", "cancelled", "pass"]
     assert trials[5].sentence == "Message limit exceeded. count: 5; limit: 4."
     assert (trials[0].cached_tokens, trials[0].reasoning_tokens) == (4, 1)
-    assert trials[1].sentence == "The scorer match said I: wrong day"
+    assert trials[1].sentence == "The scorer match returned I: wrong day"
     assert run.cells.get().scenario == "inspect_book_a_table"
 
 
@@ -144,7 +144,7 @@ def test_a_json_log_is_read_in_the_same_way() -> None:
         (b"garbage", "neither a zip archive nor JSON"),
         (b"{}", "has no `eval`"),
         (zip_members({"a": b"b"}), "no header.json"),
-        (zip_members({"header.json": b"["}), "is no JSON"),
+        (zip_members({"header.json": b"["}), "is not JSON"),
     ],
 )
 def test_what_is_no_log_is_refused_and_nothing_is_kept(raw: bytes, reason: str) -> None:
@@ -189,6 +189,6 @@ def test_import_log_refuses_references_that_grow_without_end(
 ) -> None:
     monkeypatch.setattr(steps, "MAX_RESOLVED_CHARS", 20_000)
     monkeypatch.setattr(steps, "MAX_MESSAGES", 10)
-    with pytest.raises(RunImportError, match=r"come to more than 20,000 characters|refers to more than 10 messages"):
+    with pytest.raises(RunImportError, match=r"have more than 20,000 characters|refers to more than 10 messages"):
         logged(archive(sample(1, **large)))
     assert not Run.objects.exists()

@@ -41,18 +41,21 @@ def _change(**changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        (7, "no JSON object"),
+        (7, "not a JSON object"),
         ({}, "no answer"),
-        ({"request": 3}, "is no object"),
+        ({"request": 3}, "is not an object"),
         (_change(request={"tools": []}), "no tools"),
-        (_change(request={"tools": [{"type": "web_search"}]}), "a tool is no function"),
-        (_change(request={"messages": [*MESSAGES, ANSWER, {"role": "tool", "content": "{}"}]}), "after a tool"),
+        (_change(request={"tools": [{"type": "web_search"}]}), "a tool is not a function"),
+        (
+            _change(request={"messages": [*MESSAGES, ANSWER, {"role": "tool", "content": "{}"}]}),
+            "does not end with a user message",
+        ),
         (_change(request={"messages": [{"role": "robot", "content": "Hi"}]}), "no known role"),
         (_change(request={"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}), "an image"),
         (_change(response={"choices": []}), "no answer"),
-        (build_logged(answer={"tool_calls": [{"function": {"name": "f", "arguments": "{cut"}}]}), "no JSON object"),
+        (build_logged(answer={"tool_calls": [{"function": {"name": "f", "arguments": "{cut"}}]}), "not a JSON object"),
         (build_logged(answer={"tool_calls": [{}]}), "a call has no name"),
-        ({"traceId": "t", "type": "SPAN"}, "no generation"),
+        ({"traceId": "t", "type": "SPAN"}, "not a generation"),
     ],
 )
 def test_a_record_without_a_case_is_skipped_with_the_reason(document: Any, reason: str) -> None:

@@ -19,7 +19,7 @@ def send(client: Client, data: bytes, name: str = "log.jsonl") -> str:
 def test_a_file_becomes_drafts_and_a_draft_becomes_a_case(owner_client: Client) -> None:
     page = send(owner_client, render_lines(build_logged(), build_logged(), build_logged("Rome?"), 7))
     assert "Records read: 4; drafts added: 2; records skipped: 1." in page
-    assert "the line is no JSON object (line 4)" in page
+    assert "the record is not a JSON object (line 4)" in page
     draft = TrafficDraft.objects.get(count=2)
     answer = owner_client.post("/cases/drafts/review/", {"draft": [draft.pk], "decision": "accept"}, follow=True)
     assert "1 case made." in read_html(answer)

@@ -23,13 +23,13 @@ MAX_BODY_BYTES_SHOWN = 20_000  # of a body on a trace page; the evidence has the
 
 @dataclass(frozen=True, slots=True)
 class BundledTrialRow:
-    """A trial in the list of the index page.
+    """Row of a trial on the index page.
 
     Attributes:
         trace: name of the bundle's member with the trial's page.
         number: number of the trial in the bundle, from 1.
-        scenario: name of its scenario.
-        configuration: configuration and repeat.
+        scenario: slug of its scenario.
+        configuration: name of the configuration and number of the repeat.
         mark: its outcome code, such as "pass".
         sentence: its outcome as a sentence.
     """
@@ -44,11 +44,11 @@ class BundledTrialRow:
 
 @dataclass(frozen=True, slots=True)
 class BodyView:
-    """A body on a trace page.
+    """Body on the page of a trial.
 
     Attributes:
         title: heading of the body.
-        text: the body's text, of at most its first 20,000 bytes.
+        text: the first MAX_BODY_BYTES_SHOWN bytes as text.
         size: bytes of the complete body.
         cut: whether the text is truncated.
     """
@@ -61,7 +61,7 @@ class BodyView:
 
 @dataclass(frozen=True, slots=True)
 class BundledStep:
-    """A step on a trace page.
+    """Step on the page of a trial.
 
     Attributes:
         step: the stored step.
@@ -95,9 +95,9 @@ def render_index(
     trials: Sequence[BundledTrialRow],
     manifest: Manifest,
 ) -> bytes:
-    """Return the index page with at most 5,000 trials.
+    """Return the index page with at most MAX_TRIALS_LISTED trials.
 
-    Failed trials come first, then infrastructure errors, passed trials and the rest.
+    Failed trials come first, then infrastructure errors, passed trials and all others.
     """
     outcome_order = ("fail", "infra", "pass")
     ordered_trials = sorted(

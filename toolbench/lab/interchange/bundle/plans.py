@@ -1,7 +1,7 @@
-"""Content of plans.json: the plans of the trials in a bundle.
+"""Content of plans.json, the plans of the trials in a bundle.
 
-It has each configuration's stored layers and the policy that results from them with the origin of every key, and each
-scenario's prompts and tools, as drawn for one of its trials.
+For each configuration it has the stored policy layers, the resolved policy and the origin of every key. For each
+scenario it has the prompts and tools of one instance.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from toolbench.lab.scenarios.catalogue import is_version_available, load_scenari
 
 
 def build_plans_json(selection: BundleSelection) -> JsonObject:
-    """Return the content of plans.json. The requests that a trial sent are in the trial's own member."""
+    """Return the content of plans.json. The requests of a trial are in the evidence member of the trial."""
     first_trials = Trial.objects.filter(cell__in=selection.cells).order_by("cell_id", "position").distinct("cell_id")
     seed_by_cell = dict(first_trials.values_list("cell_id", "instance_seed"))
     return {
@@ -31,9 +31,9 @@ def build_plans_json(selection: BundleSelection) -> JsonObject:
 
 
 def _config_to_json(config: RunConfig) -> JsonObject:
-    """Return the layers of a configuration and the policy that results from them.
+    """Return the layers of a configuration and the resolved policy.
 
-    If this engine no longer accepts the layers, the policy is null and a note gives the reason.
+    If the engine no longer accepts the layers, the policy is null and a note gives the reason.
     """
     stored_fields = {"configuration": str(config), "policy_hash": config.policy_hash, "layers": config.layers}
     try:
@@ -47,13 +47,13 @@ def _scenario_to_json(selection: BundleSelection, cell: Cell, seed_by_cell: Mapp
     local_name, seed = selection.names.get(cell.scenario, cell.scenario), seed_by_cell.get(cell.pk, 0)
     scenario_fields = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
     if not is_version_available(local_name, cell.scenario_version):
-        return {
-            **scenario_fields,
-            "note": "This version is not known here; the requests of its trials hold prompts and tools.",
-        }
+        note = "This version is not available here; prompts and tools are in the requests of its trials."
+        return {**scenario_fields, "note": note}
     scenario = load_scenario(local_name, cell.scenario_version)
     instance = scenario.draw_instance(seed, kind=cell.instance_kind)
-    tools = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in instance.tools]
+    tools = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in instance.tools
+    ]
     instance_fields = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}
     if instance.further:
         instance_fields["further"] = [message.text for message in instance.further]

@@ -1,4 +1,4 @@
-"""Import of a bundle: the exported rows become a new run."""
+"""Import of a bundle as a new run."""
 
 from collections.abc import Iterator
 from typing import IO, Any
@@ -49,7 +49,7 @@ def import_bundle(
     Args:
         file: the open file.
         name: name of the file, stored with at most 200 characters.
-        owner: owner of the new run, or None.
+        owner: owner of the new run; None without sign-in.
         limits: maximum sizes of the unpacked file.
         progress: called after each batch of trials.
 
@@ -102,7 +102,7 @@ def _parse_run(run_document: dict[str, Any], archive: Archive, manifest: Manifes
 
 
 def _iter_trials(archive: Archive, manifest: Manifest, figure_reader: FigureReader) -> Iterator[NewTrial]:
-    """Yield the trials by member name; each member is read only when its trial is reached."""
+    """Yield the trials, sorted by member name. A member is read when the iterator reaches its trial."""
     for name in list_evidence_names(manifest):
         if name.startswith(TRIALS_FOLDER):
             yield _parse_trial(name, read_json_member(archive, name), figure_reader)
@@ -128,21 +128,21 @@ def _parse_trial(name: str, document: dict[str, Any], figure_reader: FigureReade
 
 
 def _parse_private(run_document: dict[str, Any]) -> tuple[str, ...]:
-    scenario_names = run_document.get("private") or []
-    if not isinstance(scenario_names, list):
-        raise InvalidRowError("private is no list")
-    return tuple(map(str, scenario_names))
+    slugs = run_document.get("private") or []
+    if not isinstance(slugs, list):
+        raise InvalidRowError("private is not a list")
+    return tuple(map(str, slugs))
 
 
 def _parse_list(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
     items = document.get(name)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise InvalidRowError(f"{name} is no list of objects")
+        raise InvalidRowError(f"{name} is not a list of objects")
     return items
 
 
 def _parse_position(document: dict[str, Any], name: str) -> int:
     position = document.get(name)
     if not isinstance(position, int) or isinstance(position, bool):
-        raise InvalidRowError(f"{name} is no place in a list")
+        raise InvalidRowError(f"{name} is not a position in a list")
     return position

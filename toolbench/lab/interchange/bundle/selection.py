@@ -1,4 +1,4 @@
-"""Selection of the rows of a run that go into its bundle, and the list of what is left out."""
+"""Selection of the rows of a run for its bundle, and the list of the data that is left out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,30 +14,30 @@ from toolbench.lab.models import Case, Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.scenarios.catalogue import is_private
 from toolbench.lab.traces.body_batches import load_bodies
 
-_TRIALS_PER_BATCH = 100  # in memory
+_TRIALS_PER_BATCH = 100  # that are in memory at the same time
 
 
 class BundleError(Exception):
-    """A bundle that cannot be written; its message gives the reason."""
+    """Bundle that cannot be written; the message gives the reason."""
 
 
 class UnknownRunError(BundleError):
-    """A run that does not exist or was deleted."""
+    """Run that does not exist or was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleSelection:
-    """Rows of a run that go into its bundle.
+    """Rows of a run for its bundle.
 
-    Scenarios of an imported run have the names they had in the imported file, not their names in this database.
+    Scenarios of an imported run have the slugs of the imported file, which may differ from those in this database.
 
     Attributes:
         run: the run.
         configs: configurations of the cells, by position.
-        cells: by position.
-        left_out: what the bundle does not contain.
+        cells: exported cells, by position.
+        left_out: data that the bundle does not contain.
         trial_count: number of finished trials of these cells.
-        names: name in this database by original name, of scenarios that the import renamed.
+        names: slug in this database by original slug, of scenarios that the import renamed.
         private: private scenarios among those of the cells.
         cases: test cases among the scenarios of the cells.
     """
@@ -52,7 +52,7 @@ class BundleSelection:
     cases: tuple[BundledCase, ...]
 
     def iter_trials(self) -> Iterator[Trial]:
-        """Yield finished trials by position, with steps and bodies; at most 100 are in memory."""
+        """Yield finished trials with steps and bodies, by position, without loading all of them into memory."""
         steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
         finished_trials = (
             _list_finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps, "judgements")
@@ -62,7 +62,7 @@ class BundleSelection:
 
     def _use_original_names(self, trial: Trial) -> Trial:
         if self.names:
-            original_names = {local_name: original for original, local_name in self.names.items()}
+            original_names = {local_name: original_name for original_name, local_name in self.names.items()}
             for row in (trial, trial.cell, *trial.judgements.all()):
                 _rename_row(row, original_names)
         return trial
@@ -90,8 +90,8 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
     configs = tuple(run.configs.filter(pk__in=config_ids).order_by("position", "pk"))
     if not cells:
         raise BundleError(
-            f"All cases of run {run_id} are private, so no bundle was written. Say that they may travel: a tick on the "
-            "run's page, or --private."
+            f"All cases of run {run_id} are private, so no bundle was written. Include private cases: tick the box on "
+            "the run's page, or add --private."
         )
     left_out = tuple(_iter_left_out(run, cells, [cell for cell in all_cells if cell not in cells]))
     selection = BundleSelection(
@@ -108,13 +108,13 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
 
 
 def _use_original_names(selection: BundleSelection) -> BundleSelection:
-    original_names = {local_name: original for original, local_name in selection.names.items()}
+    original_names = {local_name: original_name for original_name, local_name in selection.names.items()}
     for cell in selection.cells:
         _rename_row(cell, original_names)
     return replace(
         selection,
         private=frozenset(original_names.get(slug, slug) for slug in selection.private),
-        cases=tuple(replace(seed, slug=original_names.get(seed.slug, seed.slug)) for seed in selection.cases),
+        cases=tuple(replace(case, slug=original_names.get(case.slug, case.slug)) for case in selection.cases),
     )
 
 
@@ -130,43 +130,49 @@ def _list_finished(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
 
 
 def list_private_cases(run_id: int) -> tuple[str, ...]:
-    """Return the private scenarios of a run, sorted; see `find_private_scenarios`.
+    """Return the slugs of the private scenarios of a run, sorted; see `find_private_scenarios`.
 
     Raises:
         Run.DoesNotExist: there is no such run.
     """
     run = Run.objects.get(pk=run_id)
-    return tuple(
-        sorted(find_private_scenarios(run, run.cells.order_by().values_list("scenario", flat=True).distinct()))
-    )
+    slugs = run.cells.order_by().values_list("scenario", flat=True).distinct()
+    return tuple(sorted(find_private_scenarios(run, slugs)))
 
 
-def find_private_scenarios(run: Run, scenario_names: Iterable[str]) -> frozenset[str]:
-    """Return the private ones among the given scenarios of a run; they are exported only on request.
+def find_private_scenarios(run: Run, scenario_slugs: Iterable[str]) -> frozenset[str]:
+    """Return those of the given scenarios of a run that are private and therefore exported only on request.
 
-    These are test cases of private sets and scenarios that no longer exist. In an imported run, these are scenarios
-    that the imported file names as private and test cases of private sets in this database.
+    Test cases of private sets and scenarios that no longer exist are private. In an imported run, the private scenarios
+    are those that the imported file names as private, and test cases of private sets in this database.
     """
-    slugs = frozenset(scenario_names)
+    slugs = frozenset(scenario_slugs)
     if run.imported:
-        private_here = Case.objects.filter(slug__in=slugs, set__public=False).values_list("slug", flat=True)
-        return frozenset({*private_here, *(slugs & set(run.origin.get("private", ())))})
+        local_slugs = Case.objects.filter(slug__in=slugs, set__public=False).values_list("slug", flat=True)
+        return frozenset({*local_slugs, *(slugs & set(run.origin.get("private", ())))})
     return frozenset(slug for slug in slugs if is_private(slug))
 
 
-def _iter_left_out(run: Run, cells: Sequence[Cell], hidden_cells: Sequence[Cell]) -> Iterator[LeftOutItem]:
+def _iter_left_out(run: Run, cells: Sequence[Cell], private_cells: Sequence[Cell]) -> Iterator[LeftOutItem]:
+    """Yield what the bundle does not contain.
+
+    Args:
+        run: the run.
+        cells: the exported cells.
+        private_cells: cells that are left out because their scenarios are private.
+    """
     yield LeftOutItem(
-        "keys and secret headers", "masked with equal length before they were stored, and searched for again"
+        "keys and secret headers", "masked with equal length before they were stored, and masked again in the bundle"
     )
     yield LeftOutItem(
         "notes, labels of trials, the owner's name, names of workers", "they concern people and one machine"
     )
-    if hidden_cells:
-        hidden_trial_count = run.trials.filter(cell__in=list(hidden_cells)).count()
-        hidden_scenario_count = len({cell.scenario for cell in hidden_cells})
+    if private_cells:
+        trial_count = run.trials.filter(cell__in=list(private_cells)).count()
+        scenario_count = len({cell.scenario for cell in private_cells})
         yield LeftOutItem(
-            f"{hidden_scenario_count} private cases with {hidden_trial_count} trials",
-            "private cases stay here unless they are asked for",
+            f"{scenario_count} private cases with {trial_count} trials",
+            "private cases are exported only on request",
         )
     if open_trial_count := run.trials.filter(cell__in=list(cells)).exclude(state=Trial.State.DONE).count():
         yield LeftOutItem(f"{open_trial_count} trials", "they were not finished")

@@ -1,4 +1,4 @@
-"""Figures of a bundle, computed from the cells in the bundle only."""
+"""Statistics of a bundle, computed only from the cells in the bundle."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,16 +32,16 @@ _CONFIG_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CellStatistics:
-    """Figures of one cell.
+    """Statistics of one cell.
 
     Attributes:
-        scenario: name of its scenario.
+        scenario: slug of its scenario.
         control: whether the scenario is a control.
         tally: its counts.
         answered: answered success.
         delivered: end-to-end success.
         times: quantiles of its trials' times.
-        decided: why sequential stopping ended the cell, as a text; "" if the number of trials was fixed.
+        decided: why sequential stopping ended the cell; empty if the number of trials was fixed.
     """
 
     scenario: str
@@ -55,18 +55,18 @@ class CellStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ConfigStatistics:
-    """Figures of one configuration in one group of scenarios.
+    """Statistics of one configuration in one group of scenarios.
 
     Attributes:
         config: the configuration.
-        group: name of the group; "" if there is only one.
+        group: name of the group; empty if there is only one.
         rows: its cells.
         tally: sums over the tool scenarios, or over the controls if there are no tool scenarios.
         answered: answered success of `tally`.
         delivered: end-to-end success of `tally`.
         control: answered success of the controls.
-        times: times of the same cells as `tally`.
-        cells: figures of each cell.
+        times: quantiles of times of the same cells as `tally`.
+        cells: statistics of each cell.
     """
 
     config: RunConfig
@@ -81,7 +81,7 @@ class ConfigStatistics:
 
 
 def compute_config_statistics(selection: BundleSelection) -> tuple[ConfigStatistics, ...]:
-    """Return the figures of each configuration in each group of scenarios."""
+    """Return the statistics of each configuration in each group of scenarios."""
     times = load_cell_times(selection.cells)
     return tuple(
         _build_config_statistics(*group, times) for group in group_cells_by_config(selection.configs, selection.cells)
@@ -109,20 +109,20 @@ def _build_config_statistics(
 
 
 def _build_cell_statistics(cell: Cell, times: Times) -> CellStatistics:
-    counts = tally_cells([cell])
+    tally = tally_cells([cell])
     return CellStatistics(
         scenario=cell.scenario,
         control=cell.control,
-        tally=counts,
-        answered=counts.answered_success(),
-        delivered=counts.delivered(),
+        tally=tally,
+        answered=tally.answered_success(),
+        delivered=tally.delivered(),
         times=times,
         decided=DECISION_TEXTS.get(cell.decided, ""),
     )
 
 
 def build_matrix_json(config_statistics: Iterable[ConfigStatistics]) -> JsonObject:
-    """Return the content of matrix.json, with one row per configuration and group of scenarios.
+    """Return the content of matrix.json, with one row for each configuration and group of scenarios.
 
     Each row has answered and end-to-end success, answered success of the controls, and the times.
     """
@@ -145,7 +145,7 @@ def build_matrix_json(config_statistics: Iterable[ConfigStatistics]) -> JsonObje
 def build_statistics_json(config_statistics: Sequence[ConfigStatistics]) -> JsonObject:
     """Return the content of statistics.json.
 
-    It has the rates and times of each configuration and group, and of every cell the counts, both success rates,
+    For each configuration and group it has the rates and times; for each cell it has the counts, both success rates,
     distinct answers and times.
     """
     return {
@@ -167,24 +167,24 @@ def build_statistics_json(config_statistics: Sequence[ConfigStatistics]) -> Json
 
 
 def _cell_to_json(config: RunConfig, statistics: CellStatistics) -> JsonObject:
-    counts, p50, p95 = statistics.tally, statistics.times.p50, statistics.times.p95
+    tally, p50, p95 = statistics.tally, statistics.times.p50, statistics.times.p95
     sum_names = ("requests", "retries", "input_tokens", "output_tokens")
     return {
         "configuration": str(config),
         "simulated": config.provider_kind == Provider.Kind.SIMULATED,
         "scenario": statistics.scenario,
         "control": statistics.control,
-        "outcomes": {name: count for name, count in counts.dots.items() if count},
+        "outcomes": {name: count for name, count in tally.dots.items() if count},
         "success_given_an_answer": rate_to_json(statistics.answered),
         "delivered_success": rate_to_json(statistics.delivered),
-        "distinct_answers": counts.distinct,
+        "distinct_answers": tally.distinct,
         "decided": statistics.decided,
         "interval_withheld": statistics.answered.withheld,
-        "added_by_hand": counts.added_by_hand,
-        "measured_while_saturated": counts.saturated,
-        **{name: None if counts.set_aside else getattr(counts, name) for name in sum_names},
-        "refused_and_sent_again": counts.retries_json,
-        "cost": counts.cost,
+        "added_by_hand": tally.added_by_hand,
+        "measured_while_saturated": tally.saturated,
+        **{name: None if tally.set_aside else getattr(tally, name) for name in sum_names},
+        "refused_and_sent_again": tally.retries_json,
+        "cost": tally.cost,
         "p50_ms": p50 and p50.value,
         "p95_ms": p95.value if p95 and p95.n >= MIN_LEGACY_P95_ANSWERS else None,
         **times_to_json(statistics.times),

@@ -1,4 +1,4 @@
-"""Export of a bundle: evidence, figures, plans and pages, then the manifest with the hash of each member."""
+"""Export of a run as a bundle with evidence, statistics, plans, pages and a manifest."""
 
 import json
 import zipfile
@@ -49,7 +49,7 @@ from toolbench.lab.models import Run, Step, StepBody, Trial
 from toolbench.providers.masking.secrets import Masker
 
 _Row = TypeVar("_Row", bound=Model)
-_FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # date of each member, so that equal evidence gives equal archives
+_FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # date of all members, so that equal contents give equal archives
 
 
 def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Manifest:
@@ -57,11 +57,11 @@ def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Mani
 
     Args:
         run_id: the run.
-        file: an open file; it need not be able to seek.
+        file: an open file, which does not have to be seekable.
         private: whether private scenarios are included.
 
     Raises:
-        BundleError: there is no such run, or the bundle would have no cell. Nothing was written yet.
+        BundleError: there is no such run, or the bundle would have no cell. Nothing has been written then.
     """
     return run_writer(_write_archive(select_for_bundle(run_id, private=private), file))
 
@@ -78,7 +78,9 @@ def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]
 def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Manifest]:
     known_secrets = load_known_secrets()
     unread_keys = tuple(
-        LeftOutItem(f"a second search for the key of {name}", "it cannot be unlocked; it was masked when it was stored")
+        LeftOutItem(
+            f"a second masking of the key of {name}", "the key cannot be read; it was masked when it was stored"
+        )
         for name in known_secrets.unread
     )
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -92,16 +94,25 @@ def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Ma
 
 @dataclass(slots=True)
 class _BundleArchive:
+    """Archive to which the members of a bundle are written.
+
+    Attributes:
+        masker: masker of all known secrets.
+        members: hashes and sizes of the members that were added.
+    """
+
     archive: zipfile.ZipFile
     masker: Masker
     members: dict[str, Member] = field(default_factory=dict)
 
     def add(self, name: str, content: bytes) -> None:
+        """Mask secrets in a member, write it and note its hash."""
         masked = self.masker.mask_body(content, join_parts=False)
         self.members[name] = build_member(masked)
         self.put(name, masked)
 
     def put(self, name: str, content: bytes) -> None:
+        """Write a member unchanged."""
         info = zipfile.ZipInfo(name, _FIXED_TIME)
         info.compress_type = zipfile.ZIP_DEFLATED
         self.archive.writestr(info, content)
@@ -132,13 +143,13 @@ def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -
         evidence=hash_evidence(bundle_archive.members),
     )
     bundle_archive.add(INDEX_NAME, render_index(selection, config_statistics, trial_rows, manifest))
-    bundle_archive.put(MANIFEST_NAME, bundle_archive.masker.mask_body(manifest.text(), join_parts=False))
+    bundle_archive.put(MANIFEST_NAME, bundle_archive.masker.mask_body(manifest.to_bytes(), join_parts=False))
     return manifest
 
 
 @dataclass(frozen=True, slots=True)
 class _BundlePositions:
-    """Index in the bundle of each configuration and cell, by id. Ids mean nothing in another installation."""
+    """Indexes in the bundle of configurations and cells, by id. Ids have no meaning in another installation."""
 
     configs: dict[int, int]
     cells: dict[int, int]
@@ -148,7 +159,7 @@ class _BundlePositions:
         configs = {config.pk: index for index, config in enumerate(selection.configs)}
         return cls(configs, {cell.pk: index for index, cell in enumerate(selection.cells)})
 
-    def trial_to_json(self, trial: Trial, steps: "tuple[Step, ...]") -> JsonObject:
+    def trial_to_json(self, trial: Trial, steps: tuple[Step, ...]) -> JsonObject:
         return {
             "config": self.configs[trial.config_id],
             "cell": self.cells[trial.cell_id],
@@ -162,7 +173,7 @@ def _run_to_json(selection: BundleSelection) -> JsonObject:
     config_positions = {config.pk: index for index, config in enumerate(selection.configs)}
     run = row_to_json(selection.run)
     if selection.run.state not in Run.ENDED:
-        run |= {"state": Run.State.CANCELLED, "stopped_reason": "It was still going on when its bundle was written."}
+        run |= {"state": Run.State.CANCELLED, "stopped_reason": "The run had not ended when its bundle was written."}
     return {
         "run": run,
         "configs": [row_to_json(config) for config in selection.configs],
@@ -172,10 +183,7 @@ def _run_to_json(selection: BundleSelection) -> JsonObject:
 
 
 def _mask_steps(trial: Trial, masker: Masker) -> tuple[Step, ...]:
-    """Mask all currently known secrets in the loaded bytes of a trial and its steps, and return the steps.
-
-    Nothing is saved.
-    """
+    """Mask known secrets in the loaded bytes of a trial and its steps, without saving them; return the steps."""
     steps = tuple(trial.steps.all())
     for step in steps:
         step.body = _mask_row(step.body if hasattr(step, "body") else StepBody(step=step), masker)
@@ -195,7 +203,7 @@ def _mask_row(row: _Row, masker: Masker) -> _Row:
 
 
 def _build_source(run: Run) -> JsonObject:
-    """Return the run's number and title in this installation, and the origin of an imported run."""
+    """Return the id and title of the run in this installation, and the origin of an imported run."""
     origin = {name: run.origin.get(name) for name in ("kind", "sha256", "made_at", "source")}
     return {
         "run": run.pk,
@@ -207,9 +215,9 @@ def _build_source(run: Run) -> JsonObject:
 
 
 def render_compact_json(value: object) -> bytes:
-    """Return a value as compact JSON in ASCII, so that equal values give equal bytes. Keys keep their order.
+    """Return a value as compact ASCII JSON; keys keep their order. Equal values give equal bytes.
 
     Raises:
-        ValueError: the value has NaN or an infinity.
+        ValueError: the value contains NaN or an infinity.
     """
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")

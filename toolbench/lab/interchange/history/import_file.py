@@ -25,7 +25,7 @@ from toolbench.providers.masking.secrets import Masker
 MAX_HISTORY_BYTES = 256 << 20
 MAX_ERRORS_SHOWN = 20
 _TURNS_PER_INSERT = 1000
-_MAX_TEXT_CHARS = 200  # characters of an error or a snippet that are kept
+_MAX_TEXT_CHARS = 200  # of an error or a snippet
 _CLUSTER_SUM_FIELDS = ("m", "k", "n", "kk", "kn", "nn")  # the fields of ClusterSums, in order
 
 
@@ -34,13 +34,14 @@ class PathRow:
     """Counts of one path, or of one model, prompt version and path.
 
     Attributes:
-        model: "" in counts of a path only, like `prompt_version`.
+        model: empty in counts of a path only.
+        prompt_version: empty in counts of a path only.
         turns: number of turns.
         conversations: number of distinct conversations; turns without a conversation are not counted here.
-        parse_errors: turns with a parse error, of turns that attempted a call.
-        succeeded: turns that succeeded, of turns with a known result.
-        retries: sum over the turns.
-        probes_failed: turns whose probe failed.
+        parse_errors: share of turns with a parse error, of the turns that attempted a call.
+        succeeded: share of turns that succeeded, of the turns with a known result.
+        retries: number of retries in all turns.
+        probes_failed: number of turns whose probe failed.
     """
 
     model: str
@@ -56,7 +57,7 @@ class PathRow:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """A parse error on one path with its number of turns and the first line that has it.
+    """Parse error on one path, with the number of its turns and the first line that has it.
 
     Attributes:
         mode: the other program's name for how it read the call.
@@ -75,7 +76,7 @@ class ErrorRow:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """Counts of a history for its page.
+    """Data of the page of a history.
 
     Attributes:
         history: the imported file.
@@ -103,7 +104,7 @@ def import_history(file: IO[bytes], name: str) -> History:
     content = file.read(MAX_HISTORY_BYTES + 1)
     if len(content) > MAX_HISTORY_BYTES:
         raise HistoryImportError(
-            f"The history has more than {MAX_HISTORY_BYTES:,} bytes: split it. Nothing was imported."
+            f"The history has more than {MAX_HISTORY_BYTES:,} bytes. Nothing was imported. Split the file."
         )
     sha256 = hashlib.sha256(content).hexdigest()
     if same_history := History.objects.filter(sha256=sha256).first():
@@ -130,7 +131,7 @@ def get_histories() -> tuple[History, ...]:
 
 
 def get_history_page(history_id: int) -> HistoryPage:
-    """Return the counts of a history. At most five queries.
+    """Return the counts of a history, with at most five queries.
 
     Raises:
         History.DoesNotExist: there is no such history.
@@ -161,7 +162,7 @@ def _mask_text(text: str | None, masker: Masker) -> str:
 
 
 def _count_turns(history: History, *group_columns: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the counts of each combination of the given columns, with sums over conversations. One query."""
+    """Yield the counts of each combination of the given columns, with sums over conversations, with one query."""
     names = ", ".join(group_columns)
     with connection.cursor() as cursor:
         cursor.execute(load_statement("interchange/history/count_turns", key=names), [history.pk])
@@ -207,6 +208,13 @@ def _list_errors(history: History) -> tuple[ErrorRow, ...]:
     rows = list(errors.order_by("-count", "first")[:MAX_ERRORS_SHOWN])
     snippet_by_line = dict(faulty.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
     return tuple(
-        ErrorRow(r["path"], r["parse_mode"], r["parse_error"], r["count"], r["first"], snippet_by_line[r["first"]])
-        for r in rows
+        ErrorRow(
+            path=row["path"],
+            mode=row["parse_mode"],
+            error=row["parse_error"],
+            count=row["count"],
+            line=row["first"],
+            snippet=snippet_by_line[row["first"]],
+        )
+        for row in rows
     )

@@ -14,31 +14,31 @@ from toolbench.engine.bounds import MAX_TOKENS, VALID_YEARS, check_year, parse_c
 
 MAX_LINES = 1_000_000
 MAX_LINE_BYTES = 1 << 20
-MAX_FAULTS_SHOWN = 20  # in one error message
+MAX_PROBLEMS_SHOWN = 20  # in one error message
 
 
 class HistoryImportError(Exception):
-    """A history that is not imported; its message lists the faulty lines. Nothing of the history is stored."""
+    """History that is not imported; the message lists the invalid lines. Nothing of the history is stored."""
 
 
 def _parse_time(value: object) -> object:
-    """Return the moment of a text in ISO 8601; a number is not accepted.
+    """Return the moment of a text in ISO 8601.
 
     Raises:
-        ValueError: the value is not such a text, or an aware moment is outside VALID_YEARS.
+        ValueError: the value is not such a text, or the moment has a time zone and is outside VALID_YEARS.
     """
     if not isinstance(value, str):
-        raise ValueError("is no time in ISO 8601")
+        raise ValueError("is not a time in ISO 8601")
     moment = datetime.fromisoformat(value)
     if moment.tzinfo and check_year(moment) is None:
-        raise ValueError(f"is no time between {VALID_YEARS[0]} and {VALID_YEARS[-1]}")
+        raise ValueError(f"is not a time between {VALID_YEARS[0]} and {VALID_YEARS[-1]}")
     return moment
 
 
 def _parse_count(value: object) -> int:
     count = parse_count(value)
     if count is None:
-        raise ValueError(f"is no whole number from 0 to {MAX_TOKENS:,}")
+        raise ValueError(f"is not a whole number from 0 to {MAX_TOKENS:,}")
     return count
 
 
@@ -56,7 +56,13 @@ class HistoryProbe(BaseModel):
 
 
 class HistoryParseFailure(BaseModel):
-    """A call that the other program could not read, with the reason."""
+    """Call that the other program could not parse.
+
+    Attributes:
+        mode: the other program's name for how it parsed the call.
+        error: the reason.
+        snippet: text of the call.
+    """
 
     model_config = ConfigDict(strict=True)
 
@@ -66,10 +72,10 @@ class HistoryParseFailure(BaseModel):
 
 
 class HistoryLine(BaseModel):
-    """A turn of a history.
+    """Turn of a history, parsed from one line.
 
     Attributes:
-        strategy: the path that the turn took.
+        strategy: the method that the turn used, stored as its path.
         called: whether the turn attempted a call.
         ok: whether the turn succeeded; None if unknown.
     """
@@ -92,56 +98,59 @@ class HistoryLine(BaseModel):
     @model_validator(mode="after")
     def _check_parse_error_has_call(self) -> "HistoryLine":
         if self.parse_error and not self.called:
-            raise ValueError("parse_error says that a call was attempted, called says that none was")
+            raise ValueError("parse_error is set although called is false")
         return self
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
-    """Return (line number, turn) pairs. Lines are numbered from 1; blank lines are ignored.
+    """Return pairs of a line number, from 1, and the turn of the line. Blank lines are skipped.
 
     Raises:
-        HistoryImportError: a line cannot be read (the message has the first 20 faults), there is no turn, or there are
-            more than a million lines.
+        HistoryImportError: lines are not valid (the message has the first MAX_PROBLEMS_SHOWN), there is no turn, or
+            there are more than MAX_LINES lines.
     """
     turns: list[tuple[int, HistoryLine]] = []
-    faults: list[str] = []
+    problems: list[str] = []
     for number, line in enumerate(lines, start=1):
         if number > MAX_LINES:
-            raise HistoryImportError(f"The history has more than {MAX_LINES:,} lines: split it. Nothing was imported.")
+            raise HistoryImportError(
+                f"The history has more than {MAX_LINES:,} lines. Nothing was imported. Split the file."
+            )
         if not line.strip():
             continue
         try:
             turns.append((number, _parse_turn(line)))
         except ValueError as error:
-            faults.append(f"line {number}: {error}")
-        if len(faults) == MAX_FAULTS_SHOWN:
-            faults.append("and perhaps more after it")
+            problems.append(f"line {number}: {error}")
+        if len(problems) == MAX_PROBLEMS_SHOWN:
+            problems.append("Later lines were not checked.")
             break
-    if faults:
-        raise HistoryImportError("\n".join([*faults, "Nothing was imported."]))
+    if problems:
+        raise HistoryImportError("\n".join([*problems, "Nothing was imported."]))
     if not turns:
-        raise HistoryImportError("There is no turn in the history. Nothing was imported.")
+        raise HistoryImportError("The history contains no turn. Nothing was imported.")
     return turns
 
 
 def _parse_turn(line: bytes) -> HistoryLine:
-    """Return the turn of a line. A field in the object's `meta` takes precedence over one in the object itself.
+    """Parse the turn of a line. A field in the object's `meta` has precedence over the same field in the object.
 
     Raises:
         ValueError: the line cannot be read; the message is meant for the user.
     """
     if len(line) > MAX_LINE_BYTES:
-        raise ValueError(f"it has {len(line):,} bytes; {MAX_LINE_BYTES:,} are taken")
+        raise ValueError(f"it has {len(line):,} bytes; the limit is {MAX_LINE_BYTES:,}")
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON ({error})") from None
+        raise ValueError(f"it is not JSON ({error})") from None
     if not isinstance(document, dict):
-        raise ValueError("no JSON object")
+        raise ValueError("it is not a JSON object")
     meta = document.get("meta")
     try:
         return HistoryLine.model_validate(document | meta if isinstance(meta, dict) else document)
     except ValidationError as error:
-        first = error.errors()[0]
-        field_path = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{field_path}: {first['msg']}" if field_path else first["msg"]) from None
+        first_error = error.errors()[0]
+        field_path = ".".join(map(str, first_error["loc"]))
+        message = first_error["msg"]
+        raise ValueError(f"{field_path}: {message}" if field_path else message) from None

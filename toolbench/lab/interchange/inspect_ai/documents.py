@@ -1,7 +1,7 @@
 """Parser of a JSON log of Inspect AI that keeps at most one parsed sample in memory.
 
-Python's JSON scanner is called at the position where each sample begins. `ijson` was compared: it is no faster here,
-and it rejects NaN, which Inspect AI writes.
+Python's JSON scanner is called at the start of each sample. The library `ijson` is not faster here, and it rejects NaN,
+which Inspect AI writes.
 """
 
 import json
@@ -19,13 +19,13 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class LogDocument:
-    """A log that was parsed once to its end, so its JSON is valid.
+    """Log whose JSON was parsed once and is valid.
 
     Attributes:
         text: the complete log.
         header: everything except the samples.
-        samples_at: position in `text` of the bracket that opens the list of samples; None if there is no list.
-        count: number of values in that list.
+        samples_at: position in `text` of the opening bracket of the list of samples; None if there is no list.
+        count: number of values in the list.
     """
 
     text: str
@@ -33,14 +33,14 @@ class LogDocument:
     samples_at: int | None
     count: int
 
-    def samples(self) -> Iterator[JsonObject]:
-        """Parse the samples again and yield them one at a time. A value that is not an object is skipped."""
+    def iter_samples(self) -> Iterator[JsonObject]:
+        """Parse the samples again and yield them one at a time. Values that are not objects are skipped."""
         if self.samples_at is not None:
             yield from (value for value in _iter_elements(self.text, self.samples_at) if isinstance(value, dict))
 
 
 def parse_log_document(content: bytes) -> LogDocument:
-    """Parse a log without keeping its samples.
+    """Parse a log without keeping its samples in memory.
 
     Raises:
         RecursionError: the JSON is nested too deeply.

@@ -1,6 +1,6 @@
 """Import of logs of Inspect AI. The mapping is described in docs/imports.md.
 
-The scores of the log are the verdicts: nothing is judged here, and no scenario of Toolbench is involved.
+The verdicts are the scores of the log; no sample is judged again, and the scenario of the run is not in the catalogue.
 """
 
 import hashlib
@@ -44,7 +44,9 @@ _SAMPLES_FOLDER = "samples/"
 _PROVIDER = "Inspect AI"
 _CANCELLED = "CancelledError("
 _PASS_BY_GRADE = {"C": True, "I": False}
-_NOTE = "A log of Inspect AI: its own scores are the verdicts, and requests are as the log tells them, not the bytes."
+_NOTE = (
+    "A log of Inspect AI: the verdicts are its scores, and requests are those of the log, not the bytes that were sent."
+)
 
 
 def import_log(
@@ -58,9 +60,9 @@ def import_log(
     """Import an `.eval` archive or a `.json` log. After an error nothing is stored.
 
     Args:
-        file: the open file. It is read as an archive if it begins with "PK", else as JSON.
+        file: the open file, which is read as an archive if it begins with "PK", otherwise as JSON.
         name: name of the file, stored with at most 200 characters.
-        owner: owner of the new run, or None.
+        owner: owner of the new run; None without sign-in.
         limits: maximum sizes of the unpacked archive.
         progress: called after each batch of trials.
 
@@ -77,7 +79,7 @@ def import_log(
     file.seek(0)
     if first_bytes != b"PK":
         log = _parse_document(file.read())
-        samples = _LogSamples(log.samples(), log.count)
+        samples = _LogSamples(log.iter_samples(), log.count)
         return _create_run(log.header, samples, _build_origin(log.header, name, sha256), owner, progress)
     with open_zip(file, limits) as archive:
         header = read_json_member(archive, _find_header(archive))
@@ -92,7 +94,7 @@ class _LogSamples:
     """Samples of a log.
 
     Attributes:
-        samples: the samples; each is read when the iterator reaches it.
+        samples: iterator over the samples; a sample is read when the iterator reaches it.
         count: number of samples.
     """
 
@@ -101,26 +103,31 @@ class _LogSamples:
 
 
 def _find_header(archive: Archive) -> str:
-    """Return the name of the header's member; an interrupted log has only the one written at its start.
+    """Return the name of the member with the header. An interrupted log has only the header of its start.
 
     Raises:
-        RunImportError: the archive has neither.
+        RunImportError: the archive has no header.
     """
     names = archive.namelist()
     if HEADER_NAME in names:
         return HEADER_NAME
     if START_NAME in names:
         return START_NAME
-    raise RunImportError(f"There is no {HEADER_NAME} in the file, so it is no log of Inspect AI. Nothing was imported.")
+    raise RunImportError(f"The file has no {HEADER_NAME}, so it is not a log of Inspect AI. Nothing was imported.")
 
 
 def _parse_document(content: bytes) -> LogDocument:
+    """Parse a JSON log.
+
+    Raises:
+        RunImportError: the content is not a log of Inspect AI.
+    """
     try:
         document = parse_log_document(content)
     except (ValueError, RecursionError) as error:
         raise RunImportError(f"The file is neither a zip archive nor JSON: {error}. Nothing was imported.") from error
     if not isinstance(document.header.get("eval"), dict):
-        raise RunImportError("The file has no `eval`, so it is no log of Inspect AI. Nothing was imported.")
+        raise RunImportError("The file has no `eval`, so it is not a log of Inspect AI. Nothing was imported.")
     return document
 
 
@@ -155,9 +162,9 @@ def _create_run(
 
 
 def _store_totals(run: Run) -> Run:
-    """Set the run's requests and tokens to the sums of its trials, since a log has them per sample only.
+    """Set requests and tokens of the run to the sums of its trials, since a log has them only for each sample.
 
-    `trials_per_cell` is set as well: all trials are in one cell.
+    Set `trials_per_cell` as well: all trials are in one cell.
     """
     totals = Cell.objects.filter(run=run).aggregate(
         requests=Sum("requests"), tokens=Sum(F("input_tokens") + F("output_tokens"))
@@ -188,6 +195,7 @@ def _build_config(log: JsonObject) -> ColumnValues:
 
 
 def _parse_created(text: str) -> datetime | None:
+    """Return the time in a text; None if it is not a time with a time zone."""
     try:
         moment = parse_datetime(text)
     except ValueError:
@@ -200,7 +208,7 @@ def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: Fi
     outcome, sentence, checks = _read_verdict(sample)
     exchanges = [step.step for step in steps if step.step["kind"] == "exchange"]
     tools = [step.step for step in steps if step.step["kind"] == "tool"]
-    passed = {"pass": True, "fail": False}.get(outcome)
+    task_pass = {"pass": True, "fail": False}.get(outcome)
     final_text = render_text(get_object(sample.get("output")).get("completion"))
     columns: ColumnValues = {
         "index": position + 1,
@@ -212,8 +220,8 @@ def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: Fi
         "seed": 0,
         "execution": 1,
         "outcome": outcome,
-        "task_pass": passed,
-        "category": "" if passed is not False else "ASSERTION_FAILED",
+        "task_pass": task_pass,
+        "category": "" if task_pass is not False else "ASSERTION_FAILED",
         "sentence": to_column_text(sentence, 2000),
         "verdict": {"rule": "the log's own score", "checks": checks},
         "final_text": final_text.encode("utf-8", "surrogatepass"),
@@ -234,15 +242,15 @@ def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: Fi
 
 
 def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
-    """Return the outcome, a sentence and one check per score.
+    """Return the outcome of a sample, a sentence and one check for each score.
 
-    A sample that ended in an error has no verdict: its outcome is "infra" or "cancelled". A sample that reached a limit
-    is judged by its scores. The outcome is "na" if there is no score, or a score is neither pass nor fail.
+    The outcome of a sample that ended with an error is "infra" or "cancelled". A sample that reached a limit is judged
+    by its scores. The outcome is "na" if there is no score, or if a score is neither pass nor fail.
     """
     if error := render_text(get_object(sample.get("error")).get("message")):
         if error.startswith(_CANCELLED):
-            return "cancelled", "The sample was stopped, because another one had ended the eval.", []
-        return "infra", f"The sample ended in an error: {error}", []
+            return "cancelled", "The sample was cancelled because an error of another sample ended the evaluation.", []
+        return "infra", f"The sample ended with an error: {error}", []
     logged_scores = sample.get("scores")
     scores: Mapping[str, Any] = get_object(logged_scores)
     if not scores and isinstance(sample.get("score"), dict):
@@ -250,17 +258,17 @@ def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     checks = [_build_check(name, get_object(score)) for name, score in scores.items()]
     grades = [_read_grade(get_object(score).get("value")) for score in scores.values()]
     if not grades or None in grades:
-        return "na", "The log does not say pass or fail of this sample: neither is claimed.", checks
+        return "na", "The log does not say whether this sample passed or failed.", checks
     limit_reason = render_text(get_object(sample.get("limit")).get("reason"))
     if all(grades):
         return "pass", f"{limit_reason}." if limit_reason else "", checks
-    first_failed = next(check for check, good in zip(checks, grades, strict=True) if not good)
-    message = f"The scorer {first_failed['name']} said {first_failed['detail']}"
+    first_failed = next(check for check, grade in zip(checks, grades, strict=True) if not grade)
+    message = f"The scorer {first_failed['name']} returned {first_failed['detail']}"
     return "fail", f"{limit_reason}. {message}" if limit_reason else message, checks
 
 
 def _derive_instance_seed(sample: JsonObject) -> int:
-    """Return the first 48 bits of the hash of the sample's id, equal in every epoch and log."""
+    """Return the first 48 bits of the hash of the sample's id, which are equal in all epochs and logs."""
     return int.from_bytes(hashlib.sha256(render_text(sample.get("id")).encode("utf-8", "surrogatepass")).digest()[:6])
 
 
@@ -270,8 +278,8 @@ def _sum_tokens(sample: JsonObject, column: str, name: str, figure_reader: Figur
     Args:
         sample: the sample.
         column: column of the trial.
-        name: key in the log's usage.
-        figure_reader: reads the figures.
+        name: key in the usage of the log.
+        figure_reader: reads the numbers of tokens.
     """
     usage = get_object(sample.get("model_usage"))
     return figure_reader.read_total(
@@ -295,10 +303,7 @@ def _build_check(name: str, score: JsonObject) -> JsonObject:
 
 
 def _read_grade(value: object) -> bool | None:
-    """Return whether a score is a pass.
-
-    "C", true and 1 are passes; "I", false and 0 are failures; any other value gives None.
-    """
+    """Return whether a score is a pass ("C", true or 1) or a failure ("I", false or 0); None for other values."""
     if isinstance(value, str):
         return _PASS_BY_GRADE.get(value)
     return bool(value) if isinstance(value, bool | int | float) and value in (0, 1) else None

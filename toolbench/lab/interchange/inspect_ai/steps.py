@@ -1,4 +1,4 @@
-"""Steps of one sample of an Inspect AI log: model calls and tool calls in the order of its events."""
+"""Conversion of the events of a sample in an Inspect AI log to steps."""
 
 import json
 from dataclasses import asdict
@@ -18,14 +18,14 @@ from toolbench.lab.traces.step_facts import dump_details, to_column_text
 _ATTACHMENT_PREFIX = "attachment://"
 _MAX_DEPTH = 100
 _MESSAGES_KEY = "messages"
-MAX_RESOLVED_CHARS = 256 << 20  # of one sample's bodies; each value counts one more
+MAX_RESOLVED_CHARS = 256 << 20  # in the bodies of one sample; each JSON value counts one more
 MAX_MESSAGES = 100_000  # of one request
 
 
 def build_steps(sample: JsonObject, figure_reader: FigureReader) -> list[NewStep]:
-    """Return the steps of a sample. References to attachments and shared messages are replaced by their content.
+    """Return the steps of a sample's model calls and tool calls, in order. Pending events are skipped.
 
-    Pending events are skipped.
+    References to attachments and shared messages are replaced by their content.
 
     Raises:
         InvalidRowError: the bodies would be too large.
@@ -51,28 +51,29 @@ def render_text(value: object) -> str:
 
 
 class _SampleReader:
-    """Reader that resolves the references of a sample's events: to attachments, shared messages and raw calls."""
+    """Reader of a sample's events that resolves references to attachments, shared messages and raw requests."""
 
     def __init__(self, sample: JsonObject, started_at: datetime | None, figure_reader: FigureReader) -> None:
         self.figure_reader = figure_reader
-        pools = sample.get("events_data")
-        pools = get_object(pools)
-        attachments = sample.get("attachments")
-        self._attachments = get_object(attachments)
+        pools = get_object(sample.get("events_data"))
+        self._attachments = get_object(sample.get("attachments"))
         self._messages = pools.get("messages") or sample.get("message_pool") or []
         self._calls = pools.get("calls") or sample.get("call_pool") or []
         self._started_at = started_at
         self._remaining_chars = MAX_RESOLVED_CHARS
 
     def read_started_ms(self, event: JsonObject) -> float:
+        """Return the milliseconds from the first event of the sample to this event; 0 if a time is unknown."""
         event_at = _parse_time(event)
         elapsed_seconds = (event_at - self._started_at).total_seconds() if event_at and self._started_at else 0.0
         return self.figure_reader.read("started_ms", elapsed_seconds, per_unit=1000) or 0.0
 
     def read_inputs(self, event: JsonObject) -> Any:
+        """Return the messages of a model call."""
         return event.get("input") or _pick_ranges(event.get("input_refs"), self._messages)
 
     def read_raw_request(self, call: JsonObject) -> Any:
+        """Return the raw request of a model call, with shared messages."""
         request = call.get("request")
         if call.get("call_refs") is None or not isinstance(request, dict):
             return request
@@ -81,8 +82,8 @@ class _SampleReader:
     def resolve_attachments(self, value: Any, depth: int = 0) -> Any:
         """Return `value` with each reference to an attachment replaced by its content.
 
-        One attachment may be referenced many times. The total size over all calls is limited, so that the time stays in
-        proportion to the file. Values nested deeper than 100 levels are returned unchanged.
+        The total size over all calls of this method is limited, since one attachment may be referenced many times.
+        Values that are nested deeper than _MAX_DEPTH levels are returned unchanged.
 
         Raises:
             InvalidRowError: the total size exceeds MAX_RESOLVED_CHARS.
@@ -91,7 +92,7 @@ class _SampleReader:
             value = self._attachments.get(value.removeprefix(_ATTACHMENT_PREFIX), value)
         self._remaining_chars -= len(value) + 1 if isinstance(value, str) else 1
         if self._remaining_chars < 0:
-            raise InvalidRowError(f"the requests of one sample come to more than {MAX_RESOLVED_CHARS:,} characters")
+            raise InvalidRowError(f"the requests of one sample have more than {MAX_RESOLVED_CHARS:,} characters")
         if isinstance(value, str):
             return value
         if depth > _MAX_DEPTH:
@@ -106,7 +107,7 @@ class _SampleReader:
 def _build_exchange(sample_reader: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
     """Return the step of a model call.
 
-    Its bodies are the raw request and response if the log has them, else the logged input and output.
+    The bodies are the raw request and response if the log has them, otherwise the logged input and output.
     """
     call, output = get_object(event.get("call")), get_object(event.get("output"))
     has_raw_request = bool(call.get("request"))
@@ -197,7 +198,9 @@ def _render_bytes(value: Any) -> bytes:
 def _pick_ranges(references: Any, pool: Any) -> list[Any]:
     """Return the elements of `pool` in the given ranges.
 
-    A range is a list of its first index and the index after its last. Anything else in `references` is ignored.
+    Args:
+        references: list of ranges, each with its first index and the index after its last; other items are ignored.
+        pool: list of shared elements; any other value counts as empty.
 
     Raises:
         InvalidRowError: the ranges have more than MAX_MESSAGES elements.
@@ -207,7 +210,7 @@ def _pick_ranges(references: Any, pool: Any) -> list[Any]:
     ranges = [
         pair
         for pair in references
-        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, int) for n in pair)
+        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(index, int) for index in pair)
     ]
     if sum(len(range(*slice(start, end).indices(len(pool)))) for start, end in ranges) > MAX_MESSAGES:
         raise InvalidRowError(f"a request of a sample refers to more than {MAX_MESSAGES:,} messages")
@@ -215,11 +218,12 @@ def _pick_ranges(references: Any, pool: Any) -> list[Any]:
 
 
 def _find_start(events: list[JsonObject]) -> datetime | None:
-    times = [at for at in map(_parse_time, events) if at]
-    return min(times, default=None)
+    """Return the earliest time of the events; None if no event has a time."""
+    return min(filter(None, map(_parse_time, events)), default=None)
 
 
 def _parse_time(event: JsonObject) -> datetime | None:
+    """Return the time of an event; None if it has no time with a time zone."""
     try:
         event_at = parse_datetime(str(event.get("timestamp")))
     except ValueError:

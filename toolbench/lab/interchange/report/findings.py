@@ -1,4 +1,4 @@
-"""Findings of a run: sentences derived by fixed rules from counts and intervals."""
+"""Findings of a run, which are sentences that fixed rules derive from counts and intervals."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ QuirkCounts = Counter[tuple[str, str, str]]
 
 @dataclass(frozen=True, slots=True)
 class RunFinding:
-    """A sentence about a run.
+    """Finding about a run.
 
     Attributes:
-        about: hardest_scenario, most_frequent_cause, quirk or profiles.
+        about: "hardest_scenario", "most_frequent_cause", "quirk" or "profiles".
         sentence: one or more sentences in plain text.
     """
 
@@ -51,7 +51,9 @@ def build_findings(
 
 def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
     scenarios = dict.fromkeys(cell.scenario for cell in cells if not cell.control)
-    rates = {name: tally_cells(c for c in cells if c.scenario == name).answered_success() for name in scenarios}
+    rates = {
+        name: tally_cells(cell for cell in cells if cell.scenario == name).answered_success() for name in scenarios
+    }
     ranked_rates = sorted(((rate, name) for name, rate in rates.items() if rate.n), key=lambda pair: pair[0].axis)
     if len(ranked_rates) < 2:
         return
@@ -129,7 +131,7 @@ def _get_rates_by_profile(
 def _describe_model(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str, Rate]]) -> str:
     """Return the model's name, followed by the values in which its comparison keys differ."""
     model_keys = [other for other in groups if other[0] == key[0]]
-    varying_values = [part for place, part in enumerate(key) if len({other[place] for other in model_keys}) > 1]
+    varying_values = [part for index, part in enumerate(key) if len({other[index] for other in model_keys}) > 1]
     return f"{key[0]} ({', '.join(part or 'no examples' for part in varying_values)})" if varying_values else key[0]
 
 

@@ -1,4 +1,4 @@
-"""One run, comparison or trial as an HTML document for readers without an account, without keys and notes."""
+"""HTML documents of a run, comparison or trial for readers without an account."""
 
 from pathlib import Path
 
@@ -21,11 +21,11 @@ STYLE_SHEETS = ("tokens", "base", "components", "shared")
 
 
 class SharedPageError(Exception):
-    """The shared page cannot be shown; the text says why."""
+    """Shared page that cannot be shown; the message gives the reason."""
 
 
 def render_run_report(run_id: int) -> bytes:
-    """Return a run as one file that needs no other: its style is in it.
+    """Return the page of a run as one HTML file that contains its style.
 
     Raises:
         SharedPageError: there is no such run.
@@ -37,7 +37,7 @@ def render_shared_page(link: ShareLink) -> bytes:
     """Return the page of a share link, which loads its style from this site.
 
     Raises:
-        SharedPageError: what the link shows does not exist any more.
+        SharedPageError: the run, comparison or trial no longer exists.
     """
     if link.kind == ShareLink.Kind.RUN:
         return _render_run(link.target or 0, "")
@@ -50,17 +50,17 @@ def render_shared_page(link: ShareLink) -> bytes:
 
 
 def check_shareable(kind: str, query: str) -> None:
-    """Check that a comparison can be shared; runs and trials are checked when the link is made.
+    """Check that a comparison can be shared. Runs and trials are checked when the link is created.
 
     Raises:
-        InvalidFieldsError: the query string names no two measured sides, or cannot be read.
+        InvalidFieldsError: the query string does not select two measured sides, or cannot be read.
     """
     if kind == ShareLink.Kind.COMPARISON and (sentence := _find_comparison_error(query)):
         raise InvalidFieldsError({"query": [sentence]})
 
 
 def _find_comparison_error(query: str) -> str:
-    """Return why the comparison of a query string cannot be shared, "" if it can."""
+    """Return why the comparison of a query string cannot be shared; "" if it can."""
     parsed = CompareQuery.from_query(QueryDict(query))
     if parsed.ignored:
         return f"The comparison cannot be shared: {', '.join(parsed.ignored)[:200]} cannot be read."
@@ -86,12 +86,12 @@ def _render_trial(trial_id: int) -> bytes:
 
 
 def _render(template: str, context: dict[str, object], style: str) -> bytes:
-    """Return the document with known secrets overwritten.
+    """Return the document with known secrets masked.
 
     Args:
         template: a template that extends `_shared.html`.
-        context: its values.
-        style: style sheets to put into the document; "" for links to them.
+        context: variables of the template.
+        style: style sheets to include in the document; empty for links to style sheets.
     """
     text = render_to_string(template, context | {"style": style, "written_at": timezone.now()})
     return load_known_secrets().masker.mask_body(text.encode(), join_parts=False)

@@ -1,6 +1,6 @@
 """Labels of configurations in a report.
 
-Dimensions have the names of the case study. The label has the model and only the dimensions that vary in the run.
+A label consists of the model and those dimensions of the case study that vary in the run.
 """
 
 import re
@@ -21,9 +21,9 @@ class ConfigLabel:
 
     Attributes:
         label: unique name in the run.
-        file: start of the file names of its trials, unique in the run.
+        file: prefix of the file names of its trials, unique in the run.
         strategy: the strategy without the tag fallback.
-        fallback_profile: fallback_on, fallback_off or best_effort.
+        fallback_profile: "fallback_on", "fallback_off" or "best_effort".
     """
 
     label: str
@@ -33,9 +33,9 @@ class ConfigLabel:
 
 
 def build_config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
-    """Return the labels of a run's configurations by their id."""
+    """Return the labels of a run's configurations, by configuration id."""
     strategy_and_fallback = {config.pk: split_strategy(config.strategy) for config in configs}
-    varying_dimensions = _find_varying(configs, strategy_and_fallback)
+    varying_dimensions = _find_varying_dimensions(configs, strategy_and_fallback)
     labels = _make_unique(
         [
             ":".join(_list_label_parts(config, strategy_and_fallback[config.pk], varying_dimensions))
@@ -66,14 +66,16 @@ def split_strategy(strategy: str) -> tuple[str, str]:
 
 
 def sanitise_file_name(text: str) -> str:
-    """Replace each run of characters other than ASCII letters, digits, `_`, `.` and `-` by `__`.
+    """Replace each sequence of characters other than ASCII letters, digits, `_`, `.` and `-` by `__`.
 
-    This is the case study's rule.
+    The case study has the same rule.
     """
     return _UNSAFE_CHARS.sub("__", text)
 
 
-def _find_varying(configs: Sequence[RunConfig], strategy_and_fallback: dict[int, tuple[str, str]]) -> set[str]:
+def _find_varying_dimensions(
+    configs: Sequence[RunConfig], strategy_and_fallback: dict[int, tuple[str, str]]
+) -> set[str]:
     profiles = {config.profile for config in configs}
     providers = {(config.model_name, config.provider_name) for config in configs}
     is_varying_by_name = {
@@ -103,9 +105,9 @@ def _list_label_parts(
 
 
 def _make_unique(names: Sequence[str], separator: str) -> list[str]:
-    """Return the names in order, with a number from 2 appended to each name that is taken.
+    """Return the names in order, with a number from 2 appended to each name that occurred before.
 
-    Case is ignored, as in some file systems.
+    Names are compared without case, since some file systems ignore case.
     """
     taken_names: set[str] = set()
     unique_names = []

@@ -1,4 +1,4 @@
-"""Rendering of `matrix.md`: the case study's seven columns, Toolbench's columns, and the findings."""
+"""Rendering of `matrix.md` with the seven columns of the case study, columns of Toolbench, and the findings."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,10 +78,7 @@ def render_matrix(
 def _restrict_to_cells(
     reports: Sequence[ConfigReport], cells: Sequence[Cell], times: Mapping[int, Times]
 ) -> list[MatrixRow]:
-    """Return the configurations with the figures of these cells only.
-
-    A configuration without any of these cells is left out.
-    """
+    """Return the configurations with the figures of these cells; those without such a cell are left out."""
     scenarios = {member.scenario for member in cells}
     return [
         (
@@ -94,11 +91,11 @@ def _restrict_to_cells(
     ]
 
 
-def _render_table(lines: Sequence[MatrixRow]) -> Iterator[str]:
+def _render_table(rows: Sequence[MatrixRow]) -> Iterator[str]:
     columns = (*CASE_STUDY_COLUMNS, *ADDED_COLUMNS)
     yield _render_line(columns)
     yield f"|{'|'.join('---:' if name in _NUMERIC_COLUMNS else '---' for name in columns)}|"
-    for report, rates, times in sorted(lines, key=lambda line: (line[0].config.model_name, line[0].config.profile)):
+    for report, rates, times in sorted(rows, key=lambda row: (row[0].config.model_name, row[0].config.profile)):
         yield _render_line([*_render_case_study_columns(report), *_render_added_columns(report, rates, times)])
 
 
@@ -129,8 +126,8 @@ def _render_case_study_columns(report: ConfigReport) -> list[str]:
 
 def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
     config = report.config
-    parts = (rates.overall, rates.tools, rates.control)
-    rate_texts = [text for sums in parts for text in (sums.answered_success().text, sums.delivered().text)]
+    tallies = (rates.overall, rates.tools, rates.control)
+    rate_texts = [text for tally in tallies for text in (tally.answered_success().text, tally.delivered().text)]
     settings = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [
         *map(escape_cell, settings), escape_cell(config.examples or "-"), *rate_texts,
@@ -139,15 +136,15 @@ def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times
     ]  # fmt: skip
 
 
-def _render_retries(counts: Tally) -> list[str]:
-    if not counts.retries_known:
+def _render_retries(tally: Tally) -> list[str]:
+    if not tally.retries_known:
         return ["unknown"] * len(RETRY_COLUMNS)
-    seconds = format_rounded(counts.backoff_ms / 1000, 1)
-    return [str(counts.answers_429), str(counts.answers_5xx), str(counts.retries), seconds]
+    seconds = format_rounded(tally.backoff_ms / 1000, 1)
+    return [str(tally.answers_429), str(tally.answers_5xx), str(tally.retries), seconds]
 
 
 def escape_cell(text: str) -> str:
-    """Return a text as one line without table bars, HTML tags or backticks."""
+    """Return a text as one line in which bars, backslashes, HTML tags and backticks are escaped or replaced."""
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split())
 
 

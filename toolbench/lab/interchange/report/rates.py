@@ -1,4 +1,4 @@
-"""Rates and metrics of a report, by group of scenarios."""
+"""Rates and metrics of a report, for each group of scenarios."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from toolbench.lab.results.run.metrics import count_cells
 
 @dataclass(frozen=True, slots=True)
 class ConfigRates:
-    """Sums over the cells of one configuration.
+    """Counts of the cells of one configuration.
 
     Attributes:
         overall: all cells.
@@ -36,26 +36,26 @@ class ConfigRates:
     control: Tally
 
     def to_json(self) -> JsonObject:
-        """Return the rates and counts of each of the three sums."""
-        parts = {"overall": self.overall, "tools": self.tools, "control": self.control}
+        """Return the rates and counts of each attribute."""
+        tallies = {"overall": self.overall, "tools": self.tools, "control": self.control}
         return {
             name: {
-                "success_given_an_answer": rate_to_json(sums.answered_success()),
-                "delivered_success": rate_to_json(sums.delivered()),
-                "infrastructure": sums.infra,
-                "not_applicable": sums.not_applicable,
-                "cancelled": sums.cancelled,
-                "distinct_answers": sums.distinct,
-                "retries": sums.retries_json,
+                "success_given_an_answer": rate_to_json(tally.answered_success()),
+                "delivered_success": rate_to_json(tally.delivered()),
+                "infrastructure": tally.infra,
+                "not_applicable": tally.not_applicable,
+                "cancelled": tally.cancelled,
+                "distinct_answers": tally.distinct,
+                "retries": tally.retries_json,
             }
-            for name, sums in parts.items()
+            for name, tally in tallies.items()
         }
 
 
 def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> JsonObject:
-    """Return every metric of one configuration's cells, with its denominator in words under `of`.
+    """Return every metric of one configuration's cells, with a description of its denominator under `of`.
 
-    Values of a metric without any count are null.
+    The values of a metric whose denominator is 0 are null.
 
     Args:
         cells: cells of one configuration.
@@ -86,18 +86,15 @@ def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
     }
 
 
-def find_only_group(groups: JsonObject, description: str) -> JsonObject | None:
-    """Return the value under the key `description` of the only group, or None unless there is exactly one group.
-
-    Several groups are never pooled.
-    """
-    values = [group[description] for group in groups.values()]
+def find_only_group(groups: JsonObject, key: str) -> JsonObject | None:
+    """Return a value of the only group; None unless there is exactly one group, since groups are never pooled."""
+    values = [group[key] for group in groups.values()]
     return values[0] if len(values) == 1 else None
 
 
 def explain_not_pooled(groups: JsonObject) -> str | None:
-    """Return why sums over several groups are null, or None for at most one group."""
-    return f"{len(groups)} groups of scenarios are never one rate: see groups" if len(groups) > 1 else None
+    """Return why the sums over all groups are null; None if there is at most one group."""
+    return f"the rates of {len(groups)} groups of scenarios are not pooled: see groups" if len(groups) > 1 else None
 
 
 def _value_to_json(metric: Metric, value: MetricValue) -> JsonObject:
@@ -113,7 +110,7 @@ def _value_to_json(metric: Metric, value: MetricValue) -> JsonObject:
 
 
 def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
-    """Return the sums over these cells of one configuration."""
+    """Return the counts of these cells of one configuration."""
     return ConfigRates(
         overall=tally_cells(cells),
         tools=tally_cells(cell for cell in cells if not cell.control),
@@ -122,9 +119,9 @@ def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
 
 
 def rate_to_json(rate: Rate) -> JsonObject:
-    """Return a rate with its counts, its interval as fractions and the interval's name.
+    """Return a rate with its counts, its interval as fractions and the name of the interval.
 
-    The rate is null if `rate.n` is 0. The interval is null then, and also if it is withheld.
+    If `rate.n` is 0, rate and interval are null. A withheld interval is null too.
     """
     share = round_half_up(rate.k / rate.n, 4) if rate.n else None
     has_interval = bool(rate.n) and not rate.withheld

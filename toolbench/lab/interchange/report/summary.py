@@ -1,4 +1,4 @@
-"""Summaries of a report: a row per configuration, then sums by scenario and by strategy."""
+"""Summaries of a report: a row for each configuration, and sums by scenario and strategy."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,8 +20,8 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.providers.masking.url_keys import mask_address
 
-REPORT_VERSION = 2  # of the keys under `toolbench`; files without it have version 1, which had no quantiles with bounds
-MAX_FAILURE_SAMPLES = 3  # rows per configuration
+REPORT_VERSION = 2  # of the keys under `toolbench`; version 1 had no quantiles with bounds and no version number
+MAX_FAILURE_SAMPLES = 3  # of one configuration
 BEST_EFFORT_PROFILE = "best_effort"
 STRATEGY_MATRIX = {"baseline", "production"}
 _LANGUAGE_KEYS = (
@@ -42,10 +42,10 @@ class ConfigReport:
 
     Attributes:
         config: the configuration.
-        label: its names.
+        label: its names in the report.
         groups: its rates and metrics by group of scenarios.
-        policy: its policy without a scenario's layer; None if this engine no longer accepts the layers.
-        rows: the summary row of each trial that passed, failed or had an infrastructure error.
+        policy: its policy without the layer of a scenario; None if the engine no longer accepts the layers.
+        rows: summary rows of the trials that passed, failed or had an infrastructure error.
     """
 
     config: RunConfig
@@ -56,26 +56,26 @@ class ConfigReport:
 
     @property
     def tool_rows(self) -> list[JsonObject]:
-        """The rows of tool scenarios."""
+        """Rows of tool scenarios."""
         return [row for row in self.rows if not row["toolbench"]["control"]]
 
     @property
     def control_rows(self) -> list[JsonObject]:
-        """The rows of the case study's control; other controls are in neither list."""
+        """Rows of the case study's control scenario. Other controls are in neither list."""
         return [row for row in self.rows if row["scenario"] == CONTROL_SCENARIO]
 
 
 def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
     """Return the summary of a configuration by the rules of the case study.
 
-    `ok` is a pass by the case study rule. Percentiles are nearest-rank over all trials, failures included. With several
-    groups of scenarios, rates and percentiles are null; those of each group are under `toolbench.groups`.
+    `ok` is a pass by the case study rule. Percentiles are nearest-rank over all trials, including failures. If there
+    are several groups of scenarios, rates and percentiles are null; each group has them under `toolbench.groups`.
 
     Args:
         report: the configuration.
         scenarios: all scenarios of the run.
     """
-    pooled = dict.fromkeys(_UNPOOLED_KEYS) if len(report.groups) > 1 else {}
+    null_fields = dict.fromkeys(_UNPOOLED_KEYS) if len(report.groups) > 1 else {}
     return {
         "model": report.label.label,
         "model_base": report.config.model_name,
@@ -89,7 +89,7 @@ def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObjec
         **dict.fromkeys(_LANGUAGE_KEYS),
         **_count_rows(report.tool_rows, "tool_"),
         **_count_rows(report.control_rows, "control_"),
-        **pooled,
+        **null_fields,
         "scenarios": list(scenarios),
         "run_results": list(report.rows),
         "failure_samples": [row for row in report.rows if not row["ok"]][:MAX_FAILURE_SAMPLES],
@@ -143,7 +143,7 @@ def _count_failure_classes(rows: Iterable[JsonObject]) -> JsonObject:
 
 
 def sum_by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
-    """Return `{scenario: {runs, ok, errors: {category: count}}}`."""
+    """Return sums by scenario, as `{scenario: {runs, ok, errors: {category: count}}}`."""
     sums_by_scenario: JsonObject = {}
     for row in rows:
         sums = sums_by_scenario.setdefault(row["scenario"], {"runs": 0, "ok": 0, "errors": {}})
@@ -156,13 +156,13 @@ def sum_by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
 
 
 def sum_by_scenario_and_strategy(rows: Sequence[JsonObject]) -> JsonObject:
-    """Return `sum_by_scenario` of the rows of each strategy, by strategy."""
+    """Return the result of `sum_by_scenario` for the rows of each strategy, by strategy."""
     strategies = dict.fromkeys(row["strategy"] for row in rows)
     return {name: sum_by_scenario(row for row in rows if row["strategy"] == name) for name in strategies}
 
 
 def build_run_mark(run: Run) -> JsonObject:
-    """Return the run, whether it is simulated, and the report version, as added to every summary file."""
+    """Return the fields that every summary file has: the run, whether it is simulated, and the report version."""
     return {"run": run.pk, "simulated": run.simulated, "version": REPORT_VERSION}
 
 
@@ -171,14 +171,14 @@ def build_summary(
 ) -> JsonObject:
     """Return the content of `summary.json`.
 
-    Filters are lists of the values that they selected. A value is null if it is not stored with the run or means
-    nothing in Toolbench.
+    Each filter is the list of the values that it selected. A value is null if it is not stored with the run or has no
+    meaning in Toolbench.
 
     Args:
         run: the run.
         reports: reports of its configurations.
         cells: its cells.
-        output_dir: folder of the report's files, or None.
+        output_dir: folder of the report's files; None if there is no folder.
     """
     scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
     return {
@@ -238,7 +238,7 @@ def _build_selection(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
     models = list(dict.fromkeys(report.config.model_name for report in reports))
     strategies = list(dict.fromkeys(report.label.strategy for report in reports))
     fallbacks = list(dict.fromkeys(report.label.fallback_profile for report in reports))
-    tag_workaround_models = [r.config.model_name for r in reports if _has_tag_workaround(r)]
+    tag_workaround_models = [report.config.model_name for report in reports if _has_tag_workaround(report)]
     return {
         "sampling_profile_filter": ",".join(run.request.get("profiles") or ()),
         "sampling_profiles": list(dict.fromkeys(report.config.profile for report in reports)),
@@ -259,7 +259,7 @@ def _has_tag_workaround(report: ConfigReport) -> bool:
 
 
 def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> JsonObject:
-    sums = tally_cells(cells)
+    tally = tally_cells(cells)
     groups = {name: {"rates": compute_rates(members).to_json()} for name, members in group_cells(cells).items()}
     return {
         **build_run_mark(run),
@@ -268,7 +268,7 @@ def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence
         "state": run.state,
         "stopped_reason": run.stopped_reason,
         "trials": run.trial_count,
-        "open_trials": sums.queued + sums.running,
+        "open_trials": tally.queued + tally.running,
         "rates": find_only_group(groups, "rates"),
         "groups": groups,
         "not_pooled": explain_not_pooled(groups),
@@ -282,13 +282,13 @@ def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence
         "token_cap": run.token_cap,
         "requests_sent": run.requests_reserved,
         "tokens_used": run.tokens_used,
-        "cost": sums.cost,
+        "cost": tally.cost,
         "skipped": run.skipped,
         "request": run.request,
     }
 
 
 def _find_shared(values: Iterable[Any]) -> Any:
-    """Return the value if all values are equal, or None if they differ or there are none."""
-    listed_values = list(values)
-    return listed_values[0] if listed_values and all(value == listed_values[0] for value in listed_values) else None
+    """Return the value that all values equal; None if the values differ or there are none."""
+    first, *others = [*values] or [None]
+    return first if all(value == first for value in others) else None

@@ -1,7 +1,7 @@
 """Report file of one trial.
 
-It has the fields of the case study under the same names; a field without a meaning in Toolbench is null. All other
-fields are under `toolbench`.
+The file has the fields of the case study under the same names. A field without a meaning in Toolbench is null. All
+other fields are under `toolbench`.
 """
 
 from collections import Counter
@@ -22,10 +22,10 @@ from toolbench.lab.models.counters import TRIAL_COUNTERS
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
-MAX_RAW_CHARS = 20_000  # characters of an error's raw body
-MAX_ERROR_CHARS = 400
+MAX_RAW_CHARS = 20_000  # of the raw body of an error
+MAX_ERROR_CHARS = 400  # of the text of an error
 TRIED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
-# Fields that the summary repeats: those without bodies.
+# Fields without bodies, which the summary repeats.
 SUMMARY_FIELDS = (
     "model",
     "model_base",
@@ -129,7 +129,7 @@ class TrialReport:
 
 @dataclass(frozen=True, slots=True)
 class TrialWriter:
-    """Builder of the reports of a run's trials. Policies are resolved once per configuration, scenario and version.
+    """Builder of the reports of a run's trials. It resolves a policy once for each configuration and scenario version.
 
     Attributes:
         labels: labels by configuration id.
@@ -162,9 +162,15 @@ class TrialWriter:
         return TrialReport(trial, name, content, row, _count_quirks(steps))
 
     def get_policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
-        """Return the policy of a configuration with a scenario's layer; an empty `scenario` adds none.
+        """Return the policy of a configuration with the layer of a scenario.
 
-        The result is None if this version of the engine no longer accepts the stored layers.
+        Args:
+            config: the configuration.
+            scenario: slug of the scenario; empty for no layer.
+            version: version of the scenario.
+
+        Returns:
+            The policy; None if the engine no longer accepts the stored layers.
         """
         key = (config.pk, scenario, version)
         if key not in self._policies:
@@ -224,7 +230,8 @@ class TrialWriter:
 def has_passed(trial: Trial) -> bool | None:
     """Return whether a trial passed by the case study rule, or by its task's verdict if the scenario has no such rule.
 
-    The result is None if the outcome is not in TRIED_OUTCOMES.
+    Returns:
+        Whether the trial passed; None if its outcome is not in TRIED_OUTCOMES.
     """
     if trial.outcome not in TRIED_OUTCOMES:
         return None
@@ -237,7 +244,7 @@ def round_elapsed_ms(trial: Trial) -> int:
 
 
 def is_tag_fallback_on(policy: Policy | None) -> bool | None:
-    """Return whether the policy reads calls between tags from the text, or None without a policy."""
+    """Return whether the policy parses calls between tags in the text; None without a policy."""
     return TAG_TRANSFORM in policy.response_transforms if policy else None
 
 
@@ -253,16 +260,15 @@ def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | 
 
 
 def _build_error_fields(trial: Trial, steps: Sequence[StepWithDetails]) -> JsonObject:
-    """Return the error of a failed trial or of an infrastructure error; all fields are null for any other trial.
+    """Return the error fields of a trial; all are null unless the trial failed or had an infrastructure error.
 
     Status and bodies are those of the last failed exchange if the trial ended with PROVIDER_ERROR, else null.
     """
     has_failed = not has_passed(trial) and trial.outcome in TRIED_OUTCOMES
     category = (trial.category or "EXCEPTION") if has_failed else None
     failed_exchanges = [step for step in steps if not step.is_tool and not step.step.ok]
-    last_exchange = (
-        failed_exchanges[-1].step if has_failed and trial.end == "PROVIDER_ERROR" and failed_exchanges else None
-    )
+    has_response = has_failed and trial.end == "PROVIDER_ERROR" and failed_exchanges
+    last_exchange = failed_exchanges[-1].step if has_response else None
     return {
         "error": _build_error_text(trial, str(category)) if has_failed else None,
         "error_status": last_exchange.status if last_exchange else None,

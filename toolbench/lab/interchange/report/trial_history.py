@@ -23,7 +23,8 @@ TRANSFORM_KEYS = (
 def build_history(steps: Sequence[StepWithDetails]) -> list[Message] | None:
     """Return the messages of the last request, its answer and the tool results of the same turn.
 
-    The result is None if the request has no readable messages, and empty if no request was sent.
+    Returns:
+        The messages; None if the request has no readable messages, and [] if no request was sent.
     """
     exchanges = [step for step in steps if not step.is_tool]
     if not exchanges:
@@ -43,11 +44,11 @@ def _build_tool_message(step: StepWithDetails) -> Message:
 
 
 def build_trace(steps: Sequence[StepWithDetails], policy: Policy | None) -> list[JsonObject]:
-    """Return one entry for every successful exchange.
+    """Return one entry for each successful exchange.
 
     Args:
         steps: all steps of the trial.
-        policy: policy of the trial; its settings are null if this is None.
+        policy: policy of the trial; if it is None, the settings in the entries are null.
     """
     answered = (step for step in steps if not step.is_tool and step.step.ok)
     return [_build_trace_entry(step, steps, policy) for step in answered]
@@ -107,8 +108,10 @@ def _summarise_result(step: StepWithDetails) -> JsonObject:
 def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
     """Return the draft in the workspace at the end of a trial.
 
-    The stored calls are run again on the same instance. The result is None if there is no draft or if this version of
-    the scenario is not available.
+    The stored calls are executed again on the same instance.
+
+    Returns:
+        The draft; None if there is no draft, or if this version of the scenario is not available.
     """
     if not is_version_available(trial.scenario, trial.scenario_version):
         return None
@@ -117,7 +120,7 @@ def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
     for step in steps:
         if step.is_tool and step.facts.get("executed") and isinstance(step.facts.get("arguments"), dict):
             name = step.facts.get("envelope", {}).get("tool_name") or step.step.tool_name
-            with suppress(Exception):  # it failed in the trial as well
+            with suppress(Exception):  # a call that failed in the trial fails again
                 workspace.call(name, step.facts["arguments"], step.facts.get("call", {}).get("id", ""))
     return workspace.snapshot().get("draft")
 

@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 def export_trials(run_id: int) -> ExportTable:
-    """Return the trials of a run by position, including those that have not finished.
+    """Return all trials of a run, by position, finished or not.
 
     Raises:
         ReportError: the run does not exist or was deleted.
@@ -46,7 +46,7 @@ def export_trials(run_id: int) -> ExportTable:
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise ReportError(f"There is no run {run_id}.")
-    notes = ("Simulated models: nothing here was measured on a real one.",) if run.simulated else ()
+    notes = ("Simulated models: no figure here was measured on a real model.",) if run.simulated else ()
     rows = annotate_retry_counts(Trial.objects.filter(run=run)).order_by("position").values_list(*_COLUMNS)
     columns = tuple(_EXPORTED_NAMES.get(name, name) for name in _COLUMNS)
     return ExportTable(f"Trials of run {run_id}", notes, columns, tuple(rows), times=_list_times(run))

@@ -1,6 +1,6 @@
-"""Report of a run as files: one per trial, the summaries, and the matrix as Markdown.
+"""Report of a run as files: one for each trial, the summaries, and the matrix as Markdown.
 
-Files and fields have the names of the case study's reports, so programs that read those reports can read these too.
+Files and fields have the names of the case study's reports, so programs that read those reports can read these files.
 """
 
 import zipfile
@@ -38,11 +38,11 @@ BY_SCENARIO_NAME = "summary_by_scenario.json"
 BY_STRATEGY_NAME = "summary_by_scenario_and_strategy.json"
 MATRIX_NAME = "matrix.md"
 TOOLBENCH_KEY = "toolbench"
-_TRIALS_PER_BATCH = 100  # in memory
+_TRIALS_PER_BATCH = 100  # that are in memory at the same time
 
 
 class ReportError(Exception):
-    """A report that cannot be written; its message gives the reason."""
+    """Report that cannot be written; the message gives the reason."""
 
 
 def check_empty_folder(folder: Path) -> None:
@@ -52,11 +52,11 @@ def check_empty_folder(folder: Path) -> None:
         ReportError: the folder is not empty, or the path is not a folder.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ReportError(f"{folder} is not an empty folder: name a new one.")
+        raise ReportError(f"{folder} is not an empty folder. Name a new folder.")
 
 
 def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
-    """Write all files of a run's report into a folder and return their names. A missing folder is created.
+    """Write the files of a run's report to a folder, which is created if needed, and return their names.
 
     Raises:
         ReportError: the folder is not empty, or the run does not exist or was deleted.
@@ -87,11 +87,11 @@ def _write_zip(run: Run, file: IO[bytes]) -> PartWriter[None]:
 
 
 def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
-    """Return an iterator of (name, content) pairs: a file per finished trial, then the summaries.
+    """Return an iterator over the name and content of each file: those of the finished trials, then the summaries.
 
     Args:
         run_id: the run.
-        output_dir: folder named in `summary.json`, or None.
+        output_dir: folder that `summary.json` names; None if there is no folder.
 
     Raises:
         ReportError: the run does not exist or was deleted. It is raised by this call, not by the iterator.
@@ -120,7 +120,7 @@ def _get_run(run_id: int) -> Run:
 
 @dataclass(slots=True)
 class _ReportTotals:
-    """Summary rows and quirks of the trials, collected while their files are written. Bodies are not kept.
+    """Summary rows and quirks of the trials whose files were written, without bodies.
 
     Attributes:
         rows: summary rows by configuration id.
@@ -153,10 +153,7 @@ class _ReportTotals:
 
 
 def _iter_trials(run: Run) -> Iterator[Trial]:
-    """Yield finished trials by configuration, repeat and scenario, with steps and bodies.
-
-    At most 100 are in memory.
-    """
+    """Yield finished trials with steps and bodies, by configuration, repeat and scenario, in batches."""
     steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
     finished_trials = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
     finished_trials = annotate_retry_counts(finished_trials)

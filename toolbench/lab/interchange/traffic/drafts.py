@@ -1,4 +1,4 @@
-"""Drafts of cases from a file of recorded traffic: equal requests become one draft, secrets are replaced."""
+"""Creation of drafts of test cases from recorded traffic. Equal requests become one draft, and secrets are masked."""
 
 import hashlib
 import json
@@ -19,15 +19,16 @@ from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.masking.secrets import Masker
 
 ROWS_PER_INSERT = 500
-MAX_LINES_NAMED = 5  # lines named for each reason
+MAX_LINES_NAMED = 5  # for each reason
 
 
 @dataclass(slots=True)
 class SkippedRecords:
-    """Records that became no draft for one reason.
+    """Records that were skipped for the same reason.
 
     Attributes:
-        lines: the first MAX_LINES_NAMED of them.
+        count: number of the records.
+        lines: numbers of the first MAX_LINES_NAMED records.
     """
 
     reason: str
@@ -40,10 +41,11 @@ class TrafficImport:
     """Result of an import of traffic.
 
     Attributes:
-        records: records read.
-        added: new drafts.
-        known: requests of the file that are a draft already, accepted and rejected ones included.
-        masked: new drafts in which a secret was replaced.
+        records: number of records that were read.
+        added: number of new drafts.
+        known: number of different requests of the file for which a draft existed, open, accepted or rejected.
+        masked: number of new drafts in which a secret was masked.
+        skipped: skipped records by reason, the most frequent reason first.
     """
 
     records: int
@@ -54,23 +56,30 @@ class TrafficImport:
 
     @property
     def sentence(self) -> str:
-        """Return what was imported, in words."""
-        skipped = sum(group.count for group in self.skipped)
+        """The result as a sentence for the user."""
+        skipped_count = sum(group.count for group in self.skipped)
         figures = {
             "Records read": self.records,
             "drafts added": self.added,
-            "drafts with a secret replaced": self.masked,
-            "requests already here": self.known,
-            "records skipped": skipped,
+            "drafts with a masked secret": self.masked,
+            "requests with an existing draft": self.known,
+            "records skipped": skipped_count,
         }
-        return (
-            "; ".join(f"{name}: {count:,}" for name, count in figures.items() if count or name == "drafts added") + "."
-        )
+        shown = [f"{name}: {count:,}" for name, count in figures.items() if count or name == "drafts added"]
+        return f"{'; '.join(shown)}."
 
 
 @dataclass(slots=True)
 class _RequestGroup:
-    """Equal requests of a file."""
+    """Equal requests of a file.
+
+    Attributes:
+        line: number of the first record.
+        exchange: exchange of the first record, with secrets masked.
+        masked: whether a secret was masked in it.
+        answers: number of records by answer; an answer is the JSON text of its calls.
+        model_by_answer: name of the model that gave an answer first.
+    """
 
     line: int
     exchange: RecordedExchange
@@ -82,27 +91,26 @@ class _RequestGroup:
 def import_traffic(data: bytes, file_name: str) -> TrafficImport:
     """Store a draft for each different request of a file.
 
-    The calls that the model made most often stand as what is expected. A request that is a draft already stays as it
-    is.
+    The expected calls of a draft are those of the most frequent answer. An existing draft of a request is not changed.
 
     Args:
-        data: the file, in a form that docs/cases.md lists.
-        file_name: its name; the last 200 characters are stored.
+        data: content of the file, in a format that docs/cases.md lists.
+        file_name: name of the file, of which the last 200 characters are stored.
     """
     masker = load_known_secrets().masker
     groups: dict[str, _RequestGroup] = {}
     skipped: dict[str, SkippedRecords] = {}
-    records = 0
+    record_count = 0
     for record in iterate_records(data):
-        records += 1
+        record_count += 1
         if record.exchange is None:
             _count_skipped(skipped, record.reason, record.number)
         else:
             _add_to_group(groups, record, record.exchange, masker)
-    known = set(_list_known_digests(list(groups)))
+    known_digests = set(_list_known_digests(list(groups)))
     drafts = []
     for digest, group in groups.items():
-        if digest in known:
+        if digest in known_digests:
             continue
         try:
             drafts.append(_build_draft(digest, group, file_name))
@@ -111,17 +119,20 @@ def import_traffic(data: bytes, file_name: str) -> TrafficImport:
                 _count_skipped(skipped, error.problems[0].message, group.line)
     TrafficDraft.objects.bulk_create(drafts, batch_size=ROWS_PER_INSERT, ignore_conflicts=True)
     reasons = sorted(skipped.values(), key=lambda entry: -entry.count)
-    return TrafficImport(records, len(drafts), len(known), sum(draft.masked for draft in drafts), tuple(reasons))
+    return TrafficImport(
+        record_count, len(drafts), len(known_digests), sum(draft.masked for draft in drafts), tuple(reasons)
+    )
 
 
 def _add_to_group(
     groups: dict[str, _RequestGroup], record: TrafficRecord, exchange: RecordedExchange, masker: Masker
 ) -> None:
+    """Add an exchange to the group of its request."""
     parts = [list(exchange.messages), list(exchange.tools), list(exchange.calls)]
     masked = mask_secrets(parts, masker)
-    clean = RecordedExchange(tuple(masked[0]), tuple(masked[1]), tuple(masked[2]), exchange.model)
+    masked_exchange = RecordedExchange(tuple(masked[0]), tuple(masked[1]), tuple(masked[2]), exchange.model)
     digest = hashlib.sha256(json.dumps(masked[:2], sort_keys=True).encode()).hexdigest()
-    group = groups.setdefault(digest, _RequestGroup(record.number, clean, masked != parts))
+    group = groups.setdefault(digest, _RequestGroup(record.number, masked_exchange, masked != parts))
     answer = json.dumps(masked[2])
     group.answers[answer] += 1
     group.model_by_answer.setdefault(answer, exchange.model)
@@ -155,7 +166,7 @@ def _build_draft(digest: str, group: _RequestGroup, file_name: str) -> TrafficDr
 
 
 def _build_case(exchange: RecordedExchange, calls: list[JsonObject]) -> UserCase:
-    """Return the case that ends after the first answer and expects these calls, or none."""
+    """Return a case that ends after the first answer and expects these calls; without calls, that none is made."""
     expected = [{"name": call["name"], "arguments": _escape_arguments(call["arguments"])} for call in calls]
     return parse_case(
         {
@@ -169,7 +180,7 @@ def _build_case(exchange: RecordedExchange, calls: list[JsonObject]) -> UserCase
 
 
 def _escape_arguments(arguments: JsonObject) -> JsonObject:
-    """Return arguments in which a value that looks like a matcher is compared as it stands."""
+    """Return the arguments with values that look like matchers escaped, so that they are compared literally."""
     return {name: {"$exact": value} if _has_matcher_key(value) else value for name, value in arguments.items()}
 
 

@@ -1,4 +1,4 @@
-"""Recorded exchanges of other programs: what was asked with which tools, and which calls the model made."""
+"""Exchanges that other programs recorded: messages and tools of a request, and the calls of its answer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,11 @@ from typing import Any
 from toolbench.engine.types import JsonObject, Message
 
 _TEXT_PARTS = ("text", "input_text", "output_text")
-_ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_CHAT_ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
 class ExchangeSkippedError(Exception):
-    """Record from which no case can be made; the text is the reason, the same for all records of one kind."""
+    """Record from which no case can be created; records that are skipped for the same reason have the same message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class RecordedExchange:
     """One request and the calls of its answer.
 
     Attributes:
-        messages: the request's messages in OpenAI's chat form; the last one is the user's.
-        tools: the request's tools in OpenAI's chat form.
-        calls: calls of the answer, `{name, arguments}`; empty if it was a text.
-        model: name of the model that answered, or empty.
+        messages: messages of the request in the format of chat completions; the last is a user message.
+        tools: tools of the request in the format of chat completions.
+        calls: calls of the answer, as `{name, arguments}`; empty if the answer is text.
+        model: name of the model that answered; empty if unknown.
     """
 
     messages: tuple[Message, ...]
@@ -33,63 +33,63 @@ class RecordedExchange:
 
 
 def build_exchange(messages: Any, tools: Any, answer: Any, model: Any) -> RecordedExchange:
-    """Return the exchange of a request and its answer in OpenAI's chat form.
+    """Build an exchange from unchecked JSON in the format of chat completions.
 
     Args:
         messages: messages of the request.
         tools: tools of the request.
-        answer: the assistant's message.
-        model: name of the model; anything but a text counts as unknown.
+        answer: the assistant message.
+        model: name of the model; a value that is not a string counts as unknown.
 
     Raises:
-        ExchangeSkippedError: no case can be made of it.
+        ExchangeSkippedError: no case can be created from the exchange.
     """
     if not isinstance(messages, list) or not messages:
         raise ExchangeSkippedError("the request has no messages")
     if not isinstance(answer, Mapping):
         raise ExchangeSkippedError("the record has no answer")
-    built_tools = tuple(_build_tool(tool) for tool in tools) if isinstance(tools, list) else ()
-    if not built_tools:
+    chat_tools = tuple(_build_tool(tool) for tool in tools) if isinstance(tools, list) else ()
+    if not chat_tools:
         raise ExchangeSkippedError("the request has no tools")
-    built = tuple(_build_message(message) for message in messages)
-    if built[-1]["role"] != "user":
-        raise ExchangeSkippedError("the request goes on after a tool's answer, so it belongs to the exchange before it")
+    chat_messages = tuple(_build_message(message) for message in messages)
+    if chat_messages[-1]["role"] != "user":
+        raise ExchangeSkippedError("the request does not end with a user message, so it continues an earlier exchange")
     calls = tuple(_build_call(call) for call in _list_calls(answer))
-    return RecordedExchange(built, built_tools, calls, model if isinstance(model, str) else "")
+    return RecordedExchange(chat_messages, chat_tools, calls, model if isinstance(model, str) else "")
 
 
 def join_text(content: Any) -> str:
     """Return the text of a message's content.
 
     Args:
-        content: a text, a list of parts, or None.
+        content: a string, a list of parts, or None for an empty text.
 
     Raises:
-        ExchangeSkippedError: a part is no text.
+        ExchangeSkippedError: a part is not text.
     """
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise ExchangeSkippedError("a message has a content that cannot be read")
+        raise ExchangeSkippedError("the content of a message cannot be read")
     return "".join(_read_part(part) for part in content)
 
 
 def _read_part(part: Any) -> str:
     if isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS and isinstance(part.get("text"), str):
         return str(part["text"])
-    raise ExchangeSkippedError("a message has an image, a file or another part that is no text")
+    raise ExchangeSkippedError("a message has an image, a file or another part that is not text")
 
 
 def _build_message(message: Any) -> Message:
-    role = _ROLES.get(str(message.get("role"))) if isinstance(message, Mapping) else None
+    role = _CHAT_ROLES.get(str(message.get("role"))) if isinstance(message, Mapping) else None
     if role is None:
         raise ExchangeSkippedError("a message has no known role")
-    built: Message = {"role": role, "content": join_text(message.get("content"))}
+    chat_message: Message = {"role": role, "content": join_text(message.get("content"))}
     if role == "assistant" and _list_calls(message):
-        built["tool_calls"] = [_build_history_call(call) for call in _list_calls(message)]
+        chat_message["tool_calls"] = [_build_history_call(call) for call in _list_calls(message)]
     if role == "tool":
-        built["tool_call_id"] = str(message.get("tool_call_id") or "")
-    return built
+        chat_message["tool_call_id"] = str(message.get("tool_call_id") or "")
+    return chat_message
 
 
 def _list_calls(message: Mapping[str, Any]) -> Sequence[Any]:
@@ -98,8 +98,8 @@ def _list_calls(message: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _build_history_call(call: Any) -> JsonObject:
-    made = _build_call(call)
-    function = {"name": made["name"], "arguments": json.dumps(made["arguments"], ensure_ascii=False)}
+    parsed = _build_call(call)
+    function = {"name": parsed["name"], "arguments": json.dumps(parsed["arguments"], ensure_ascii=False)}
     return {"id": str(call.get("id") or ""), "type": "function", "function": function}
 
 
@@ -114,24 +114,24 @@ def parse_arguments(arguments: Any) -> JsonObject:
     """Return the arguments of a call.
 
     Args:
-        arguments: an object, or a text that is JSON of an object; empty for none.
+        arguments: a JSON object or its text; an empty value stands for no arguments.
 
     Raises:
-        ExchangeSkippedError: they are neither.
+        ExchangeSkippedError: the arguments are neither.
     """
     try:
         parsed = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments or {}
     except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
-        raise ExchangeSkippedError("the arguments of a call are no JSON object")
+        raise ExchangeSkippedError("the arguments of a call are not a JSON object")
     return parsed
 
 
 def _build_tool(tool: Any) -> JsonObject:
     function = tool.get("function", tool) if isinstance(tool, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise ExchangeSkippedError("a tool is no function")
+        raise ExchangeSkippedError("a tool is not a function")
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
-    described = {"name": function["name"], "description": function.get("description") or "", "parameters": parameters}
-    return {"type": "function", "function": described}
+    definition = {"name": function["name"], "description": function.get("description") or "", "parameters": parameters}
+    return {"type": "function", "function": definition}

@@ -1,4 +1,4 @@
-"""Observations that Langfuse exports as JSON or JSON Lines."""
+"""Reader of observations that Langfuse exports as JSON or JSON Lines."""
 
 import json
 from collections.abc import Mapping
@@ -15,17 +15,17 @@ def is_observation(record: Mapping[str, Any]) -> bool:
 def read_record(record: Mapping[str, Any]) -> RecordedExchange:
     """Return the exchange of an observation of type GENERATION.
 
-    Its input is the list of messages, or an object with `messages` and `tools`; its output is the assistant's message,
-    or a list of it. Both may be JSON in a text.
+    The input is a list of messages, or an object with `messages` and `tools`. The output is the assistant message or a
+    list whose first item is the assistant message. Both may be JSON texts.
 
     Raises:
-        ExchangeSkippedError: no case can be made of it.
+        ExchangeSkippedError: no case can be created from the observation.
     """
     if str(record.get("type", "GENERATION")).upper() != "GENERATION":
-        raise ExchangeSkippedError("the observation is no generation")
+        raise ExchangeSkippedError("the observation is not a generation")
     request, answer = _parse_text(record.get("input")), _parse_text(record.get("output"))
     body = request if isinstance(request, Mapping) else {"messages": request}
-    tools = body.get("tools") or _read_definitions(record.get("tool_definitions", record.get("toolDefinitions")))
+    tools = body.get("tools") or _parse_definitions(record.get("tool_definitions", record.get("toolDefinitions")))
     if isinstance(answer, list):
         answer = answer[0] if answer else None
     if isinstance(answer, str):
@@ -34,17 +34,17 @@ def read_record(record: Mapping[str, Any]) -> RecordedExchange:
     return build_exchange(body.get("messages"), tools, answer, model)
 
 
-def _read_definitions(definitions: Any) -> list[Any] | None:
-    """Return the tools from a list, or from an object from names to definitions."""
+def _parse_definitions(definitions: Any) -> list[Any] | None:
+    """Return the tools of a list of definitions or of an object with definitions by name; None for other values."""
     parsed = _parse_text(definitions)
     if isinstance(parsed, Mapping):
-        described = {name: _parse_text(tool) for name, tool in parsed.items()}
-        return [{"name": name} | dict(tool if isinstance(tool, Mapping) else {}) for name, tool in described.items()]
+        tools = {name: _parse_text(tool) for name, tool in parsed.items()}
+        return [{"name": name} | dict(tool if isinstance(tool, Mapping) else {}) for name, tool in tools.items()]
     return [_parse_text(tool) for tool in parsed] if isinstance(parsed, list) else None
 
 
 def _parse_text(value: Any) -> Any:
-    """Return the JSON in a text; another text and any other value stay as they are."""
+    """Parse a text that contains a JSON object or list; return any other value unchanged."""
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:

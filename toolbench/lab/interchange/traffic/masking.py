@@ -1,4 +1,4 @@
-"""Replacement of secrets in recorded traffic, known ones and those that look like keys."""
+"""Masking of secrets in recorded traffic: known secrets, and texts that look like keys."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ from toolbench.providers.masking.secrets import Masker
 from toolbench.providers.masking.values import map_texts
 
 MASK = "[masked]"
-# Keys by the prefixes that their issuers give them, signed tokens, private keys, and what follows "Bearer".
+# Keys with the usual prefixes of their issuers, signed tokens, private keys, and tokens after "Bearer".
 _SECRET_PATTERN = re.compile(
     r"\b(?:sk|pk|rk|gsk|hf|xai|ghp|gho|ghs|github_pat|glpat|xox[abprs]|AKIA|AIza|ya29)[-_.]?[A-Za-z0-9_\-]{16,}"
     r"|\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"
@@ -18,10 +18,10 @@ _SECRET_PATTERN = re.compile(
 
 
 def mask_secrets(value: Any, masker: Masker) -> Any:
-    """Return the value with secrets replaced in all its texts; the value itself if there is none.
+    """Return a JSON value with the secrets in all its texts masked; equal to the value if there is none.
 
     Args:
-        value: JSON.
+        value: a JSON value.
         masker: masker of all known secrets.
     """
     return map_texts(masker.mask_value(value), _mask_text)

@@ -1,7 +1,8 @@
-"""Records in OpenAI's words: logged requests and responses of chat completions and Responses, and training lines.
+"""Reader of records in the formats of chat completions and Responses.
 
-A line is `{"request": …, "response": …}` (or `body`), an example of fine-tuning, `{"messages": …, "tools": …}`, whose
-last message is the answer, or a request and its answer side by side in one object.
+A record is `{"request": …, "response": …}`, where either may be wrapped in `{"body": …}`; or an example for
+fine-tuning, `{"messages": …, "tools": …}`, whose last message is the answer; or one object with the fields of the
+request and of the answer.
 """
 
 from collections.abc import Mapping
@@ -17,19 +18,19 @@ from toolbench.lab.interchange.traffic.exchanges import (
 
 
 def read_record(record: Mapping[str, Any]) -> RecordedExchange:
-    """Return the exchange of one line.
+    """Return the exchange of a record.
 
     Raises:
-        ExchangeSkippedError: no case can be made of it.
+        ExchangeSkippedError: no case can be created from the record.
     """
     request, response = _find_body(record.get("request", record)), _find_body(record.get("response", record))
     model = response.get("model") or request.get("model")
     if "input" in request and "messages" not in request:
-        answer = convert_items(response.get("output"))
+        answer_messages = convert_items(response.get("output"))
         request_messages = convert_items(request["input"])
         if isinstance(request.get("instructions"), str):
             request_messages.insert(0, {"role": "system", "content": request["instructions"]})
-        return build_exchange(request_messages, request.get("tools"), merge_answer(answer), model)
+        return build_exchange(request_messages, request.get("tools"), merge_answer(answer_messages), model)
     messages = request.get("messages")
     if "choices" in response:
         return build_exchange(messages, request.get("tools"), _find_choice(response["choices"]), model)
@@ -43,7 +44,7 @@ def read_record(record: Mapping[str, Any]) -> RecordedExchange:
 def _find_body(value: Any) -> Mapping[str, Any]:
     body = value.get("body", value) if isinstance(value, Mapping) else None
     if not isinstance(body, Mapping):
-        raise ExchangeSkippedError("the request or the response is no object")
+        raise ExchangeSkippedError("the request or the response is not an object")
     return body
 
 
@@ -53,7 +54,7 @@ def _find_choice(choices: Any) -> Any:
 
 
 def convert_items(items: Any) -> list[JsonObject]:
-    """Return the items of a Responses request or answer as chat messages. Reasoning is left out.
+    """Convert the items of a Responses request or answer to chat messages, without reasoning.
 
     Raises:
         ExchangeSkippedError: an item cannot be read.
@@ -67,7 +68,7 @@ def convert_items(items: Any) -> list[JsonObject]:
 
 def _convert_item(item: Any) -> JsonObject | None:
     if not isinstance(item, Mapping):
-        raise ExchangeSkippedError("an item is no object")
+        raise ExchangeSkippedError("an item is not an object")
     kind = item.get("type", "message")
     if kind == "reasoning":
         return None
@@ -82,5 +83,5 @@ def _convert_item(item: Any) -> JsonObject | None:
 
 
 def merge_answer(messages: list[JsonObject]) -> JsonObject:
-    """Return one assistant's message with all calls of several."""
+    """Return one assistant message with the calls of all these messages."""
     return {"role": "assistant", "tool_calls": [call for message in messages for call in message.get("tool_calls", ())]}

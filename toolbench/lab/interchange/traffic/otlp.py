@@ -1,4 +1,4 @@
-"""Spans in OTLP's JSON form with the attributes of the GenAI semantic conventions of OpenTelemetry."""
+"""Reader of OTLP JSON spans with attributes of OpenTelemetry's semantic conventions for GenAI."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from toolbench.lab.interchange.traffic.openai import merge_answer
 
 
 def iterate_spans(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the attributes of each span of a record that has GenAI attributes."""
+    """Yield the attributes of each span with GenAI attributes in an OTLP record."""
     for resource in _list_objects(record.get("resourceSpans")):
         for scope in _list_objects(resource.get("scopeSpans")):
             for span in _list_objects(scope.get("spans")):
@@ -20,13 +20,13 @@ def iterate_spans(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def read_span(attributes: Mapping[str, Any]) -> RecordedExchange:
-    """Return the exchange of a span.
+    """Return the exchange of a span from its attributes.
 
     Raises:
-        ExchangeSkippedError: no case can be made of it.
+        ExchangeSkippedError: no case can be created from the span.
     """
     if attributes.get("gen_ai.operation.name", "chat") not in ("chat", "generate_content", "text_completion"):
-        raise ExchangeSkippedError("the span is no request to a model")
+        raise ExchangeSkippedError("the span is not a request to a model")
     messages = _convert_messages(attributes.get("gen_ai.input.messages"))
     instructions = _join_instructions(attributes.get("gen_ai.system_instructions"))
     if instructions:
@@ -47,7 +47,7 @@ def _read_attributes(attributes: Any) -> dict[str, Any]:
 
 
 def _read_value(value: Any) -> Any:
-    """Return the plain value of an AnyValue."""
+    """Return the value of an OTLP AnyValue."""
     if not isinstance(value, Mapping):
         return None
     if "arrayValue" in value:
@@ -65,7 +65,7 @@ def _parse_json(value: Any) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise ExchangeSkippedError("an attribute of the span is no JSON") from None
+        raise ExchangeSkippedError("an attribute of the span is not JSON") from None
 
 
 def _join_instructions(value: Any) -> str:
@@ -74,20 +74,24 @@ def _join_instructions(value: Any) -> str:
 
 
 def _convert_messages(value: Any) -> list[JsonObject]:
-    """Return messages with parts as chat messages. Reasoning is left out; each tool's response is a message."""
+    """Convert messages with parts to chat messages, without reasoning. Each tool response becomes a message."""
     messages: list[JsonObject] = []
     for message in _list_objects(_parse_json(value)):
-        built: JsonObject = {"role": message.get("role"), "content": "", "tool_calls": []}
+        chat_message: JsonObject = {"role": message.get("role"), "content": "", "tool_calls": []}
         for part in _list_objects(message.get("parts")):
-            response = _add_part(built, part)
+            response = _add_part(chat_message, part)
             messages += [response] if response else []
-        if built["content"] or built["tool_calls"] or built["role"] != "tool":
-            messages.append(built)
+        if chat_message["content"] or chat_message["tool_calls"] or chat_message["role"] != "tool":
+            messages.append(chat_message)
     return messages
 
 
 def _add_part(message: JsonObject, part: Mapping[str, Any]) -> JsonObject | None:
-    """Add a part to its message, or return the message of a tool that the part stands for."""
+    """Add a part to a message; return a separate tool message if the part is a tool's response.
+
+    Raises:
+        ExchangeSkippedError: the part is not text, a call or a tool's response.
+    """
     kind = part.get("type")
     if kind == "text":
         message["content"] += str(part.get("content") or "")
@@ -99,5 +103,5 @@ def _add_part(message: JsonObject, part: Mapping[str, Any]) -> JsonObject | None
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         return {"role": "tool", "tool_call_id": part.get("id"), "content": text}
     elif kind != "reasoning":
-        raise ExchangeSkippedError("a message has an image, a file or another part that is no text")
+        raise ExchangeSkippedError("a message has an image, a file or another part that is not text")
     return None
