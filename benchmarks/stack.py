@@ -84,11 +84,15 @@ class Stack:
         postgres.prepare(self._folder / "postgres.log")
         valkey.prepare()
         for name, server in (("postgres", postgres), ("valkey", valkey)):
-            spec = ChildSpec(name, server.command(), server.environment, self._folder / name, server.stop_signal)
+            spec = ChildSpec(name, server.build_command(), server.environment, self._folder / name, server.stop_signal)
             child = self._children[name] = ChildProcess(spec, self._folder)
             _wait_until_ready(child, server.is_ready)
         postgres.create_database()
-        shared = {"TOOLBENCH_VAR": str(self._folder), "DATABASE_URL": postgres.url(), "REDIS_URL": valkey.url()}
+        shared = {
+            "TOOLBENCH_VAR": str(self._folder),
+            "DATABASE_URL": postgres.build_url(),
+            "REDIS_URL": valkey.build_url(),
+        }
         self._environment: Mapping[str, str] = build_environment({**shared, KEY_NAME: SECRET_KEY})
         migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
         subprocess.run(migrate, cwd=ROOT, env=self._environment, check=True)
@@ -128,6 +132,6 @@ def _read_cpu_ticks(pid: int) -> tuple[int, int, int, int]:
 def _wait_until_ready(child: ChildProcess, is_ready: Callable[[], bool]) -> None:
     until = time.monotonic() + _TIMEOUT_SECONDS
     while not is_ready():
-        if child.exit_code() is not None or time.monotonic() > until:
+        if child.poll_exit_code() is not None or time.monotonic() > until:
             raise RuntimeError(f"{child.spec.name} did not start:\n{child.log.read_text(errors='replace')}")
         time.sleep(0.05)

@@ -21,17 +21,19 @@ class TestServers:
     @classmethod
     def start(cls) -> "TestServers":
         """Returns when both answer."""
-        postgres = Postgres(SESSION_FOLDER / "postgres", SOCKET_FOLDER, careless=True)
+        postgres = Postgres(SESSION_FOLDER / "postgres", SOCKET_FOLDER, is_durable=False)
         postgres.prepare(SESSION_FOLDER / "postgres.log")
         valkey = Valkey(SESSION_FOLDER / "valkey", SOCKET_FOLDER)
         valkey.prepare()
         children = (
             ChildProcess(
-                ChildSpec("postgres", postgres.command(), postgres.environment, SESSION_FOLDER, postgres.stop_signal),
+                ChildSpec(
+                    "postgres", postgres.build_command(), postgres.environment, SESSION_FOLDER, postgres.stop_signal
+                ),
                 SESSION_FOLDER,
             ),
             ChildProcess(
-                ChildSpec("valkey", valkey.command(), valkey.environment, valkey.working_folder), SESSION_FOLDER
+                ChildSpec("valkey", valkey.build_command(), valkey.environment, valkey.working_folder), SESSION_FOLDER
             ),
         )
         _wait_until_ready(children[0], postgres.is_ready)
@@ -47,6 +49,6 @@ class TestServers:
 def _wait_until_ready(child: ChildProcess, is_ready: Callable[[], bool]) -> None:
     until = time.monotonic() + _TIMEOUT_SECONDS
     while not is_ready():
-        if child.exit_code() is not None or time.monotonic() > until:
+        if child.poll_exit_code() is not None or time.monotonic() > until:
             raise RuntimeError(f"{child.spec.name} did not start:\n{child.log.read_text(errors='replace')}")
         time.sleep(0.02)

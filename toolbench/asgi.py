@@ -1,4 +1,4 @@
-"""The ASGI entry point."""
+"""ASGI application of the site."""
 
 import os
 

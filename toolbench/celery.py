@@ -1,4 +1,7 @@
-"""The Celery app: it wakes, distributes and ticks; rows are the truth."""
+"""Celery app of the workers.
+
+Its tasks notify workers and run periodic work. All work is stored in the database, so a lost task loses no work.
+"""
 
 import os
 

@@ -1,6 +1,6 @@
-"""Files that only their owner can access (mode 0600) and that other processes never see half written.
+"""Writing of files that only their owner can access (mode 0600) and that other processes never see incomplete.
 
-Each file is written under a temporary name in the same folder and then moved to its path.
+Each file is written under a temporary name in the same folder first.
 """
 
 import os
@@ -11,31 +11,35 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace the content of a file at once.
+    """Create a file or replace its content in one step.
 
-    A process that reads it meanwhile gets all of the old content or all of the new.
+    A process that reads the file meanwhile gets either the whole old content or the whole new content.
     """
-    beside = _write_temporary(path, data)
-    os.replace(beside, path)
+    os.replace(_write_temporary_file(path, data), path)
 
 
-def create_once(path: Path, make: Callable[[], bytes]) -> bytes:
-    """Return the content of a file; create it with `make` if it does not exist.
+def create_once(path: Path, build_content: Callable[[], bytes]) -> bytes:
+    """Return the content of a file, which is created first if it does not exist.
 
     If several processes or threads call this at the same time, one of them creates the file and all return the same
     content.
+
+    Args:
+        path: path of the file; its folder is created if necessary.
+        build_content: called for the content of a new file.
     """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = _write_temporary(path, make())
+        temporary_path = _write_temporary_file(path, build_content())
         with suppress(FileExistsError):
-            os.link(beside, path)
-        os.unlink(beside)
+            os.link(temporary_path, path)
+        os.unlink(temporary_path)
     return path.read_bytes()
 
 
-def _write_temporary(path: Path, data: bytes) -> str:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
+def _write_temporary_file(path: Path, data: bytes) -> str:
+    """Write a file in the folder of `path` and return its path."""
+    descriptor, temporary_path = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
         file.write(data)
-    return name
+    return temporary_path

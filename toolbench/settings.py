@@ -1,4 +1,7 @@
-"""Settings, all from the environment. DATABASE_URL and REDIS_URL default to the servers of a running `make up`."""
+"""Django settings, most of them from environment variables.
+
+DATABASE_URL and REDIS_URL default to the servers of a running `make up`.
+"""
 
 import json
 import os
@@ -28,12 +31,12 @@ def _build_broker_url(redis_url: str) -> str:
 
 
 def _read_server_url(name: str, default: str) -> str:
-    """Return a server's address from the environment, else from the `make up` that runs on this checkout."""
+    """Return an address from the environment, else from a running `make up` of this installation, else the default."""
     return os.environ.get(name) or _read_running_state().get(name, default)
 
 
 def _read_running_state() -> dict[str, str]:
-    """Return the environment that a running `make up` stored; {} if none runs or the file cannot be read."""
+    """Return the environment that a running `make up` stored, or {} if none runs or the file cannot be read."""
     try:
         return dict(json.loads((VAR_DIR / "running.json").read_text())["environment"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -41,14 +44,14 @@ def _read_running_state() -> dict[str, str]:
 
 
 def _read_secret_key() -> str:
-    """Return the key from the environment, else from a file of mode 0600 in var/, which is created once."""
+    """Return Django's secret key from the environment, else from a private file in var/, which is created once."""
     if key := os.environ.get("SECRET_KEY"):
         return key
     return create_once(VAR_DIR / "secret_key", lambda: os.urandom(32).hex().encode()).decode()
 
 
 def _parse_public_port(address: str) -> int:
-    """Return the port of an address in a browser.
+    """Return the port of the site's address, or the default port of its scheme.
 
     Raises:
         ImproperlyConfigured: the address has no port and no known scheme.
@@ -63,13 +66,13 @@ def _parse_public_port(address: str) -> int:
 
 
 SECRET_KEY = _read_secret_key()
-# Where people reach the site.
+# The address at which people reach the site.
 BASE_URL = _read_server_url("TOOLBENCH_BASE", f"http://127.0.0.1:{os.environ.get('PORT') or 8000}").rstrip("/")
 PUBLIC_PORT = _parse_public_port(BASE_URL)
 DEBUG = False
 ALLOWED_HOSTS = [*os.environ.get("ALLOWED_HOSTS", "").replace(",", " ").split(), "127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = [f"{scheme}://{host}" for host in ALLOWED_HOSTS if host != "*" for scheme in ("http", "https")]
-CSRF_TRUSTED_ORIGINS.append(BASE_URL)  # with its port, which the names above lack
+CSRF_TRUSTED_ORIGINS.append(BASE_URL)  # the origins above have no port
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -134,7 +137,8 @@ USE_I18N = False
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly_file).parent / "package_data")]
-# `make up` collects the files, compressed, and says so; anything else serves them from where they lie.
+# `make up` sets STATIC_COLLECTED after it has collected and compressed the files. Otherwise they are served from their
+# source folders.
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
@@ -154,22 +158,22 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
-# To standard error, which the supervisor keeps in one file per process below var/log/.
+# The supervisor writes each process's standard error to a file in var/log/.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "level": "WARNING"}},
     "root": {"handlers": ["stderr"]},
-    "loggers": {"httpx": {"level": "WARNING"}},  # below it, it writes the address of a webhook, which may be a secret
+    "loggers": {"httpx": {"level": "WARNING"}},  # at INFO, httpx logs the addresses of webhooks, which may be secret
 }
-# Browsers send a host's cookies to every port of it: with the port in the name, two instances keep their own.
+# Browsers send a host's cookies to all its ports. The port in the names separates the cookies of two installations.
 SESSION_COOKIE_NAME = f"toolbench_session_{PUBLIC_PORT}"
 CSRF_COOKIE_NAME = f"toolbench_csrf_{PUBLIC_PORT}"
-WANTED_COOKIE_NAME = f"toolbench_wanted_{PUBLIC_PORT}"  # the page that was asked for before signing in
-MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # no cookie of its own
+WANTED_COOKIE_NAME = f"toolbench_wanted_{PUBLIC_PORT}"  # the page that was requested before the sign-in
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # needs no further cookie
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
-# Not Strict: the redirect after a sign-in link that was opened from another site would come without the new session.
+# With Strict, a browser that follows a sign-in link from another site would not send the new session's cookie.
 SESSION_COOKIE_SAMESITE = "Lax"
 
 REDIS_URL = _read_server_url("REDIS_URL", "redis://127.0.0.1:6379/0")
@@ -180,10 +184,10 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 
-# Keys of providers are encrypted with this file's key; it is made on first use, mode 0600.
+# File of the key that encrypts the API keys of providers. It is created at its first use, with mode 0600.
 KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE", VAR_DIR / "provider_keys.key"))
 
-# Seconds. Tests set the first three to 1 or 2.
+# Tests set the first three of these to 1 or 2.
 LEASE_SECONDS = _read_number("TOOLBENCH_LEASE_SECONDS", 60)
 HEARTBEAT_SECONDS = _read_number("TOOLBENCH_HEARTBEAT_SECONDS", 5)
 SWEEP_SECONDS = _read_number("TOOLBENCH_SWEEP_SECONDS", 10)
@@ -192,7 +196,7 @@ CONNECT_SECONDS = _read_number("TOOLBENCH_CONNECT_SECONDS", 10)
 READ_SECONDS = _read_number("TOOLBENCH_READ_SECONDS", 120)
 DEADLINE_SECONDS = _read_number("TOOLBENCH_DEADLINE_SECONDS", 600)
 SIGN_IN_HOURS = 24
-# Alerts by e-mail; without a host none is sent.
+# For alerts by e-mail. Without a host, no e-mail is sent.
 EMAIL_HOST = os.environ.get("EMAIL_HOST", "")
 EMAIL_PORT = int(_read_number("EMAIL_PORT", 587))
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
@@ -200,11 +204,11 @@ EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
 EMAIL_USE_TLS = os.environ.get("EMAIL_USE_TLS", "1") != "0"
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "toolbench@localhost")
-LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether the built-in local model runs beside the pages
+LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether `make up` serves the local model
 CONFIRM_ABOVE_REQUESTS = 200
-# MCP servers to choose from, in the form {"mcpServers": {NAME: {"command": …, "args": […]}}}.
+# File of the MCP servers that users can choose, in the form {"mcpServers": {NAME: {"command": …, "args": […]}}}.
 MCP_SERVERS_FILE = Path(os.environ.get("TOOLBENCH_MCP_SERVERS", VAR_DIR / "mcp_servers.json"))
-# Requests to the API: of one token, and with wrong tokens from one address.
+# Limits of the API: reading and changing requests per token, and requests with wrong tokens per IP address.
 API_READS_PER_MINUTE = int(_read_number("TOOLBENCH_API_READS_PER_MINUTE", 600))
 API_CHANGES_PER_MINUTE = int(_read_number("TOOLBENCH_API_CHANGES_PER_MINUTE", 120))
 API_REFUSALS_PER_MINUTE = 30

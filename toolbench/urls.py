@@ -1,4 +1,4 @@
-"""Every address of the site."""
+"""URL patterns of the site: the API below /api/v1/, the pages below /."""
 
 from django.urls import URLPattern, URLResolver, include, path
 

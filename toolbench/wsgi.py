@@ -1,4 +1,4 @@
-"""The WSGI entry point."""
+"""WSGI application of the site, which gunicorn serves."""
 
 import os
 
@@ -8,4 +8,4 @@ from django.urls import get_resolver
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
 application = get_wsgi_application()
-get_resolver().url_patterns  # noqa: B018 (imports all pages now, which the first request would wait for)
+get_resolver().url_patterns  # noqa: B018 (imports all pages, so that the first request does not wait for the imports)

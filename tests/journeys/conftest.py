@@ -37,7 +37,7 @@ def persona_server() -> Iterator[Mapping[str, str]]:
     command = [sys.executable, "-m", "toolbench.providers.simulated"]
     command = build_confined_command(command, death_signal=signal.SIGKILL)  # a killed test run leaves no server behind
     child = ChildProcess(
-        ChildSpec("simulated", command, os.environ, Path(settings.BASE_DIR), announces=True), VAR_FOLDER
+        ChildSpec("simulated", command, os.environ, Path(settings.BASE_DIR), has_ready_line=True), VAR_FOLDER
     )
     assert child.process.stdout is not None
     ready = json.loads(child.process.stdout.readline())

@@ -39,18 +39,18 @@ class DurablePostgres:
         self.start()
         self._postgres.create_database()
 
-    def url(self) -> str:
-        return self._postgres.url()
+    def build_url(self) -> str:
+        return self._postgres.build_url()
 
     def start(self) -> None:
         """Start the server unless it runs; return when it answers.
 
         A server that exits because processes of its crashed predecessor still hold its memory is started again.
         """
-        spec = ChildSpec("postgres", self._postgres.command(), self._postgres.environment, self._folder)
+        spec = ChildSpec("postgres", self._postgres.build_command(), self._postgres.environment, self._folder)
 
         def is_ready() -> bool:
-            if self._child is None or self._child.exit_code() is not None:
+            if self._child is None or self._child.poll_exit_code() is not None:
                 self._child = self._parent.submit(ChildProcess, spec, self._folder).result()
             return self._postgres.is_ready()
 
@@ -60,12 +60,12 @@ class DurablePostgres:
 
     def flush(self) -> None:
         """Write to disk what has been committed, whether or not the commits waited for it."""
-        with psycopg.connect(self._postgres.url("postgres"), autocommit=True) as connection:
+        with psycopg.connect(self._postgres.build_url("postgres"), autocommit=True) as connection:
             connection.execute("CHECKPOINT")
 
     def crash(self) -> None:
         """Kill every process of the server at once, so that only what is on disk survives."""
-        if self._child is None or self._child.exit_code() is not None:
+        if self._child is None or self._child.poll_exit_code() is not None:
             return
         os.kill(self._child.pid, signal.SIGSTOP)  # else it would notice that its children die, and react
         for child in Path(f"/proc/{self._child.pid}/task/{self._child.pid}/children").read_text().split():
@@ -86,6 +86,6 @@ class DurablePostgres:
         """
         self._writes_late = True
         query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
-        with psycopg.connect(self._postgres.url("postgres")) as connection:
+        with psycopg.connect(self._postgres.build_url("postgres")) as connection:
             for (pid,) in connection.execute(query).fetchall():
                 os.kill(pid, signal.SIGSTOP)

@@ -39,8 +39,8 @@ class Stack:
         self._children: dict[str, ChildProcess] = {}
         self._environment = {
             **os.environ,
-            "DATABASE_URL": self._postgres.url(),
-            "REDIS_URL": self._valkey.url(),
+            "DATABASE_URL": self._postgres.build_url(),
+            "REDIS_URL": self._valkey.build_url(),
             "TOOLBENCH_VAR": str(self.folder),
             "PYTHONPATH": str(_ROOT),
             "DJANGO_SETTINGS_MODULE": "toolbench.settings",
@@ -75,12 +75,12 @@ class Stack:
         if not self.is_alive("scheduler"):
             self._start("scheduler", _SCHEDULER_COMMAND)
         self._remove_rows()
-        redis.Redis.from_url(self._valkey.url()).flushall()
+        redis.Redis.from_url(self._valkey.build_url()).flushall()
 
     @retry(retry=retry_if_exception_type(DeadlockDetected), stop=stop_after_attempt(5), reraise=True)
     def _remove_rows(self) -> None:
         """Remove all runs and providers. The scheduler goes on reading, in another order of tables."""
-        with psycopg.connect(self._postgres.url()) as connection:
+        with psycopg.connect(self._postgres.build_url()) as connection:
             connection.execute("TRUNCATE lab_run, lab_provider CASCADE")
 
     def start_postgres(self) -> None:
@@ -90,7 +90,7 @@ class Stack:
         self._postgres.crash()
 
     def start_broker(self) -> None:
-        spec = ChildSpec("valkey", self._valkey.command(), self._valkey.environment, self._valkey.working_folder)
+        spec = ChildSpec("valkey", self._valkey.build_command(), self._valkey.environment, self._valkey.working_folder)
         self._children["valkey"] = ChildProcess(spec, self.folder)
         wait_until(self._valkey.is_ready)
 
@@ -116,7 +116,7 @@ class Stack:
         return self._children.keys() - set(_SERVER_NAMES)
 
     def is_alive(self, name: str) -> bool:
-        return self._children[name].exit_code() is None
+        return self._children[name].poll_exit_code() is None
 
     def log(self, name: str) -> str:
         return self._children[name].log.read_text(errors="replace")
@@ -130,14 +130,14 @@ class Stack:
 
     def count(self, condition: str, run_id: int) -> int:
         """Trials of the run that meet an SQL condition."""
-        with psycopg.connect(self._postgres.url()) as connection:
+        with psycopg.connect(self._postgres.build_url()) as connection:
             query = f"SELECT count(*) FROM lab_trial WHERE run_id = %s AND {condition}"
             row = connection.execute(query.encode(), [run_id]).fetchone()
         return int(row[0]) if row else 0
 
     def wait_for_the_end(self, run_id: int) -> None:
         def ended() -> bool:
-            with psycopg.connect(self._postgres.url()) as connection:
+            with psycopg.connect(self._postgres.build_url()) as connection:
                 row = connection.execute("SELECT state FROM lab_run WHERE id = %s", [run_id]).fetchone()
             return row == ("finished",)
 

@@ -64,7 +64,7 @@ def server(durable: DurablePostgres, settings: Settings) -> Iterator[DurablePost
 
 def set_commits(server: DurablePostgres, word: str) -> None:
     """Whether commits wait for the disk unless they are told to: "on" or "off"."""
-    with psycopg.connect(server.url(), autocommit=True) as session:
+    with psycopg.connect(server.build_url(), autocommit=True) as session:
         session.execute("SET synchronous_commit = on")
         session.execute(f"ALTER DATABASE toolbench SET synchronous_commit = {word}".encode())
     connections.close_all()

@@ -47,7 +47,9 @@ def test_a_busy_port_gets_a_sentence_with_another() -> None:
 
 def test_address_of_another_machine_gets_advice_about_address() -> None:
     for host in ("256.1.1.1", "192.0.2.1"):
-        with pytest.raises(RunnerError, match=f"HOST={host} is no address of this machine: leave HOST out") as refused:
+        with pytest.raises(
+            RunnerError, match=f"HOST={host} is not an address of this machine: leave HOST out"
+        ) as refused:
             StartOptions.from_environment({"HOST": host}).listen()
         assert "PORT" not in str(refused.value)
 

@@ -29,7 +29,7 @@ class Told:
         command = [sys.executable, "-c", _COUNTS.format(path=str(self._starts)) + teller]
         self.registrar = ServiceRegistrar(os.environ, self.said.append, command=command, clock=lambda: self.clock())
         self.child = ChildProcess(
-            ChildSpec("local", [sys.executable, "-c", announces], dict(os.environ), folder, announces=True), folder
+            ChildSpec("local", [sys.executable, "-c", announces], dict(os.environ), folder, has_ready_line=True), folder
         )
         self.registrar.watch(self.child)
 
@@ -113,10 +113,10 @@ def test_answering_begins_with_the_ready_line(tmp_path: Path) -> None:
         waits = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
         told = Told(tmp_path, "", f"{waits}print({line!r}, flush=True); time.sleep(600)")
         told.tick_often()
-        starting = told.registrar.list_alive()
+        starting = told.registrar.list_responsive_names()
         (tmp_path / "go").touch()
         told.tick_until(lambda: bool(told.said))
-        ready, deaf_since = told.registrar.list_alive(), told.registrar.list_alive()
+        ready, deaf_since = told.registrar.list_responsive_names(), told.registrar.list_responsive_names()
         told.registrar.close()
         told.child.kill()
         told.child.close()

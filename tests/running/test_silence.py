@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from toolbench.running.silence import (
     GROWTH_FACTOR,
-    MAX_GROWTH_FACTOR,
+    MAX_LIMIT_FACTOR,
     MAX_START_SECONDS,
     SETTLED_SECONDS,
     HeartbeatTimer,
@@ -83,12 +83,12 @@ def test_start_that_hangs_is_replaced_ever_later(limit: float) -> None:
     life.run(MAX_START_SECONDS * 40)
     starts = [1000.0, *(moment + PAUSE for moment in life.replaced)]
     waits = [end - start for start, end in zip(starts, life.replaced, strict=False)]
-    expected = [MAX_START_SECONDS * min(GROWTH_FACTOR**place, MAX_GROWTH_FACTOR) for place in range(len(waits))]
+    expected = [MAX_START_SECONDS * min(GROWTH_FACTOR**place, MAX_LIMIT_FACTOR) for place in range(len(waits))]
     assert len(waits) >= 4
     assert all(least < wait <= least + 2 * LOOK for wait, least in zip(waits, expected, strict=True))
 
 
-@given(limits, seconds(0, MAX_START_SECONDS), st.floats(1.01, MAX_GROWTH_FACTOR))
+@given(limits, seconds(0, MAX_START_SECONDS), st.floats(1.01, MAX_LIMIT_FACTOR))
 def test_slow_child_is_replaced_a_few_times_only(limit: float, start_seconds: float, factor: float) -> None:
     life = Life(HeartbeatTimer(limit), start_seconds, gap_seconds=limit * factor)
     life.run(20 * MAX_START_SECONDS)
@@ -100,14 +100,14 @@ def test_limit_returns_to_normal_when_settled(limit: float, replacements: int) -
     silence = HeartbeatTimer(limit)
     for _ in range(replacements):
         silence.extend_limits()
-    grown = silence.growth
+    grown = silence.limit_factor
     silence.start(0.0)
     settled = max(SETTLED_SECONDS, limit * grown)
     signs = [place * limit / 2 for place in range(1, 2 + int(2 * settled / limit) + 2)]
     growths = []
     for moment in signs:
         silence.record_heartbeat(moment)
-        growths.append(silence.growth)
+        growths.append(silence.limit_factor)
     assert set(growths) == {grown, 1.0}
     assert all((growth == 1.0) is (moment - signs[0] > settled) for growth, moment in zip(growths, signs, strict=True))
 

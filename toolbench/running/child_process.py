@@ -1,4 +1,4 @@
-"""Child processes and the specifications they are started from."""
+"""Child processes, and the specifications from which they are started."""
 
 import os
 import signal
@@ -16,11 +16,16 @@ class ChildSpec:
     """Specification of a child process.
 
     Attributes:
-        environment: The complete environment of the child.
-        announces: The first line on standard output is a ready line (JSON with the address served).
-        beats: The child writes heartbeats to the database.
-        depends_on: Names of the children without which it cannot write heartbeats.
-        handed: File descriptors that the child inherits.
+        name: unique name of the child, also of its log file.
+        command: program and arguments.
+        environment: the complete environment of the child.
+        folder: folder in which the child starts.
+        stop_signal: signal that asks the child to stop.
+        stop_seconds: time that the child may take to stop before it is killed.
+        has_ready_line: whether the child is a local server that prints a ready line first.
+        has_heartbeats: whether the child writes heartbeats to the database.
+        depends_on: names of the children without which it cannot write heartbeats.
+        inherited_handles: file descriptors that the child inherits.
     """
 
     name: str
@@ -29,20 +34,26 @@ class ChildSpec:
     folder: Path
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 10.0
-    announces: bool = False
-    beats: bool = False
+    has_ready_line: bool = False
+    has_heartbeats: bool = False
     depends_on: frozenset[str] = frozenset()
-    handed: tuple[int, ...] = ()
+    inherited_handles: tuple[int, ...] = ()
 
 
 class ChildProcess:
-    """Running process of a specification.
+    """Process that is started from a specification.
 
-    Its output goes to `<logs>/<name>.log`. A log over 2 MB is renamed to `.log.1` before the start.
-    `handed` are file descriptors that it inherits in addition to those of the specification.
+    Its output goes to `<logs>/<name>.log`. A log of more than `_MAX_LOG_BYTES` is renamed to `.log.1` before the start.
     """
 
-    def __init__(self, spec: ChildSpec, logs: Path, handed: tuple[int, ...] = ()) -> None:
+    def __init__(self, spec: ChildSpec, logs: Path, inherited_handles: tuple[int, ...] = ()) -> None:
+        """Start the process.
+
+        Args:
+            spec: the specification.
+            logs: folder of the logs.
+            inherited_handles: file descriptors that it inherits in addition to those of the specification.
+        """
         self.spec = spec
         self.log = logs / f"{spec.name}.log"
         if self.log.exists() and self.log.stat().st_size > _MAX_LOG_BYTES:
@@ -53,9 +64,9 @@ class ChildProcess:
                 cwd=spec.folder,
                 env=dict(spec.environment),
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if spec.announces else output,
+                stdout=subprocess.PIPE if spec.has_ready_line else output,
                 stderr=output,
-                pass_fds=(*spec.handed, *handed),
+                pass_fds=(*spec.inherited_handles, *inherited_handles),
                 start_new_session=True,
             )
 
@@ -64,20 +75,20 @@ class ChildProcess:
         """Process number."""
         return self.process.pid
 
-    def exit_code(self) -> int | None:
+    def poll_exit_code(self) -> int | None:
         """Return the exit code, or None while the process runs.
 
-        The call also reaps an ended process, so that it is never taken for a running one.
+        The call reaps a process that has ended, so that a zombie is never taken for a running process.
         """
         return self.process.poll()
 
     def request_stop(self) -> None:
-        """Send the stop signal if the process runs."""
-        if self.exit_code() is None:
+        """Send the stop signal, unless the process has ended."""
+        if self.poll_exit_code() is None:
             self.process.send_signal(self.spec.stop_signal)
 
     def stop(self) -> None:
-        """Request a stop, wait for at most `spec.stop_seconds`, then kill the process if it still runs."""
+        """Request a stop and wait for the end; kill the process if it still runs after `spec.stop_seconds`."""
         self.request_stop()
         try:
             self.process.wait(self.spec.stop_seconds)
@@ -86,12 +97,12 @@ class ChildProcess:
         self.close()
 
     def kill(self) -> None:
-        """Kill every process of the group and wait until the child has ended."""
+        """Kill the child with all processes of its group, and wait until the child has ended."""
         self._kill_group()
         self.process.wait()
 
     def close(self) -> None:
-        """Close the pipe of an ended child and kill the processes that it had started."""
+        """Close the pipe of a child that has ended, and kill the processes that it had started."""
         self._kill_group()
         if self.process.stdout:
             self.process.stdout.close()

@@ -1,6 +1,6 @@
-"""Find a Chromium for the browser tests, and install one if there is none.
+"""Command that finds a Chromium for the browser tests, and installs one if there is none.
 
-`python -m toolbench.running.chromium` prints the path; it ends with 1 and a sentence if there is none.
+`python -m toolbench.running.chromium` prints its path. If there is none, it prints a sentence and exits with 1.
 """
 
 import os
@@ -19,7 +19,7 @@ _APT_COMMANDS = (
 
 
 def find_chromium() -> str | None:
-    """Return an installed Chromium: from CHROMIUM, on the path, or installed by Playwright; else None."""
+    """Return the path of Chromium from the variable CHROMIUM, from PATH or from Playwright; None if there is none."""
     if configured_path := os.environ.get("CHROMIUM"):
         return configured_path
     for name in _PROGRAM_NAMES:
@@ -31,10 +31,10 @@ def find_chromium() -> str | None:
 
 
 def install_chromium() -> str | None:
-    """Install Chromium with apt as root, else with Playwright.
+    """Install Chromium with apt if this is root, otherwise or if that fails with Playwright.
 
     Returns:
-        The path, or None if neither worked.
+        The path, or None if both failed.
     """
     if os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -49,7 +49,7 @@ def main() -> int:
     path = find_chromium() or install_chromium()
     if path is None:
         print(
-            "No Chromium for the tests of pages: install one and put it on the path, or leave these tests out with "
+            "There is no Chromium for the browser tests: install one and add it to PATH, or skip these tests with "
             "SKIP_BROWSER=1.",
             file=sys.stderr,
         )

@@ -1,7 +1,7 @@
-"""Run a command that ends with its parent process, as another user if it is started by root.
+"""Script that runs a command which ends with its parent process, as another user if root starts it.
 
-A script for a plain interpreter: `python -I -S confine.py --parent PID --signal N [--namespace UID | --user UID GID] --
-COMMAND…`. It replaces itself with the command, so the command keeps the process number.
+Usage: `python -I -S confine.py --parent PID --signal N [--namespace UID | --user UID GID] -- COMMAND…`
+The command replaces the script in the same process and keeps its number.
 """
 
 import argparse
@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def enter_namespace(uid: int) -> None:
-    """Enter a user namespace in which this process has the number `uid`; outside, it stays the same user.
+    """Enter a user namespace in which this process has the user number `uid`; outside of it the user does not change.
 
     Raises:
         OSError: user namespaces are forbidden.
@@ -31,16 +31,16 @@ def enter_namespace(uid: int) -> None:
 
 
 def drop_to_user(uid: int, gid: int) -> None:
-    """Give up root permanently."""
+    """Change permanently from root to another user, without further groups."""
     os.setgroups([])
     os.setgid(gid)
     os.setuid(uid)
 
 
 def die_with_parent(parent_pid: int, signal_number: int) -> None:
-    """Have the kernel send a signal to this process when its parent ends, on Linux only.
+    """Make the kernel send a signal to this process when its parent ends; do nothing on systems other than Linux.
 
-    A change of user cancels this, so it comes last. The process is killed at once if the parent has ended already.
+    Call it after a change of user, which would cancel it. The process is killed at once if its parent has ended.
     """
     if sys.platform != "linux":
         return
@@ -55,7 +55,7 @@ def _write_file(path: str, text: str) -> None:
 
 
 def main() -> None:
-    """Enter the namespace or become the user, then run the command."""
+    """Change the user if an option says so, then run the command."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--signal", type=int, required=True)

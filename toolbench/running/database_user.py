@@ -1,4 +1,4 @@
-"""The user that PostgreSQL runs as. It refuses to run as root, so root starts it as another user."""
+"""User as which PostgreSQL runs: it refuses to run as root, so root has to start it as another user."""
 
 import hashlib
 import os
@@ -16,11 +16,11 @@ _COPIES_FOLDER = Path("/var/lib")
 
 @dataclass(frozen=True, slots=True)
 class ProcessUser:
-    """A user for a process.
+    """User as which a process runs.
 
     Attributes:
-        options: options of confine.py.
-        owner: user and group that must own the files; None for their current owner.
+        options: options of confine.py, () for the current user.
+        owner: (user, group) that must own the process's files; None to leave their owner unchanged.
     """
 
     options: tuple[str, ...] = ()
@@ -28,22 +28,28 @@ class ProcessUser:
 
 
 def build_confined_command(
-    command: list[str], *, death_signal: signal.Signals, identity: ProcessUser | None = None
+    command: list[str], *, death_signal: signal.Signals, user: ProcessUser | None = None
 ) -> list[str]:
-    """Return the command wrapped so that it ends with this process and runs as `identity`.
+    """Build a command that runs `command` as another user and ends it together with this process.
 
     Start it from the main thread: on Linux it ends with the thread that started it.
+
+    Args:
+        command: the program and its arguments.
+        death_signal: signal that the kernel sends when this process ends.
+        user: None for the current user.
     """
-    options = identity.options if identity else ()
+    options = user.options if user else ()
     wrapper = [sys.executable, "-I", "-S", str(_CONFINE_SCRIPT), "--parent", str(os.getpid())]
     return [*wrapper, "--signal", str(int(death_signal)), *options, "--", *command]
 
 
 def find_unprivileged_user() -> ProcessUser:
-    """Return the current user if it is not root.
+    """Return a user as which PostgreSQL can run.
 
-    For root, return a user namespace in which root appears as nobody, so that it can read private folders; if
-    namespaces are forbidden, return the user nobody.
+    Returns:
+        The current user if it is not root. For root, a user namespace in which root has the number of nobody but can
+        still read private folders, or the user nobody if namespaces are forbidden.
     """
     if os.geteuid() != 0:
         return ProcessUser()
@@ -54,17 +60,17 @@ def find_unprivileged_user() -> ProcessUser:
     return ProcessUser(("--user", str(nobody.pw_uid), str(nobody.pw_gid)), (nobody.pw_uid, nobody.pw_gid))
 
 
-def ensure_program_reachable(folder: Path, identity: ProcessUser, *, probe: str) -> Path:
-    """Return the folder, or a copy of it below /var/lib if the user cannot run a program in it.
+def ensure_program_reachable(folder: Path, user: ProcessUser, *, program: str) -> Path:
+    """Return a folder from which the user can run programs: `folder`, or a copy of it below /var/lib.
 
-    Root's private home is such a folder. Libraries beside the folder's package are copied too.
+    A folder in root's private home is copied, for instance, with the libraries beside its package.
 
     Args:
         folder: folder with the programs.
-        identity: the user.
-        probe: path of a program inside the folder.
+        user: the user.
+        program: path inside the folder of the program to try.
     """
-    if _can_run(identity, folder / probe, "--version"):
+    if _can_run(user, folder / program, "--version"):
         return folder
     package = folder.parent
     copy_folder = _COPIES_FOLDER / f"toolbench-{hashlib.sha256(str(package).encode()).hexdigest()[:12]}"
@@ -75,19 +81,19 @@ def ensure_program_reachable(folder: Path, identity: ProcessUser, *, probe: str)
     return copy_folder / package.name / folder.name
 
 
-def ensure_data_reachable(data: Path, identity: ProcessUser) -> None:
-    """Make sure that the user can use the data folder, which must exist.
+def ensure_data_reachable(data: Path, user: ProcessUser) -> None:
+    """Make the user the owner of the data folder, which must exist.
 
-    The user becomes its owner. A folder that the user cannot reach is moved below /var/lib and replaced by a link.
+    A folder that the user cannot reach is moved below /var/lib and replaced by a symbolic link.
     """
-    if identity.owner is None:
+    if user.owner is None:
         return
-    if not data.is_symlink() and not _can_run(identity, Path("/bin/ls"), str(data.parent)):
+    if not data.is_symlink() and not _can_run(user, Path("/bin/ls"), str(data.parent)):
         moved_folder = _COPIES_FOLDER / f"toolbench-{hashlib.sha256(str(data).encode()).hexdigest()[:12]}-data"
         shutil.move(data, moved_folder)
         data.symlink_to(moved_folder)
-    if data.stat().st_uid != identity.owner[0]:
-        _change_owner(data.resolve(), identity.owner)
+    if data.stat().st_uid != user.owner[0]:
+        _change_owner(data.resolve(), user.owner)
 
 
 def _change_owner(folder: Path, owner: tuple[int, int]) -> None:
@@ -97,6 +103,6 @@ def _change_owner(folder: Path, owner: tuple[int, int]) -> None:
             os.chown(Path(parent) / name, *owner, follow_symlinks=False)
 
 
-def _can_run(identity: ProcessUser, program: Path, *arguments: str) -> bool:
-    command = build_confined_command([str(program), *arguments], death_signal=signal.SIGKILL, identity=identity)
+def _can_run(user: ProcessUser, program: Path, *arguments: str) -> bool:
+    command = build_confined_command([str(program), *arguments], death_signal=signal.SIGKILL, user=user)
     return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0

@@ -1,13 +1,13 @@
-"""Messages for the user at the terminal."""
+"""Error and output of `make` commands at the terminal."""
 
 from contextlib import suppress
 
 
 class RunnerError(Exception):
-    """Error whose text is one sentence for the user: the problem and what to do."""
+    """Failure of a `make` command. Its text says what is wrong and what to do."""
 
 
 def print_line(text: str) -> None:
-    """Print a line at once; a closed terminal is ignored."""
+    """Print a line and flush it. If the terminal is closed, do nothing."""
     with suppress(OSError):
         print(text, flush=True)

@@ -1,7 +1,6 @@
-"""Heartbeats of the child processes, read from the database.
+"""Query for the heartbeats of child processes, which show whether a running process still works.
 
-A process can run without working, so its heartbeats are checked too. The table belongs to the lab; only three of its
-columns are read here.
+The table `lab_process` belongs to the package `lab`.
 """
 
 import socket
@@ -14,10 +13,10 @@ SELECT pid, min(extract(epoch FROM clock_timestamp() - seen_at))::float FROM lab
 
 
 def read_silent_seconds(database_url: str) -> dict[int, float] | None:
-    """Return the seconds since the last heartbeat by process number, for this host.
+    """Return the seconds since the last heartbeat of the processes of this host, by process number.
 
     Returns:
-        None when the database cannot be queried.
+        None if the database cannot be queried.
     """
     try:
         with psycopg.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000") as connection:

@@ -17,13 +17,17 @@ _WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """Options of a start.
+    """Options of `make up`.
 
     Attributes:
+        host: address on which the site and the gateway listen.
+        port: port of the site.
+        allowed_hosts: further names by which browsers may address the site.
         workers: number of worker processes.
+        local_model: whether to serve the local model.
         database_url: "" for the PostgreSQL that `make up` starts.
         redis_url: "" for the Valkey that `make up` starts.
-        public: URL of the site behind a proxy; "" without one.
+        public_url: URL of the site behind a proxy, "" for none.
     """
 
     host: str = "127.0.0.1"
@@ -33,11 +37,11 @@ class StartOptions:
     local_model: bool = True
     database_url: str = ""
     redis_url: str = ""
-    public: str = ""
+    public_url: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "StartOptions":
-        """Return the options of these environment variables.
+        """Read the options from environment variables.
 
         Raises:
             RunnerError: a value is invalid.
@@ -50,7 +54,7 @@ class StartOptions:
             local_model=environment.get("LOCAL_MODEL", "1") != "0",
             database_url=environment.get("DATABASE_URL", ""),
             redis_url=environment.get("REDIS_URL", ""),
-            public=_check_public_url(environment.get("TOOLBENCH_BASE", "").strip().rstrip("/")),
+            public_url=_parse_public_url(environment.get("TOOLBENCH_BASE", "").strip().rstrip("/")),
         )
 
     @property
@@ -60,32 +64,29 @@ class StartOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names by which the site may be called, besides those of this machine."""
-        public_hosts = [host] if (host := urlsplit(self.public).hostname) else []
-        return (
-            (*self.allowed_hosts, *public_hosts)
-            if self.listens_everywhere
-            else (*self.allowed_hosts, *public_hosts, self.host)
-        )
+        """Names by which browsers may address the site, besides those of this machine."""
+        public_hosts = [host] if (host := urlsplit(self.public_url).hostname) else []
+        own_hosts = [] if self.listens_everywhere else [self.host]
+        return (*self.allowed_hosts, *public_hosts, *own_hosts)
 
     @property
     def gateway_port(self) -> int:
-        """Port of the gateway: the one after the site's."""
+        """Port of the gateway: the port after that of the site, or 1 after the last one."""
         return self.port % 65535 + 1
 
     @property
     def base(self) -> str:
-        """URL to print; the names of cookies contain its port."""
-        if self.public:
-            return self.public
+        """URL at which people reach the site. The names of cookies contain its port."""
+        if self.public_url:
+            return self.public_url
         base_host = "127.0.0.1" if self.listens_everywhere else self.host
         name = next((host.lstrip(".") for host in self.allowed_hosts if host != "*"), base_host)
         return f"http://[{name}]:{self.port}" if ":" in name else f"http://{name}:{self.port}"
 
     def listen(self) -> socket.socket:
-        """Return the listening socket of the site.
+        """Open the listening socket of the site.
 
-        It stays open here, so that no other process takes the port during a restart.
+        Keep it open while Toolbench runs, so that no other process gets the port when the web server is restarted.
 
         Raises:
             RunnerError: the host is not an address of this machine, or the port cannot be used.
@@ -94,10 +95,11 @@ class StartOptions:
         try:
             return socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
-            if (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL:  # below 0: no such name
+            is_unknown_name = (error.errno or 0) < 0
+            if is_unknown_name or error.errno == errno.EADDRNOTAVAIL:
                 raise RunnerError(
-                    f"HOST={self.host} is no address of this machine: leave HOST out to listen on 127.0.0.1, or use "
-                    "HOST=0.0.0.0 to listen on every address."
+                    f"HOST={self.host} is not an address of this machine: leave HOST out to listen on 127.0.0.1, or "
+                    "use HOST=0.0.0.0 to listen on every address."
                 ) from error
             raise RunnerError(
                 f"{self.host}:{self.port} cannot be used ({_describe_error(error)}): choose another with "
@@ -113,7 +115,7 @@ def explain_missing_local_model() -> str:
         ctypes.CDLL(ctypes.util.find_library("gomp") or "libgomp.so.1")
     except OSError:
         return (
-            "The local model is left out, since libgomp is missing: install it (Debian: apt install libgomp1) and run "
+            "The local model is left out because libgomp is missing: install it (Debian: apt install libgomp1) and run "
             "`make up` again."
         )
     return ""
@@ -123,11 +125,11 @@ def _describe_error(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 
-def _check_public_url(text: str) -> str:
-    """Return the URL.
+def _parse_public_url(text: str) -> str:
+    """Return the URL, "" for none.
 
     Raises:
-        RunnerError: it is not exactly scheme, host and port.
+        RunnerError: the text is not a URL of scheme, host and optional port only.
     """
     try:
         parts = urlsplit(text)
@@ -142,6 +144,11 @@ def _check_public_url(text: str) -> str:
 
 
 def _parse_whole_number(name: str, text: str, minimum: int, maximum: int) -> int:
+    """Return the number in an environment variable.
+
+    Raises:
+        RunnerError: the text is not a number from `minimum` to `maximum`.
+    """
     if not text.isdecimal() or not minimum <= int(text) <= maximum:
         raise RunnerError(f"{name} must be a number from {minimum} to {maximum}, not {text!r}.")
     return int(text)

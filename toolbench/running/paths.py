@@ -1,4 +1,4 @@
-"""Folders of an installation: data and logs in var/, sockets in a short private folder."""
+"""Folders of an installation, and the lock and the state of a running `make up` in them."""
 
 import fcntl
 import json
@@ -15,17 +15,21 @@ from toolbench.running.errors import RunnerError
 
 ROOT = Path(__file__).resolve().parents[2]
 MIN_FREE_BYTES = 200_000_000
-_SOCKETS_PREFIX = "toolbench-"
+_SOCKET_FOLDER_PREFIX = "toolbench-"
 
 
 def get_var_folder() -> Path:
-    """Return the folder from TOOLBENCH_VAR, else `var` in the project's folder."""
+    """Return the folder that TOOLBENCH_VAR names, else `var` in the project's folder."""
     return Path(os.environ.get("TOOLBENCH_VAR", ROOT / "var")).absolute()
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Folders of one installation."""
+    """Folders of one installation.
+
+    Attributes:
+        var: folder of all data.
+    """
 
     var: Path
 
@@ -43,26 +47,24 @@ class Paths:
         """Create the folders, readable only by their owner.
 
         Raises:
-            RunnerError: The disk has less than 200 MB left.
+            RunnerError: the disk has less than `MIN_FREE_BYTES` left.
         """
         self.var.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.logs.mkdir(exist_ok=True)
-        if self.free_bytes() < MIN_FREE_BYTES:
+        if shutil.disk_usage(self.var).free < MIN_FREE_BYTES:
             raise RunnerError(
                 f"The disk that holds {self.var} has less than 200 MB left: make room and run `make up` again."
             )
 
-    def free_bytes(self) -> int:
-        """Return the free bytes of the disk that holds `var`."""
-        return shutil.disk_usage(self.var).free
-
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """State that a running `make up` publishes to other commands.
+    """State that a running `make up` writes to a file for other commands.
 
     Attributes:
-        environment: The variables that other commands need to use the same servers.
+        base: address of the site.
+        sockets: folder of the servers' sockets.
+        environment: environment variables with which other commands use the same servers.
     """
 
     base: str
@@ -76,7 +78,7 @@ class State:
 
 
 def read_state(path: Path) -> State | None:
-    """Return the state that the last start wrote, or None if it is missing or unreadable."""
+    """Return the state in a file, or None if the file is missing or unreadable."""
     try:
         return State(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
@@ -84,31 +86,40 @@ def read_state(path: Path) -> State | None:
 
 
 def make_socket_folder(previous_state: State | None) -> Path:
-    """Create a new private folder for sockets and remove the one that a killed start left.
+    """Create a private folder for sockets, and remove the one of an earlier start that was killed.
 
-    Its name is short because a socket's path is limited to about 100 bytes.
+    The folder is in /tmp because the path of a socket is limited to about 100 bytes.
+
+    Args:
+        previous_state: state of the earlier start, None if there is none.
     """
     if previous_state:
         remove_sockets(previous_state)
-    return Path(tempfile.mkdtemp(prefix=_SOCKETS_PREFIX, dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix=_SOCKET_FOLDER_PREFIX, dir="/tmp"))
 
 
 def remove_sockets(state: State) -> None:
-    """Remove the folder of sockets if its name starts with `toolbench-`."""
-    if Path(state.sockets).name.startswith(_SOCKETS_PREFIX):
+    """Remove the folder of sockets, unless its name shows that `make_socket_folder` did not create it."""
+    if Path(state.sockets).name.startswith(_SOCKET_FOLDER_PREFIX):
         shutil.rmtree(state.sockets, ignore_errors=True)
 
 
 class Lock:
-    """Lock on a file; the kernel releases it when the last process that holds it ends."""
+    """Lock on a file, which the kernel releases when the last process with the open file has ended.
+
+    Attributes:
+        handle: descriptor of the open file. A child process that inherits it holds the lock, too.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)  # a child that inherits it is a holder too
+        self.handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
 
-    def acquire(self, *, seconds: float = 0.0, waiting: Callable[[], None] = lambda: None) -> bool:
+    def acquire(self, *, seconds: float = 0.0, on_wait: Callable[[], None] = lambda: None) -> bool:
         """Try to acquire the lock for `seconds` and return whether that succeeded.
 
-        `waiting` is called once if the lock is not free at once.
+        Args:
+            seconds: 0 for a single attempt.
+            on_wait: called once if the lock is not free at the first attempt.
         """
         deadline = time.monotonic() + seconds
         is_waiting_reported = False
@@ -120,7 +131,7 @@ class Lock:
                 if time.monotonic() >= deadline:
                     return False
             if not is_waiting_reported:
-                waiting()
+                on_wait()
                 is_waiting_reported = True
             time.sleep(0.05)
 

@@ -1,4 +1,4 @@
-"""Check whether a local server still answers, without waiting for it."""
+"""Health requests to local servers that do not wait for the answer."""
 
 import socket
 from contextlib import suppress
@@ -15,17 +15,23 @@ class HealthPing:
         parts = urlsplit(url)
         self._address = parts.hostname or "", parts.port or 80
         self._socket: socket.socket | None = None
-        self._sent = False
+        self._is_sent = False
         self._due_at = 0.0
 
-    def has_answered(self, now: float) -> bool:
-        """Send a request if one is due; return whether a non-empty answer was received in this call."""
+    def advance(self, now: float) -> bool:
+        """Send a request if one is due, and return whether an answer was received in this call.
+
+        A request is due every `PING_INTERVAL_SECONDS`, once the previous one has ended.
+
+        Args:
+            now: seconds of a monotonic clock.
+        """
         if self._socket is None:
             if now < self._due_at:
                 return False
             self._connect(now)
         try:
-            return self._advance()
+            return self._exchange()
         except BlockingIOError:
             return False
         except OSError:
@@ -39,24 +45,24 @@ class HealthPing:
             self._socket = None
 
     def _connect(self, now: float) -> None:
-        self._due_at, self._sent = now + PING_INTERVAL_SECONDS, False
+        self._due_at, self._is_sent = now + PING_INTERVAL_SECONDS, False
         self._socket = socket.socket()
         self._socket.setblocking(False)
-        with suppress(OSError):  # EINPROGRESS; a real error occurs again in _advance
+        with suppress(OSError):  # EINPROGRESS; any other error occurs again in _exchange
             self._socket.connect(self._address)
 
-    def _advance(self) -> bool:
+    def _exchange(self) -> bool:
         assert self._socket is not None
-        if not self._sent:
+        if not self._is_sent:
             self._socket.send(_REQUEST)
-            self._sent = True
+            self._is_sent = True
         answer = self._socket.recv(1024)
         self.close()
         return bool(answer)
 
 
 def can_be_pinged(url: str) -> bool:
-    """Return whether the URL has an address of this machine; looking up a name could take long."""
+    """Return whether the URL has the host 127.0.0.1 and a port. Names are excluded, because their lookup can block."""
     with suppress(ValueError):
         return urlsplit(url).hostname == "127.0.0.1" and urlsplit(url).port is not None
     return False

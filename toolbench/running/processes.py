@@ -1,4 +1,4 @@
-"""Commands of all processes but the two servers, for `make up` and `docker-compose.yml`."""
+"""Commands of all processes except PostgreSQL and Valkey, for `make up` and `docker-compose.yml`."""
 
 import os
 import signal
@@ -11,16 +11,16 @@ from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT
 
 SESSIONS_PER_WORKER = 8
-MAX_REQUEST_LINE_BYTES = 8_190  # bytes, the most that gunicorn takes: links to trials list runs, cells and versions
+MAX_REQUEST_LINE_BYTES = 8_190  # gunicorn's maximum, because the URLs of lists of trials are long
 WEB_THREADS = 8
 # A worker sends a heartbeat when the scheduler asks for it, through the broker.
 WORKER_DEPENDENCIES = frozenset({"scheduler", "valkey"})
 
 
 def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of all processes: `shared`, and all of this process's variables.
+    """Build the environment of all processes.
 
-    So keys of providers are passed on.
+    It contains the variables of this process, among them keys of providers. Those in `shared` replace them.
     """
     return {
         **os.environ,
@@ -33,14 +33,14 @@ def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_worker_command(name: str) -> list[str]:
-    """Return the command of a worker."""
+    """Build the command of a worker; `name` is its name on this host."""
     command = [sys.executable, "-m", "celery", "-A", "toolbench.celery", "worker", "-n", f"{name}@%h", "-l", "INFO"]
     command += ["-P", "threads", "-c", str(SESSIONS_PER_WORKER)]
     return [*command, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
 def build_web_command(handle: int) -> list[str]:
-    """Return the command of the web server.
+    """Build the command of the web server.
 
     Args:
         handle: file descriptor of the listening socket.
@@ -53,39 +53,39 @@ def build_web_command(handle: int) -> list[str]:
 def build_specs(
     env: Mapping[str, str], *, workers: int, web_handle: int, local_model: bool, gateway: tuple[str, int]
 ) -> list[ChildSpec]:
-    """Return the specifications in the order of their start, the web server first.
+    """Build the specifications of the processes in the order of their start, the web server first.
 
     Args:
         env: environment of the processes.
         workers: number of workers.
         web_handle: file descriptor of the listening socket of the site.
-        local_model: whether the local model runs.
+        local_model: whether to serve the local model.
         gateway: host and port of the gateway.
     """
     manage = [sys.executable, "manage.py"]
     python = [sys.executable, "-m"]
     specs = [
-        _build_spec("web", build_web_command(web_handle), env, handed=(web_handle,)),
+        replace(_build_spec("web", build_web_command(web_handle), env), inherited_handles=(web_handle,)),
         *(
             replace(
-                _build_spec(f"worker-{number}", build_worker_command(f"worker-{number}"), env, beats=True),
+                _build_spec(f"worker-{number}", build_worker_command(f"worker-{number}"), env, has_heartbeats=True),
                 depends_on=WORKER_DEPENDENCIES,
             )
             for number in range(1, workers + 1)
         ),
-        _build_spec("scheduler", [*manage, "scheduler"], env, beats=True),
-        _build_spec("simulated", [*python, "toolbench.providers.simulated"], env, announces=True),
+        _build_spec("scheduler", [*manage, "scheduler"], env, has_heartbeats=True),
+        _build_spec("simulated", [*python, "toolbench.providers.simulated"], env, has_ready_line=True),
         _build_spec(
             "gateway",
             [*python, "toolbench.gateway", "--host", gateway[0], "--port", str(gateway[1])],
             env,
-            announces=True,
+            has_ready_line=True,
         ),
     ]
     if local_model:
         for template in ("own", "tools"):
             command = [*python, "toolbench.providers.llama", "--template", template]
-            specs.append(_build_spec(f"local-{template}", command, env, announces=True))
+            specs.append(_build_spec(f"local-{template}", command, env, has_ready_line=True))
     return specs
 
 
@@ -94,9 +94,8 @@ def _build_spec(
     command: list[str],
     env: Mapping[str, str],
     *,
-    beats: bool = False,
-    announces: bool = False,
-    handed: tuple[int, ...] = (),
+    has_heartbeats: bool = False,
+    has_ready_line: bool = False,
 ) -> ChildSpec:
     death_signal = signal.SIGTERM if name == "web" else signal.SIGKILL
     return ChildSpec(
@@ -104,7 +103,6 @@ def _build_spec(
         build_confined_command(command, death_signal=death_signal),
         env,
         ROOT,
-        beats=beats,
-        announces=announces,
-        handed=handed,
+        has_heartbeats=has_heartbeats,
+        has_ready_line=has_ready_line,
     )

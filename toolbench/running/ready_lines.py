@@ -1,4 +1,4 @@
-"""Read the ready lines of child processes and register their addresses."""
+"""Reading of the ready lines of child processes, and registration of their addresses."""
 
 import json
 import os
@@ -38,14 +38,14 @@ class ReadyLineReader:
 
     def read_available(self) -> None:
         """Read the output that is available, without waiting."""
-        while text := self._read():
+        while output := self._read_chunk():
             if self.line:
                 with self._log.open("ab") as log:
-                    log.write(text)
+                    log.write(output)
             else:
-                self._received += text
+                self._received += output
 
-    def _read(self) -> bytes:
+    def _read_chunk(self) -> bytes:
         if self._pipe.closed:
             return b""
         try:
@@ -56,10 +56,14 @@ class ReadyLineReader:
 
 @dataclass(slots=True)
 class _Registration:
-    """The registration of one child, and when to try it again. Times are those of the registrar's clock.
+    """Registration of one child's address, or its removal. Times are readings of the registrar's clock.
 
     Attributes:
-        line: the ready line; "" for a child that has ended.
+        line: the ready line; "" to remove the address of a child that has ended.
+        process: the process that registers the address; None between two attempts.
+        deadline: when the process is killed.
+        retry_at: when the next attempt may start.
+        retry_seconds: pause after the next failure.
     """
 
     line: str
@@ -84,10 +88,10 @@ class _Registration:
         with suppress(BrokenPipeError), self.process.stdin as stdin:
             stdin.write(self.line.encode())
 
-    def has_succeeded(self, now: float) -> bool:
-        """Return whether the registration has succeeded.
+    def reap(self, now: float) -> bool:
+        """Reap the process if it has ended or its deadline has passed, and return whether the registration succeeded.
 
-        A process that hangs is killed; after each failure the next attempt waits longer.
+        After a failure, set the time of the next attempt; the pause doubles up to `_MAX_RETRY_SECONDS`.
         """
         if self.process is None:
             return False
@@ -99,7 +103,7 @@ class _Registration:
         return exit_code == 0
 
     def stop(self) -> None:
-        """Kill the process, if there is one."""
+        """Kill the process if it runs."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -107,12 +111,9 @@ class _Registration:
 
 
 class ServiceRegistrar:
-    """Registrar of the addresses of children.
+    """Registrar of the addresses of local servers, which removes the address of a child that has ended.
 
-    It removes the addresses of ended children and repeats failed registrations. It never waits.
-
-    `command` is called with the child's name and gets the ready line on its standard input; `--gone` follows the name
-    of a child that has ended.
+    It repeats failed registrations. None of its methods waits for another process.
     """
 
     def __init__(
@@ -123,21 +124,30 @@ class ServiceRegistrar:
         command: Sequence[str] = (sys.executable, "manage.py", "register_service"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Build a registrar without children.
+
+        Args:
+            environment: environment of the processes that register an address.
+            print_message: called with sentences for the terminal.
+            command: program that registers an address. The child's name is appended as an argument, and the ready line
+                is its standard input. To remove an address, `--gone` is appended as well.
+            clock: returns seconds.
+        """
         self._environment = environment
         self._print_message = print_message
         self._command = command
         self._clock = clock
         self._readers: dict[str, ReadyLineReader] = {}
         self._pings: dict[str, HealthPing] = {}
-        self._ready_names: set[str] = set()  # names of children whose ready line has counted as a sign of life
-        self._registrations: dict[str, _Registration] = {}  # pending registrations by child name
+        self._ready_names: set[str] = set()  # children that were ready at the last call of list_responsive_names
+        self._registrations: dict[str, _Registration] = {}  # pending, by the child's name
 
     def watch(self, child: ChildProcess) -> None:
-        """Start reading from a child; again after each restart."""
+        """Start to read from a child. Call it after each start of the child."""
         self._readers[child.spec.name] = ReadyLineReader(child)
 
     def unregister(self, name: str) -> None:
-        """Remove the address of a child that has ended; a registration that is running is stopped first."""
+        """Queue the removal of the address of a child that has ended, in place of a pending registration."""
         reader = self._readers.pop(name, None)
         if ping := self._pings.pop(name, None):
             ping.close()
@@ -156,19 +166,19 @@ class ServiceRegistrar:
         for name in tuple(self._registrations):
             self._advance_registration(name)
 
-    def list_alive(self) -> set[str]:
-        """Return the names of children that show a sign of life now.
+    def list_responsive_names(self) -> set[str]:
+        """Return the names of children that have shown a sign of life since the last call.
 
         A sign is a new ready line or an answered ping. A child with a ready line that cannot be pinged always counts.
         """
-        now, ready_names = self._clock(), {name for name, announcement in self._readers.items() if announcement.line}
+        now, ready_names = self._clock(), {name for name, reader in self._readers.items() if reader.line}
         newly_ready_names, self._ready_names = ready_names - self._ready_names, ready_names
         return {
-            name for name in ready_names if name not in self._pings or self._pings[name].has_answered(now)
+            name for name in ready_names if name not in self._pings or self._pings[name].advance(now)
         } | newly_ready_names
 
     def close(self) -> None:
-        """End all registrations and requests."""
+        """Drop all registrations and close all pings."""
         for name in tuple(self._registrations):
             self._drop_registration(name)
         for ping in self._pings.values():
@@ -181,21 +191,18 @@ class ServiceRegistrar:
 
     def _advance_registration(self, name: str) -> None:
         registration, now = self._registrations[name], self._clock()
-        if registration.has_succeeded(now):
+        if registration.reap(now):
             self._drop_registration(name)
             if registration.line:
                 self._print_message(f"{name} is ready at {_parse_url(registration.line)}")
         elif registration.process is None and now >= registration.retry_at:
-            command = (*self._command, name) if registration.line else (*self._command, name, "--gone")
-            registration.start(_build_confined(command), self._environment, now=now)
+            command = [*self._command, name, *([] if registration.line else ["--gone"])]
+            command = build_confined_command(list(command), death_signal=signal.SIGKILL)
+            registration.start(command, self._environment, now=now)
 
     def _drop_registration(self, name: str) -> None:
         if registration := self._registrations.pop(name, None):
             registration.stop()
-
-
-def _build_confined(command: Sequence[str]) -> list[str]:
-    return build_confined_command(list(command), death_signal=signal.SIGKILL)
 
 
 def _parse_url(line: str) -> str:

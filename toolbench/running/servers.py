@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey from their wheels: preparation, start command and readiness check."""
+"""PostgreSQL and Valkey from their wheels, with preparation, start command and readiness check."""
 
 import os
 import shutil
@@ -28,20 +28,19 @@ def check_database(url: str) -> None:
     """Check that the database of DATABASE_URL accepts a connection.
 
     Raises:
-        RunnerError: it does not; the sentence does not contain the password.
+        RunnerError: it accepts none; the text does not contain the password.
     """
     try:
         psycopg.connect(url, connect_timeout=5).close()
     except psycopg.Error as error:
         raise RunnerError(
             f"The database of DATABASE_URL ({_describe_url(url)}) {_describe_refusal(str(error))}: "
-            "correct the address or start that server, or leave DATABASE_URL out to use the database "
-            "that `make up` brings along."
+            "correct the address, start that server, or leave DATABASE_URL out to use the database of `make up`."
         ) from error
 
 
 def _describe_url(url: str) -> str:
-    """Return host, port and database of a URL, and nothing else of it."""
+    """Return host, port and database of a URL, without the user and the password."""
     try:
         parts = urlsplit(url if "://" in url else "")
         port = f":{parts.port}" if parts.port else ""
@@ -58,87 +57,107 @@ def _describe_refusal(error_text: str) -> str:
         "invalid": "cannot be read as an address",
         "missing": "cannot be read as an address",
     }
-    return next((message for word, message in description_by_phrase.items() if word in error_text), "does not answer")
+    descriptions = (text for phrase, text in description_by_phrase.items() if phrase in error_text)
+    return next(descriptions, "does not answer")
 
 
 class Postgres:
-    """A PostgreSQL on a unix socket.
+    """PostgreSQL server on a Unix socket.
 
-    Args:
-        data: folder of the data.
-        sockets: folder of the socket; short, private and without blanks.
-        careless: give up safety against a crash of the machine for speed; for tests only.
+    Attributes:
+        stop_signal: signal that stops the server without waiting for its clients.
+        environment: the complete environment of the server.
     """
 
     stop_signal = signal.SIGINT
     environment = _BASE_ENVIRONMENT
 
-    def __init__(self, data: Path, sockets: Path, *, careless: bool = False) -> None:
+    def __init__(self, data: Path, sockets: Path, *, is_durable: bool = True) -> None:
+        """Find the server's programs and the user as which they run.
+
+        Args:
+            data: folder of the data.
+            sockets: folder of the socket; its path must be short and without spaces.
+            is_durable: False for a faster server that may lose data when the machine crashes; for tests only.
+        """
         self._data = data
         self._sockets = sockets
-        self._is_unsafe = careless
-        self._identity: ProcessUser = find_unprivileged_user()
-        self._programs = ensure_program_reachable(find_postgres_folder(), self._identity, probe="bin/postgres") / "bin"
+        self._is_durable = is_durable
+        self._user: ProcessUser = find_unprivileged_user()
+        self._programs = ensure_program_reachable(find_postgres_folder(), self._user, program="bin/postgres") / "bin"
 
-    def url(self, database: str = "toolbench") -> str:
+    def build_url(self, database: str = "toolbench") -> str:
         """Return the URL of a database."""
         return f"postgresql://postgres@{quote(str(self._sockets), safe='')}/{database}"
 
     def prepare(self, log: Path) -> None:
-        """Create the data folder at the first start; an incomplete one of an interrupted start is deleted."""
-        if not (self._data / "PG_VERSION").exists():
-            self._initialise(log)
-        ensure_data_reachable(self._data, self._identity)
-        if self._identity.owner:
-            os.chown(self._sockets, *self._identity.owner)
+        """Create the data folder if it does not exist, and make it usable for the server's user.
 
-    def _initialise(self, log: Path) -> None:
+        Args:
+            log: file to which the output of the creation is appended.
+
+        Raises:
+            RunnerError: PostgreSQL could not create the folder.
+        """
+        if not (self._data / "PG_VERSION").exists():
+            self._create_data(log)
+        ensure_data_reachable(self._data, self._user)
+        if self._user.owner:
+            os.chown(self._sockets, *self._user.owner)
+
+    def _create_data(self, log: Path) -> None:
+        """Create the data in a folder `<name>.new` first, which an interrupted start leaves behind, and rename it."""
         new_data = self._data.with_name(f"{self._data.name}.new")
         shutil.rmtree(new_data.resolve(), ignore_errors=True)
         new_data.unlink(missing_ok=True)
         new_data.mkdir(mode=0o700, parents=True)
-        ensure_data_reachable(new_data, self._identity)
+        ensure_data_reachable(new_data, self._user)
         options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
         command = [str(self._programs / "initdb"), "-D", str(new_data.resolve()), *options]
         with log.open("ab") as output:
-            wrapped = build_confined_command(command, death_signal=signal.SIGKILL, identity=self._identity)
-            initdb = subprocess.run(wrapped, stdout=output, stderr=output, env=_BASE_ENVIRONMENT, cwd="/", check=False)
-        if initdb.returncode != 0:
-            raise RunnerError(f"PostgreSQL could not make its data folder; its own words are in {log}.")
+            command = build_confined_command(command, death_signal=signal.SIGKILL, user=self._user)
+            process = subprocess.run(command, stdout=output, stderr=output, env=_BASE_ENVIRONMENT, cwd="/", check=False)
+        if process.returncode != 0:
+            raise RunnerError(f"PostgreSQL could not make its data folder: see {log}.")
         if new_data.is_symlink():
             self._data.symlink_to(new_data.readlink())
             new_data.unlink()
         else:
             new_data.rename(self._data)
 
-    def command(self) -> list[str]:
+    def build_command(self) -> list[str]:
         """Return the command that starts the server."""
         settings = {"unix_socket_directories": str(self._sockets), "listen_addresses": "", "max_connections": "200"}
         settings |= {"unix_socket_permissions": "0700", "log_timezone": "UTC", "timezone": "UTC"}
-        if self._is_unsafe:
+        if not self._is_durable:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(self._data.resolve()), *options]
-        return build_confined_command(command, death_signal=self.stop_signal, identity=self._identity)
+        return build_confined_command(command, death_signal=self.stop_signal, user=self._user)
 
     def is_ready(self) -> bool:
         """Return whether the server accepts a connection."""
         try:
-            psycopg.connect(self.url("postgres"), connect_timeout=2).close()
+            psycopg.connect(self.build_url("postgres"), connect_timeout=2).close()
         except psycopg.OperationalError:
             return False
         return True
 
     def create_database(self, name: str = "toolbench") -> None:
-        """Create the database if it does not exist."""
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+        """Create a database if it does not exist."""
+        with psycopg.connect(self.build_url("postgres"), autocommit=True) as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
 class Valkey:
-    """A Valkey on a unix socket that writes to disk within a second."""
+    """Valkey server on a Unix socket, which writes changes to disk every second.
+
+    Attributes:
+        stop_signal: signal that stops the server.
+        environment: the complete environment of the server.
+    """
 
     stop_signal = signal.SIGTERM
     environment = _BASE_ENVIRONMENT
@@ -148,21 +167,21 @@ class Valkey:
         self._socket = sockets / "valkey.sock"
         self._program = find_valkey_server()
 
-    def url(self, database: int = 0) -> str:
-        """Return the URL in the form of redis-py."""
+    def build_url(self, database: int = 0) -> str:
+        """Return the URL of a database by its number, in the form of redis-py."""
         return f"unix://{quote(str(self._socket))}?db={database}"
 
     @property
     def working_folder(self) -> Path:
-        """Folder to start it in; its files are named relative to it, so that its path may have any characters."""
+        """Folder in which the server must start. Its command has no other path, so this one may have any characters."""
         return self._data
 
     def prepare(self) -> None:
         """Create the data folder."""
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def command(self) -> list[str]:
-        """Return the command that starts the server."""
+    def build_command(self) -> list[str]:
+        """Return the command that starts the server, for `working_folder`."""
         settings = {"port": "0", "unixsocket": str(self._socket), "unixsocketperm": "700", "dir": "./"}
         settings |= {"appendonly": "yes", "appendfsync": "everysec", "save": "", "databases": "64"}
         options = [part for name, value in settings.items() for part in (f"--{name}", value)]

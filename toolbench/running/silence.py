@@ -1,61 +1,68 @@
-"""How long a child process may be silent before it is replaced. All times are seconds of one monotonic clock."""
+"""Measurement of how long a child process has been silent. All times are seconds of one monotonic clock."""
 
 from dataclasses import dataclass
 
 MAX_START_SECONDS = 600.0  # for a child that has shown no sign of life since its start
-SETTLED_SECONDS = 60.0
+SETTLED_SECONDS = 60.0  # after this time without a problem, limits and pauses return to normal
 GROWTH_FACTOR = 2.0
-MAX_GROWTH_FACTOR = 8.0
+MAX_LIMIT_FACTOR = 8.0
 
 
 @dataclass(slots=True)
 class HeartbeatTimer:
-    """Signs of life of one child, through all its restarts.
+    """Timer of the silence of one child, through all its restarts.
 
-    A child without a sign of life since its start is starting, so only `start_limit` applies. Every replacement doubles
-    both limits; they return to normal once signs have come long enough without a gap of more than `limit`.
+    Until the first sign of life after a start, only `max_start_seconds` applies. Each replacement doubles both limits.
+    They return to normal after signs of life without a gap of more than `max_silent_seconds`, for `SETTLED_SECONDS` or
+    the doubled limit, whichever is longer.
 
     Attributes:
-        limit: seconds without a sign of life after which a child is replaced.
-        start_limit: seconds that a start may take.
+        max_silent_seconds: seconds without a sign of life after which the child has to be replaced.
+        max_start_seconds: seconds that a start may take.
+        limit_factor: factor by which both limits are increased now.
+        has_heartbeat: whether the child has shown a sign of life since its start.
     """
 
-    limit: float
-    start_limit: float = MAX_START_SECONDS
-    growth: float = 1.0
+    max_silent_seconds: float
+    max_start_seconds: float = MAX_START_SECONDS
+    limit_factor: float = 1.0
     has_heartbeat: bool = False
-    _started: float = 0.0
+    _started_at: float = 0.0
     _last_heartbeat_at: float = 0.0
     _steady_since: float = 0.0
 
     def start(self, now: float) -> None:
-        """Reset for a child that has just been started."""
-        self._started = self._last_heartbeat_at = now
+        """Start to measure the silence of a process that has just been started."""
+        self._started_at = self._last_heartbeat_at = now
         self.has_heartbeat = False
 
-    def record_heartbeat(self, moment: float) -> None:
-        """Record a sign of life; one from before the start belongs to another process with the same number."""
-        if moment < self._started:
+    def record_heartbeat(self, heartbeat_at: float) -> None:
+        """Record a sign of life.
+
+        One from before the start is ignored, because it is from an earlier process with the same number.
+        """
+        if heartbeat_at < self._started_at:
             return
-        if not self.has_heartbeat or moment - self._last_heartbeat_at > self.limit:
-            self._steady_since = moment
+        if not self.has_heartbeat or heartbeat_at - self._last_heartbeat_at > self.max_silent_seconds:
+            self._steady_since = heartbeat_at
         self.has_heartbeat = True
-        self._last_heartbeat_at = max(self._last_heartbeat_at, moment)
-        if moment - self._steady_since > max(SETTLED_SECONDS, self.limit * self.growth):
-            self.growth = 1.0
+        self._last_heartbeat_at = max(self._last_heartbeat_at, heartbeat_at)
+        if heartbeat_at - self._steady_since > max(SETTLED_SECONDS, self.max_silent_seconds * self.limit_factor):
+            self.limit_factor = 1.0
 
     def forgive_silence(self, now: float) -> None:
-        """Ignore the silence so far, because signs of life could not be seen."""
+        """Restart the measurement at `now`. Call it if signs of life could not be observed until then."""
         self._last_heartbeat_at = max(self._last_heartbeat_at, now)
 
-    def seconds(self, now: float) -> float:
-        """Return for how long the child has been silent."""
+    def compute_silent_seconds(self, now: float) -> float:
+        """Return the seconds since the last sign of life, or since the start if there is none."""
         return now - self._last_heartbeat_at
 
     def is_overdue(self, now: float) -> bool:
         """Return whether the child has to be replaced."""
-        return self.seconds(now) > (self.limit if self.has_heartbeat else self.start_limit) * self.growth
+        max_seconds = self.max_silent_seconds if self.has_heartbeat else self.max_start_seconds
+        return self.compute_silent_seconds(now) > max_seconds * self.limit_factor
 
     def extend_limits(self) -> None:
-        """Give the next child more time, after this one is replaced."""
-        self.growth = min(self.growth * GROWTH_FACTOR, MAX_GROWTH_FACTOR)
+        """Double both limits, up to `MAX_LIMIT_FACTOR` times the normal ones. Call it when the child is replaced."""
+        self.limit_factor = min(self.limit_factor * GROWTH_FACTOR, MAX_LIMIT_FACTOR)

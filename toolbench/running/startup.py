@@ -1,4 +1,4 @@
-"""`make up`: start everything, print the address, and supervise the processes until a stop."""
+"""Run of `make up`: it starts all processes, prints the address and supervises the processes until a stop."""
 
 import http.client
 import os
@@ -31,14 +31,14 @@ _SERVER_NAMES = frozenset({"postgres", "valkey"})
 
 
 def compute_seconds_before(environment: Mapping[str, str], now: float) -> float:
-    """Return for how many seconds `make up` ran before this process, installation included.
+    """Return the seconds that `make up` took before this process started, installation included.
 
     Args:
-        environment: environment variables, with TOOLBENCH_STARTED_AT of the Makefile.
+        environment: environment variables, in which the Makefile sets TOOLBENCH_STARTED_AT.
         now: seconds since the epoch.
 
     Returns:
-        0 if the variable is missing or implausible, as after a change of the clock.
+        0 if the variable is missing or implausible, for instance after a change of the clock.
     """
     try:
         seconds = now - float(environment.get("TOOLBENCH_STARTED_AT", ""))
@@ -48,7 +48,7 @@ def compute_seconds_before(environment: Mapping[str, str], now: float) -> float:
 
 
 class StopRequested(Exception):
-    """A stop was requested during the start."""
+    """Exception that ends the start or the supervision after a stop signal."""
 
 
 class Startup:
@@ -60,19 +60,22 @@ class Startup:
         self._paths = paths
         self._stop_requests = 0
         self._children_lock = Lock(paths.var / "children.lock")
-        limit = float(os.environ.get("TOOLBENCH_SILENT_SECONDS", "60"))
+        max_silent_seconds = float(os.environ.get("TOOLBENCH_SILENT_SECONDS", "60"))
         self._supervisor = Supervisor(
-            paths.logs, self._children_lock.handle, print_message=print_line, silent_limit=limit
+            paths.logs,
+            self._children_lock.handle,
+            print_message=print_line,
+            max_silent_seconds=max_silent_seconds,
         )
 
     def run(self) -> None:
-        """Run until everything has stopped.
+        """Start all processes, supervise them until a stop signal, and stop them.
 
         Raises:
-            RunnerError: it cannot start; everything that was started has stopped.
+            RunnerError: a process cannot start; the processes that had started have been stopped.
         """
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._count_stop_request)
+        for stop_signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(stop_signal, self._count_stop_request)
         with self._options.listen() as web_socket:
             self._wait_for_leftovers()
             try:
@@ -95,40 +98,40 @@ class Startup:
         env = build_environment(shared)
         self._prepare(env)
         self._supervisor.registrar = ServiceRegistrar(env, print_line)
-        first, *others = self._build_specs(env, web_socket)
-        web = self._supervisor.add(first)
+        web_spec, *other_specs = self._build_specs(env, web_socket)
+        web = self._supervisor.add(web_spec)
         link = self._create_link(env)
         self._wait_until(web, self._is_page_ready)
         self._print_greeting(link)
-        for spec in others:
+        for spec in other_specs:
             self._supervisor.add(spec)
         return env
 
     def _start_postgres(self, sockets: Path) -> str:
         server = Postgres(self._paths.var / "postgres", sockets)
         server.prepare(self._paths.logs / "postgres.log")
-        spec = ChildSpec("postgres", server.command(), server.environment, self._paths.var, server.stop_signal, 30.0)
+        command = server.build_command()
+        spec = ChildSpec("postgres", command, server.environment, self._paths.var, server.stop_signal, 30.0)
         self._wait_until(self._supervisor.add(spec), server.is_ready)
         server.create_database()
-        return server.url()
+        return server.build_url()
 
     def _start_valkey(self, sockets: Path) -> str:
         server = Valkey(self._paths.var / "valkey", sockets)
         server.prepare()
-        spec = ChildSpec("valkey", server.command(), server.environment, server.working_folder, server.stop_signal)
+        command = server.build_command()
+        spec = ChildSpec("valkey", command, server.environment, server.working_folder, server.stop_signal)
         self._wait_until(self._supervisor.add(spec), server.is_ready)
-        return server.url()
+        return server.build_url()
 
     def _prepare(self, env: Mapping[str, str]) -> None:
         command = build_confined_command([sys.executable, "manage.py", "prepare"], death_signal=signal.SIGKILL)
         child = ChildProcess(ChildSpec("prepare", command, env, ROOT), self._paths.logs, (self._children_lock.handle,))
-        while child.exit_code() is None:
+        while child.poll_exit_code() is None:
             self._tick()
-        if child.exit_code() != 0:
+        if child.poll_exit_code() != 0:
             last_log_line = child.log.read_text(errors="replace").strip().rpartition("\n")[2]
-            raise RunnerError(
-                f"The database could not be brought up to date ({last_log_line}); the whole story: {child.log}."
-            )
+            raise RunnerError(f"The database could not be brought up to date ({last_log_line}): see {child.log}.")
 
     def _build_specs(self, env: Mapping[str, str], web_socket: socket.socket) -> list[ChildSpec]:
         missing_reason = explain_missing_local_model() if self._options.local_model else ""
@@ -176,21 +179,21 @@ class Startup:
             if time.monotonic() < next_check_at:
                 continue
             next_check_at = time.monotonic() + _HEARTBEAT_CHECK_SECONDS
-            asked_at = time.monotonic()
-            self._supervisor.restart_silent(read_silent_seconds(database_url), asked_at)
+            queried_at = time.monotonic()
+            self._supervisor.restart_silent(read_silent_seconds(database_url), queried_at)
 
     def _wait_until(self, child: ChildProcess, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _MAX_WAIT_SECONDS
         while not is_ready():
-            if child.exit_code() is not None or time.monotonic() > deadline:
-                raise RunnerError(f"{child.spec.name} does not start; its own words are in {child.log}.")
+            if child.poll_exit_code() is not None or time.monotonic() > deadline:
+                raise RunnerError(f"{child.spec.name} does not start: see {child.log}.")
             self._tick()
 
     def _wait_for_leftovers(self) -> None:
         def print_waiting() -> None:
             print_line("Waiting for the processes of an earlier start to end.")
 
-        if not self._children_lock.acquire(seconds=_MAX_LEFTOVER_SECONDS, waiting=print_waiting):
+        if not self._children_lock.acquire(seconds=_MAX_LEFTOVER_SECONDS, on_wait=print_waiting):
             raise RunnerError(f"Processes of an earlier start still use {self._paths.var}: stop them and try again.")
 
     def _tick(self) -> None:
@@ -199,7 +202,7 @@ class Startup:
         self._supervisor.tick()
         time.sleep(_TICK_SECONDS)
 
-    def _count_stop_request(self, number: int, frame: FrameType | None) -> None:
+    def _count_stop_request(self, signal_number: int, frame: FrameType | None) -> None:
         self._stop_requests += 1
 
     def _stop(self) -> None:
@@ -209,7 +212,7 @@ class Startup:
         if registrar := self._supervisor.registrar:
             registrar.close()
         for names in (self._supervisor.names - _SERVER_NAMES, {"valkey"}, {"postgres"}):
-            self._supervisor.stop(names, hurry=lambda: self._stop_requests > earlier_requests)
+            self._supervisor.stop(names, must_kill=lambda: self._stop_requests > earlier_requests)
         if state := read_state(self._paths.state):
             remove_sockets(state)
         self._paths.state.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Supervision of child processes: ended or silent ones are restarted after a growing pause."""
+"""Supervision of child processes, which restarts ended and silent ones after a growing pause."""
 
 import time
 from collections.abc import Callable, Mapping, Set
@@ -11,48 +11,70 @@ from toolbench.running.silence import SETTLED_SECONDS, HeartbeatTimer
 
 MIN_RESTART_SECONDS = 0.5
 MAX_RESTART_SECONDS = 30.0
-START_FAILED_EXIT_CODE = 3  # a child's exit code: it printed what is missing; a restart would not help
+START_FAILED_EXIT_CODE = 3  # of a local server that cannot start, as in providers/ready_line.py
 
 
 @dataclass(slots=True)
 class SupervisedChild:
-    """A specification with its running child, or the time of its restart."""
+    """Child process under supervision, through all its restarts.
+
+    Attributes:
+        spec: the specification.
+        heartbeat_timer: measures how long the child is silent.
+        child: the running process, None while it waits for its restart.
+        started_at: time of the last start, on the supervisor's clock.
+        restart_seconds: pause before the next restart.
+        is_killed: whether the running process was killed for its silence and has not ended yet.
+        restart_at: time of the next restart, on the supervisor's clock; None if there will be none.
+    """
 
     spec: ChildSpec
     heartbeat_timer: HeartbeatTimer
     child: ChildProcess | None = None
     started_at: float = 0.0
     restart_seconds: float = MIN_RESTART_SECONDS
-    is_killed: bool = False  # the living child was killed; it may take a while to end
+    is_killed: bool = False
     restart_at: float | None = None
 
-    def has_recent_heartbeat(self, now: float) -> bool:
-        """Return whether it runs and, if it writes heartbeats, has written one recently."""
-        if self.child is None or not self.spec.beats:
+    def is_alive(self, now: float) -> bool:
+        """Return whether the child runs and, if it writes heartbeats, has written one recently."""
+        if self.child is None or not self.spec.has_heartbeats:
             return self.child is not None
-        return self.heartbeat_timer.has_heartbeat and self.heartbeat_timer.seconds(now) < self.heartbeat_timer.limit / 2
+        timer = self.heartbeat_timer
+        return timer.has_heartbeat and timer.compute_silent_seconds(now) < timer.max_silent_seconds / 2
 
 
 class Supervisor:
-    """Supervisor that starts and restarts child processes.
+    """Supervisor that starts, restarts and stops child processes.
 
-    Every child inherits the file `handed` and so holds the lock on it. It is not for threads: on Linux a child ends
-    with the thread that started it. `clock` returns seconds.
+    Use it in one thread only: on Linux a child ends with the thread that started it.
+
+    Attributes:
+        registrar: registers the addresses of local servers; None before the database is ready.
     """
 
     def __init__(
         self,
         logs: Path,
-        handed: int,
+        lock_handle: int,
         *,
         print_message: Callable[[str], None],
-        silent_limit: float,
+        max_silent_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Build a supervisor without children.
+
+        Args:
+            logs: folder of the logs.
+            lock_handle: descriptor of a locked file. Every child inherits it and so holds the lock, too.
+            print_message: called with sentences for the terminal.
+            max_silent_seconds: seconds without a sign of life after which a child is restarted.
+            clock: returns seconds.
+        """
         self._logs = logs
-        self._handed = (handed,)
+        self._lock_handle = lock_handle
         self._print_message = print_message
-        self._silent_limit = silent_limit
+        self._max_silent_seconds = max_silent_seconds
         self._clock = clock
         self._supervised: list[SupervisedChild] = []
         self._ticked_at = clock()
@@ -65,103 +87,108 @@ class Supervisor:
 
     def add(self, spec: ChildSpec) -> ChildProcess:
         """Start a child and supervise it from now on."""
-        supervised = SupervisedChild(spec, HeartbeatTimer(self._silent_limit))
+        supervised = SupervisedChild(spec, HeartbeatTimer(self._max_silent_seconds))
         self._supervised.append(supervised)
         return self._start(supervised)
 
     def tick(self) -> None:
-        """Reap ended children, restart those that are due, and read ready lines.
+        """Reap ended children, restart those whose pause is over, and read ready lines.
 
-        Does not block; call it a few times a second.
+        It does not block. Call it several times a second.
         """
         now = self._clock()
-        if now - self._ticked_at > self._silent_limit / 2:  # this process was suspended and read no signs of life
+        if now - self._ticked_at > self._max_silent_seconds / 2:  # this process was suspended and saw no signs of life
             for supervised in self._supervised:
                 supervised.heartbeat_timer.forgive_silence(now)
         self._ticked_at = now
         for supervised in self._supervised:
-            if supervised.child and (code := supervised.child.exit_code()) is not None:
-                self._reap(supervised, code, now)
+            if supervised.child and (exit_code := supervised.child.poll_exit_code()) is not None:
+                self._reap(supervised, exit_code, now)
             elif supervised.restart_at is not None and now >= supervised.restart_at:
                 self._start(supervised)
         if self.registrar:
             self.registrar.tick()
-            alive = self.registrar.list_alive()
+            responsive_names = self.registrar.list_responsive_names()
             for supervised in self._supervised:
-                if supervised.spec.name in alive:
+                if supervised.spec.name in responsive_names:
                     supervised.heartbeat_timer.record_heartbeat(now)
 
-    def restart_silent(self, silent: Mapping[int, float] | None, asked_at: float) -> None:
-        """Kill children that have shown no sign of life for too long; `tick` starts them again.
+    def restart_silent(self, silent_seconds: Mapping[int, float] | None, queried_at: float) -> None:
+        """Kill children that have shown no sign of life for too long; `tick` restarts them.
+
+        The silence of a child is ignored while the database cannot be queried or a child on which it depends is not
+        alive. A local server is not killed before its ready line, because a large model takes long to load.
 
         Args:
-            silent: seconds since the last sign of life by process number; None when the database could not be asked.
-            asked_at: the clock before it was asked.
+            silent_seconds: seconds since the last heartbeat by process number; None if the database cannot be queried.
+            queried_at: the supervisor's clock before the query.
         """
-        living = {
+        running = {
             supervised.child.pid: supervised
             for supervised in self._supervised
-            if supervised.child and supervised.child.exit_code() is None
+            if supervised.child and supervised.child.poll_exit_code() is None
         }
-        for pid, seconds in (silent or {}).items():
-            if pid in living:
-                living[pid].heartbeat_timer.record_heartbeat(asked_at - seconds)
-        recent = {supervised.spec.name for supervised in self._supervised if supervised.has_recent_heartbeat(asked_at)}
-        for supervised in living.values():
-            needed = supervised.spec.depends_on & self.names
-            if supervised.spec.beats and (silent is None or needed - recent):
-                supervised.heartbeat_timer.forgive_silence(asked_at)
-            if supervised.spec.beats or (
-                supervised.spec.announces and supervised.heartbeat_timer.has_heartbeat
-            ):  # a large model loads for long
-                self._kill_overdue(supervised, asked_at)
+        for pid, seconds in (silent_seconds or {}).items():
+            if pid in running:
+                running[pid].heartbeat_timer.record_heartbeat(queried_at - seconds)
+        alive_names = {supervised.spec.name for supervised in self._supervised if supervised.is_alive(queried_at)}
+        for supervised in running.values():
+            spec, timer = supervised.spec, supervised.heartbeat_timer
+            dependencies = spec.depends_on & self.names
+            if spec.has_heartbeats and (silent_seconds is None or dependencies - alive_names):
+                timer.forgive_silence(queried_at)
+            if spec.has_heartbeats or (spec.has_ready_line and timer.has_heartbeat):
+                self._kill_overdue(supervised, queried_at)
 
     def _kill_overdue(self, supervised: SupervisedChild, now: float) -> None:
         if supervised.child is not None and not supervised.is_killed and supervised.heartbeat_timer.is_overdue(now):
             supervised.is_killed = True
-            self._print_message(f"{supervised.spec.name} shows no sign of life: it is stopped by force")
+            self._print_message(f"{supervised.spec.name} shows no sign of life and is killed")
             supervised.heartbeat_timer.extend_limits()
             supervised.child.kill()
 
-    def stop(self, names: Set[str], *, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Stop the named children, the last started first.
+    def stop(self, names: Set[str], *, must_kill: Callable[[], bool] = lambda: False) -> None:
+        """Request the named children to stop, the last started first, and wait until they have ended.
+
+        A child that runs longer than its `stop_seconds` is killed. Stopped children are no longer supervised.
 
         Args:
             names: names of the children.
-            hurry: called while waiting; if it returns True, the rest is killed.
+            must_kill: called while waiting; if it returns True, children that still run are killed at once.
         """
-        chosen = [supervised for supervised in reversed(self._supervised) if supervised.spec.name in names]
-        self._supervised = [supervised for supervised in self._supervised if supervised not in chosen]
-        living = [supervised.child for supervised in chosen if supervised.child]
-        for child in living:
+        stopping = [supervised for supervised in reversed(self._supervised) if supervised.spec.name in names]
+        self._supervised = [supervised for supervised in self._supervised if supervised not in stopping]
+        children = [supervised.child for supervised in stopping if supervised.child]
+        for child in children:
             child.request_stop()
-        until = {child.pid: time.monotonic() + child.spec.stop_seconds for child in living}
-        while waiting := [child for child in living if child.exit_code() is None]:
-            for child in waiting:
-                if hurry() or time.monotonic() > until[child.pid]:
+        deadlines = {child.pid: time.monotonic() + child.spec.stop_seconds for child in children}
+        while running := [child for child in children if child.poll_exit_code() is None]:
+            for child in running:
+                if must_kill() or time.monotonic() > deadlines[child.pid]:
                     child.kill()
             time.sleep(0.02)
-        for child in living:
+        for child in children:
             child.close()
 
     def _start(self, supervised: SupervisedChild) -> ChildProcess:
-        supervised.child = ChildProcess(supervised.spec, self._logs, self._handed)
+        supervised.child = ChildProcess(supervised.spec, self._logs, (self._lock_handle,))
         supervised.started_at, supervised.restart_at, supervised.is_killed = self._clock(), None, False
         supervised.heartbeat_timer.start(supervised.started_at)
-        if supervised.spec.announces and self.registrar:
+        if supervised.spec.has_ready_line and self.registrar:
             self.registrar.watch(supervised.child)
         return supervised.child
 
-    def _reap(self, supervised: SupervisedChild, code: int, now: float) -> None:
+    def _reap(self, supervised: SupervisedChild, exit_code: int, now: float) -> None:
+        """Close a child that has ended, and schedule its restart unless a restart would not help."""
         assert supervised.child is not None
         supervised.child.close()
         log, name = supervised.child.log, supervised.spec.name
-        last_words = log.read_text(errors="replace").strip().rpartition("\n")[2]
+        last_log_line = log.read_text(errors="replace").strip().rpartition("\n")[2]
         supervised.child = None
-        if supervised.spec.announces and self.registrar:
+        if supervised.spec.has_ready_line and self.registrar:
             self.registrar.unregister(name)
-        if code == START_FAILED_EXIT_CODE and supervised.spec.announces:
-            self._print_message(f"{name} is left out: {last_words}")
+        if exit_code == START_FAILED_EXIT_CODE and supervised.spec.has_ready_line:
+            self._print_message(f"{name} is left out: {last_log_line}")
             return
         supervised.restart_seconds = (
             MIN_RESTART_SECONDS
@@ -170,10 +197,10 @@ class Supervisor:
         )
         supervised.restart_at = now + supervised.restart_seconds
         self._print_message(
-            f"{name} ended ({_describe_exit(code)}); "
+            f"{name} ended ({_describe_exit(exit_code)}); "
             f"it is started again in {supervised.restart_seconds:.1f} s; its log is {log}"
         )
 
 
-def _describe_exit(code: int) -> str:
-    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+def _describe_exit(exit_code: int) -> str:
+    return f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"

@@ -250,14 +250,14 @@ class SupervisedServer:
         self.said: list[str] = []
         environment = {**os.environ, **build_environment()}
         self.supervisor = Supervisor(
-            folder, Lock(folder / "lock").handle, print_message=self.said.append, silent_limit=60
+            folder, Lock(folder / "lock").handle, print_message=self.said.append, max_silent_seconds=60
         )
         self.registrar = self.supervisor.registrar = ServiceRegistrar(environment, self.said.append)
         command = [sys.executable, "-m", "toolbench.providers.simulated", "--latency", "0.1"]
         command = build_confined_command(
             command, death_signal=signal.SIGKILL
         )  # else a pytest that is killed leaves it behind
-        self.supervisor.add(ChildSpec("simulated", command, environment, ROOT, announces=True))
+        self.supervisor.add(ChildSpec("simulated", command, environment, ROOT, has_ready_line=True))
 
     @property
     def child(self) -> ChildProcess | None:
@@ -278,7 +278,7 @@ class SupervisedServer:
 
     def stop(self) -> None:
         self.registrar.close()
-        self.supervisor.stop({"simulated"}, hurry=lambda: True)
+        self.supervisor.stop({"simulated"}, must_kill=lambda: True)
 
 
 @pytest.fixture

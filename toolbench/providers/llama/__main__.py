@@ -2,7 +2,7 @@
 
 Usage: `python -m toolbench.providers.llama --template own|tools [--gguf PATH] [--name NAME] [--port 0]`
 
-It prints one JSON line (name, url, key, model) when ready and serves until SIGTERM. When it cannot start, it writes one
+It prints its ready line (see `ready_line`) and serves until SIGTERM or SIGINT. If it cannot start, it writes one
 sentence to standard error and exits with 3.
 """
 
@@ -19,27 +19,36 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Start the server, print the ready line, wait for a stop signal and return the exit code."""
-    chosen = _parse_arguments(arguments)
-    # Blocked before any thread exists, so that the library's threads never receive them but sigwait below does.
+    """Start the server, print the ready line and wait for a stop signal.
+
+    Args:
+        arguments: the command line's arguments; None for those of this process.
+
+    Returns:
+        The exit code.
+    """
+    options = _parse_arguments(arguments)
+    # Threads inherit the mask, so none of the library's threads receives the signals that sigwait below waits for.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    model = build_model_name(chosen.gguf)
+    model = build_model_name(options.gguf)
     try:
-        weights = find_weights(chosen.gguf)
-        serving = start_server(LaunchOptions(weights=weights, model=model, template=chosen.template, port=chosen.port))
+        weights = find_weights(options.gguf)
+        server = start_server(LaunchOptions(weights=weights, model=model, template=options.template, port=options.port))
     except ServerStartError as error:
         return report_start_error(error)
-    print_ready_line(ReadyLine(chosen.name or f"local-{chosen.template}", serving.url, serving.key, model))
+    print_ready_line(ReadyLine(options.name or f"local-{options.template}", server.url, server.key, model))
     signal.sigwait(STOP_SIGNALS)
     return 0
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m toolbench.providers.llama", description="Serves one GGUF model.")
-    parser.add_argument("--template", choices=("own", "tools"), required=True, help="the GGUF's own, or ours")
+    parser = argparse.ArgumentParser(prog="python -m toolbench.providers.llama", description="Serve one GGUF model.")
+    parser.add_argument(
+        "--template", choices=("own", "tools"), required=True, help="chat template of the model file, or of Toolbench"
+    )
     parser.add_argument("--gguf", default="", help="path of a model file; default: the packaged small model")
-    parser.add_argument("--name", default="", help="the service's name; default: local-own or local-tools")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
+    parser.add_argument("--name", default="", help="name of the local server; default: local-own or local-tools")
+    parser.add_argument("--port", type=int, default=0, help="0 selects a free port")
     return parser.parse_args(arguments)
 
 

@@ -1,7 +1,4 @@
-"""Reader of the vocabulary in a GGUF file, for token masks that Toolbench computes itself.
-
-Only the file's header is read, never the weights.
-"""
+"""Reader of the vocabulary in the header of a GGUF file, for token masks that Toolbench computes."""
 
 import struct
 from collections.abc import Iterator
@@ -13,30 +10,37 @@ from toolbench.providers.llama.weights import GGUF_MAGIC
 
 _NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT_TYPE, _LIST_TYPE = 8, 9
-_CONTROL_TOKEN, _UNUSED_TOKEN = 3, 5  # token types without text
+_TYPES_WITHOUT_TEXT = (3, 5)  # control tokens and unused tokens
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
     """Return the vocabulary of a GGUF file.
 
     Raises:
-        ValueError: the file is no GGUF file, or its tokens are not written in byte-level BPE.
+        ValueError: the file is not a GGUF file, or its tokens are not written in byte-level BPE.
     """
-    facts = _read_header(path)
-    if facts.get("tokenizer.ggml.model") != "gpt2":
+    metadata = _read_header(path)
+    if metadata.get("tokenizer.ggml.model") != "gpt2":
         raise ValueError(f"{path.name} has no vocabulary in byte-level BPE")
-    kinds = facts["tokenizer.ggml.token_type"]
-    spelled = _build_byte_table()
-    special = [place for place, kind in enumerate(kinds) if kind in (_CONTROL_TOKEN, _UNUSED_TOKEN)]
-    hidden = set(special)
+    token_types = metadata["tokenizer.ggml.token_type"]
+    bytes_by_char = _build_byte_table()
+    special_ids = [token_id for token_id, token_type in enumerate(token_types) if token_type in _TYPES_WITHOUT_TEXT]
+    special_id_set = set(special_ids)
     tokens = [
-        token.encode() if place in hidden else b"".join(spelled.get(char, char.encode()) for char in token)
-        for place, token in enumerate(facts["tokenizer.ggml.tokens"])
+        token.encode()
+        if token_id in special_id_set
+        else b"".join(bytes_by_char.get(char, char.encode()) for char in token)
+        for token_id, token in enumerate(metadata["tokenizer.ggml.tokens"])
     ]
-    return Vocabulary(tokens, end=facts["tokenizer.ggml.eos_token_id"], special=special)
+    return Vocabulary(tokens, end=metadata["tokenizer.ggml.eos_token_id"], special=special_ids)
 
 
 def _read_header(path: Path) -> dict[str, Any]:
+    """Return the metadata in the file's header.
+
+    Raises:
+        ValueError: the file is not a GGUF file.
+    """
     with path.open("rb") as file:
         if file.read(4) != GGUF_MAGIC:
             raise ValueError(f"{path.name} is not a GGUF file")
@@ -47,21 +51,21 @@ def _read_header(path: Path) -> dict[str, Any]:
 def _read_metadata(file: BinaryIO, count: int) -> Iterator[tuple[str, Any]]:
     for _ in range(count):
         name = _read_text(file)
-        (kind,) = struct.unpack("<I", file.read(4))
-        yield name, _read_value(file, kind)
+        (value_type,) = struct.unpack("<I", file.read(4))
+        yield name, _read_value(file, value_type)
 
 
-def _read_value(file: BinaryIO, kind: int) -> Any:
-    if kind == _TEXT_TYPE:
+def _read_value(file: BinaryIO, value_type: int) -> Any:
+    if value_type == _TEXT_TYPE:
         return _read_text(file)
-    if kind == _LIST_TYPE:
-        inner, count = struct.unpack("<IQ", file.read(12))
-        if inner in _NUMBER_FORMATS:
-            size = struct.calcsize(f"<{_NUMBER_FORMATS[inner]}")
-            return struct.unpack(f"<{count}{_NUMBER_FORMATS[inner]}", file.read(count * size))
-        return [_read_value(file, inner) for _ in range(count)]
-    shape = f"<{_NUMBER_FORMATS[kind]}"
-    return struct.unpack(shape, file.read(struct.calcsize(shape)))[0]
+    if value_type == _LIST_TYPE:
+        item_type, count = struct.unpack("<IQ", file.read(12))
+        if item_type in _NUMBER_FORMATS:
+            number_format = f"<{count}{_NUMBER_FORMATS[item_type]}"
+            return struct.unpack(number_format, file.read(struct.calcsize(number_format)))
+        return [_read_value(file, item_type) for _ in range(count)]
+    number_format = f"<{_NUMBER_FORMATS[value_type]}"
+    return struct.unpack(number_format, file.read(struct.calcsize(number_format)))[0]
 
 
 def _read_text(file: BinaryIO) -> str:
@@ -70,11 +74,12 @@ def _read_text(file: BinaryIO) -> str:
 
 
 def _build_byte_table() -> dict[str, bytes]:
-    """Return the byte for each character with which byte-level BPE writes a byte.
+    """Return the byte that each character stands for in byte-level BPE.
 
-    A byte that is a visible character is written as that character, the others as characters from U+0100 on.
+    A byte that is a visible character in Latin-1 is written as that character. The other bytes are written as
+    characters from U+0100 on.
     """
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(256) if byte not in visible]
-    table = {chr(byte): bytes([byte]) for byte in visible}
-    return table | {chr(0x100 + place): bytes([byte]) for place, byte in enumerate(hidden)}
+    visible_bytes = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    other_bytes = [byte for byte in range(256) if byte not in visible_bytes]
+    table = {chr(byte): bytes([byte]) for byte in visible_bytes}
+    return table | {chr(0x100 + index): bytes([byte]) for index, byte in enumerate(other_bytes)}

@@ -1,7 +1,7 @@
-"""Child process that asks one MCP server for its tools: the server as JSON on stdin, the answer as JSON on stdout.
+"""Child process that requests the list of tools of one MCP server.
 
-Nothing else runs in this process, so a server that never ends or sends without end costs it alone: the parent ends it
-after a time limit, and its memory is bounded.
+It reads a server (`McpServer`) as JSON from standard input and writes the answer as JSON to standard output. Its memory
+is limited, and its parent ends it after a time limit, so a faulty server cannot harm any other process.
 """
 
 import json
@@ -18,21 +18,21 @@ from mcp.client.streamable_http import streamable_http_client
 
 from toolbench.providers.mcp.server import MAX_ANSWER_BYTES, MAX_TOOLS
 
-MAX_MEMORY_BYTES = 2**31  # address space; the SDK alone takes a quarter of it
-READ_SECONDS = 15
-ALL_SECONDS = 20
+MAX_MEMORY_BYTES = 2**31  # address space, of which the SDK alone takes a quarter
+READ_SECONDS = 15  # time limit of one response
+TOTAL_SECONDS = 20  # time limit of the whole conversation with the server
 
 
 def main() -> None:
-    """Read the server from stdin, and print its tools or a sentence that says why there are none."""
+    """Read the server from standard input, and print its tools or the sentence of an error."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     logging.disable(logging.CRITICAL)
     server = json.load(sys.stdin)
     refusals: list[int] = []
     try:
         answer = anyio.run(_list_tools, server, refusals)
-    except Exception as error:  # one bad server gives a sentence, whatever it did
-        answer = {"error": _describe(_find_cause(error), refusals)}
+    except Exception as error:  # any error of a faulty server is reported as a sentence
+        answer = {"error": _describe_error(_find_first_error(error), refusals)}
     text = json.dumps(answer)
     if len(text) > MAX_ANSWER_BYTES:
         text = json.dumps({"error": f"The list of tools has more than {MAX_ANSWER_BYTES:,} bytes."})
@@ -40,14 +40,20 @@ def main() -> None:
 
 
 async def _list_tools(server: dict[str, Any], refusals: list[int]) -> dict[str, Any]:
+    """Request the list of tools and return the answer to print.
+
+    Args:
+        server: fields of `McpServer`.
+        refusals: HTTP statuses of error responses; this function adds to it.
+    """
     transport = _build_transport(server, refusals)
-    with anyio.fail_after(ALL_SECONDS):
+    with anyio.fail_after(TOTAL_SECONDS):
         async with Client(transport, read_timeout_seconds=READ_SECONDS) as client:
             return _build_answer(await _read_pages(client), client.server_info)
 
 
 async def _read_pages(client: Client) -> list[Any]:
-    """Return the tools of all pages, or at most one page beyond MAX_TOOLS."""
+    """Return the tools of all pages, up to the page that exceeds `MAX_TOOLS`."""
     tools: list[Any] = []
     cursor: str | None = None
     while len(tools) <= MAX_TOOLS:
@@ -60,7 +66,7 @@ async def _read_pages(client: Client) -> list[Any]:
 
 
 def _build_answer(tools: list[Any], info: Any) -> dict[str, Any]:
-    listed = [
+    tool_fields = [
         {
             "name": tool.name,
             "description": tool.description or "",
@@ -69,7 +75,7 @@ def _build_answer(tools: list[Any], info: Any) -> dict[str, Any]:
         }
         for tool in tools[:MAX_TOOLS]
     ]
-    return {"server": info.name if info else "", "tools": listed, "is_complete": len(tools) <= MAX_TOOLS}
+    return {"server": info.name if info else "", "tools": tool_fields, "is_complete": len(tools) <= MAX_TOOLS}
 
 
 def _build_transport(server: dict[str, Any], refusals: list[int]) -> Any:
@@ -88,14 +94,15 @@ def _build_transport(server: dict[str, Any], refusals: list[int]) -> Any:
     return streamable_http_client(server["url"], http_client=client)
 
 
-def _find_cause(error: BaseException) -> BaseException:
-    """Return the first error inside groups of errors."""
+def _find_first_error(error: BaseException) -> BaseException:
+    """Return the first error in nested exception groups, or the error itself if it is not a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def _describe(error: BaseException, refusals: list[int]) -> str:
+def _describe_error(error: BaseException, refusals: list[int]) -> str:
+    """Return a sentence for users; the first HTTP error status takes precedence over the error."""
     if refusals:
         hint = " Check the authorization." if refusals[0] in (401, 403) else " Check the address."
         return f"The server answered with HTTP {refusals[0]}.{hint}"
@@ -108,7 +115,7 @@ def _describe(error: BaseException, refusals: list[int]) -> str:
     if isinstance(error, MCPError) and "Connection closed" in str(error):
         return "The server closed the connection before it listed its tools."
     if isinstance(error, MemoryError):
-        return "The server sent more than can be read."
+        return "The server's list of tools is too large."
     return "The answer is not that of an MCP server. Check the address: it often ends with /mcp."
 
 

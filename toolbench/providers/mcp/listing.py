@@ -1,4 +1,4 @@
-"""Reading of an MCP server's list of tools. The tools are never called."""
+"""Requests for the list of tools of an MCP server. The tools are never called."""
 
 import json
 import subprocess
@@ -12,11 +12,11 @@ TIMEOUT_SECONDS = 25
 
 
 def list_mcp_tools(server: McpServer, *, timeout: float = TIMEOUT_SECONDS) -> ToolList:
-    """Ask a server for its tools, in a child process with limits of time and memory.
+    """Request the list of tools of a server, in a child process with limits of time and memory.
 
     Args:
-        server: where it is.
-        timeout: seconds until the child process is ended.
+        server: the server.
+        timeout: seconds after which the child process is killed.
 
     Raises:
         ToolListError: the address is not valid, or the server does not answer with a list of tools.
@@ -53,7 +53,7 @@ def _parse_answer(output: bytes) -> ToolList:
     try:
         answer = json.loads(output)
     except ValueError:
-        raise ToolListError("The server sent more than can be read, or the reading process failed.") from None
+        raise ToolListError("The server's list of tools is too large, or the process that reads it failed.") from None
     if "error" in answer:
         raise ToolListError(answer["error"])
     tools = tuple(McpTool(**tool) for tool in answer["tools"])

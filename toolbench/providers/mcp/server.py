@@ -1,27 +1,27 @@
-"""The address of an MCP server, and what it says of its tools."""
+"""Address of an MCP server, and its list of tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_TOOLS = 500  # tools read from one server; more are left out
+MAX_TOOLS = 500  # further tools of a server are left out
 MAX_ANSWER_BYTES = 5_000_000
 
 
 class ToolListError(Exception):
-    """List of tools that could not be read; the text is a sentence for the user."""
+    """Failure to get a list of tools. Its text is a sentence for users."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """Server that is reached over HTTP, or started as a command that speaks over its standard streams.
+    """MCP server with streamable HTTP, or a command that is an MCP server on its standard streams.
 
     Attributes:
-        url: address of the streamable HTTP endpoint; empty for a command.
-        authorization: value of the header Authorization, or empty; never stored and never part of a message.
-        command: program to start; empty for HTTP.
+        url: address of the streamable HTTP endpoint; "" for a command.
+        authorization: value of the header Authorization, "" for none; never stored and never part of a message.
+        command: program to start; "" for HTTP.
         arguments: arguments of the program.
-        environment: variables that the program gets beside a few harmless ones (PATH, HOME, …).
+        environment: variables that the program gets in addition to a few harmless ones, such as PATH and HOME.
     """
 
     url: str = ""
@@ -33,9 +33,11 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """Tool of a server.
+    """Tool of an MCP server.
 
     Attributes:
+        name: name of the tool.
+        description: description of the tool, "" if the server sends none.
         parameters: JSON Schema of its arguments.
         output: JSON Schema of its result; None if the server declares none.
     """
@@ -48,11 +50,12 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class ToolList:
-    """Tools of a server in its own order.
+    """Tools of an MCP server.
 
     Attributes:
-        server: name that the server gives itself; may be empty.
-        is_complete: False if more than MAX_TOOLS tools were announced.
+        server: name that the server sends, "" for none.
+        tools: the tools in the order of the server, at most `MAX_TOOLS`.
+        is_complete: whether the server has no further tools.
     """
 
     server: str

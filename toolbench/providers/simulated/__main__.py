@@ -2,7 +2,7 @@
 
 Usage: `python -m toolbench.providers.simulated [--port 0] [--latency 1.0]`
 
-It prints one JSON line (name, url, key, model) when ready and serves until SIGTERM. When it cannot start, it writes one
+It prints its ready line (see `ready_line`) and serves until SIGTERM or SIGINT. If it cannot start, it writes one
 sentence to standard error and exits with 3.
 """
 
@@ -18,10 +18,17 @@ from toolbench.providers.simulated.server import SERVER_NAME, SimulatedServer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until a stop signal and return the exit code."""
-    chosen = _parse(arguments)
+    """Serve until a stop signal.
+
+    Args:
+        arguments: the command line's arguments; None for those of this process.
+
+    Returns:
+        The exit code.
+    """
+    options = _parse_arguments(arguments)
     try:
-        asyncio.run(_serve(chosen.port, SimulatedServer(latency=chosen.latency)))
+        asyncio.run(_serve(options.port, SimulatedServer(latency=options.latency)))
     except ServerStartError as error:
         return report_start_error(error)
     return 0
@@ -29,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _serve(port: int, server: SimulatedServer) -> None:
     stopped = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+    for stop_signal in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(stop_signal, stopped.set)
     try:
         await server.start(port)
     except OSError as error:
@@ -40,10 +47,12 @@ async def _serve(port: int, server: SimulatedServer) -> None:
     await server.stop()
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m toolbench.providers.simulated", description="Serves the personas.")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
-    parser.add_argument("--latency", type=float, default=1.0, help="scales every persona's latency; 0 answers at once")
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m toolbench.providers.simulated", description="Serve the simulated models."
+    )
+    parser.add_argument("--port", type=int, default=0, help="0 selects a free port")
+    parser.add_argument("--latency", type=float, default=1.0, help="factor for every model's latency; 0 for none")
     return parser.parse_args(arguments)
 
 

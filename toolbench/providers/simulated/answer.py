@@ -1,7 +1,7 @@
 """Answer of a simulated model to a request: its content, whether its fault occurs, and its latency.
 
-Whether the fault occurs in a trial is drawn once, from the seed and the model, so a model's rate is a rate of trials,
-however many turns they have. The form of a turn is drawn from seed, model and turn.
+Whether the fault occurs is decided by the seed and the model alone. All turns of a trial have the same seed, so a
+model's rate is the share of trials with the fault. Random details of an answer depend on seed, model and turn.
 """
 
 import math
@@ -27,12 +27,12 @@ from toolbench.providers.simulated.legacy_functions import convert_legacy_reques
 from toolbench.providers.simulated.next_move import Move, choose_next_move
 from toolbench.providers.simulated.personas import Persona
 from toolbench.providers.simulated.seeded_random import build_random
-from toolbench.providers.simulated.stream_events import LINE_FAULTS, Chunks
+from toolbench.providers.simulated.stream_events import LINE_FAULTS
 from toolbench.providers.simulated.wire_formats import CHAT, SimulatedWireFormat
 
 MAX_REMEMBERED_TURNS = 10_000
-TOOLS_DROPPED = "tools_dropped"  # the request is read without its tools
-ONLY_FUNCTIONS = "only_functions"  # tools are ignored, the older functions are read
+TOOLS_DROPPED = "tools_dropped"  # the model gets the request without its tools
+ONLY_FUNCTIONS = "only_functions"  # the model reads OpenAI's older field `functions` and ignores `tools`
 ALL_FAILURES = FAILURES | REQUIREMENTS | TEXT_FAILURES
 ALL_CALL_SHAPE_FAULTS = CALL_SHAPE_FAULTS | TEXT_FORMAT_FAULTS | REQUIREMENT_ADDITIONS | {ONLY_FUNCTIONS: function_call}
 SHAPE_FAULTS = ALL_CALL_SHAPE_FAULTS | ANY_SHAPE_FAULTS
@@ -40,7 +40,13 @@ SHAPE_FAULTS = ALL_CALL_SHAPE_FAULTS | ANY_SHAPE_FAULTS
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAnswer:
-    """Answer with its latency in seconds; `has_fault` says whether a fault changed this answer."""
+    """Answer of a simulated model.
+
+    Attributes:
+        reply: the HTTP response.
+        has_fault: whether a fault changed this answer.
+        seconds: the latency.
+    """
 
     reply: Reply
     has_fault: bool
@@ -49,22 +55,21 @@ class SimulatedAnswer:
 
 @dataclass(slots=True)
 class RefusedTurns:
-    """Turns that a recovering model has refused.
+    """Turns that a recovering model has refused, of which at most `MAX_REMEMBERED_TURNS` are kept, the newest ones.
 
-    The next attempt at the same turn is served and the turn is forgotten, so that a repeated trial gets the same
-    answers. At most `MAX_REMEMBERED_TURNS` are kept, the newest ones.
+    A turn is removed when it is attempted again, so that a later repeat of the trial gets the same answers.
     """
 
-    seen: OrderedDict[tuple[object, ...], None] = field(default_factory=OrderedDict)
+    turns: OrderedDict[tuple[object, ...], None] = field(default_factory=OrderedDict)
 
     def register_refusal(self, *turn: object) -> bool:
-        """Return whether the turn is to be refused: True at the first attempt, False at the second."""
-        if turn in self.seen:
-            del self.seen[turn]
+        """Register an attempt at a turn and return whether to refuse it: True at the first, False at the second."""
+        if turn in self.turns:
+            del self.turns[turn]
             return False
-        self.seen[turn] = None
-        if len(self.seen) > MAX_REMEMBERED_TURNS:
-            self.seen.popitem(last=False)
+        self.turns[turn] = None
+        if len(self.turns) > MAX_REMEMBERED_TURNS:
+            self.turns.popitem(last=False)
         return True
 
 
@@ -72,108 +77,113 @@ def build_answer(
     body: JsonObject,
     persona: Persona,
     refusals: RefusedTurns,
-    voice: SimulatedWireFormat = CHAT,
-    beside: Sequence[Persona] = (),
+    wire_format: SimulatedWireFormat = CHAT,
+    further_personas: Sequence[Persona] = (),
 ) -> SimulatedAnswer:
-    """Build the answer of a simulated model to a request body, in the wire format of the request.
+    """Build the answer of a simulated model to a request.
 
     Args:
         body: the request body as JSON.
         persona: the simulated model.
         refusals: turns refused so far; updated by this call.
-        voice: the wire format.
-        beside: further models whose faults also apply, each with its own rate, places and random draws.
+        wire_format: the wire format of the request and the answer.
+        further_personas: models whose faults the answer may have as well, each at its own rate.
     """
-    cast = (persona, *beside)
-    older = any(persona.drift == ONLY_FUNCTIONS for persona in cast)
+    personas = (persona, *further_personas)
+    is_legacy = any(persona.drift == ONLY_FUNCTIONS for persona in personas)
     try:
-        conversation = voice.parse_request(convert_legacy_request(body) if older else body)
+        request = wire_format.parse_request(convert_legacy_request(body) if is_legacy else body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        refused = build_error_reply(400, f"{error} (simulated)", "invalid_request_error")
-        return SimulatedAnswer(voice.render_error(refused), has_fault=False, seconds=0)
-    seconds = _draw_latency_seconds(persona, conversation)
-    drifting = [persona for persona in cast if _has_fault(persona, conversation)]
-    for member in drifting:
-        if member.drift in ALL_FAILURES and (failed := _build_failure(member, conversation, refusals)) is not None:
-            return SimulatedAnswer(voice.render_error(failed), has_fault=True, seconds=seconds)
-    completion, drifted = _build_completion(persona, drifting, conversation)
+        refusal = build_error_reply(400, f"{error} (simulated)", "invalid_request_error")
+        return SimulatedAnswer(wire_format.render_error(refusal), has_fault=False, seconds=0)
+    seconds = _draw_latency_seconds(persona, request)
+    faulty = [persona for persona in personas if _is_faulty(persona, request)]
+    for faulty_persona in faulty:
+        if (failure := _build_failure(faulty_persona, request, refusals)) is not None:
+            return SimulatedAnswer(wire_format.render_error(failure), has_fault=True, seconds=seconds)
+    completion, has_fault = _build_completion(persona, faulty, request)
     if not body.get("stream"):
-        return SimulatedAnswer(Reply(voice.render_body(completion)), drifted, seconds)
-    events = voice.stream_events(completion, _build_turn_random(persona, conversation), with_usage=_wants_usage(body))
-    chunks = before = voice.encode_events(events)
-    for member in drifting:
-        if _applies_to_move(member, choose_next_move(conversation)):
-            if member.drift in voice.stream_faults:
-                voice.stream_faults[member.drift](events)
-                chunks = voice.encode_events(events)
-            chunks = LINE_FAULTS.get(member.drift, _keep_chunks)(chunks)
-    return SimulatedAnswer(Reply(content_type=EVENTS_TYPE, chunks=chunks), drifted or chunks != before, seconds)
+        return SimulatedAnswer(Reply(wire_format.render_body(completion)), has_fault, seconds)
+    generator = _build_turn_generator(persona, request)
+    events = wire_format.stream_events(completion, generator, with_usage=_requests_usage(body))
+    chunks = correct_chunks = wire_format.encode_events(events)
+    move = choose_next_move(request)
+    for fault in (persona.drift for persona in faulty if _applies_to_move(persona, move)):
+        if fault in wire_format.stream_faults:
+            wire_format.stream_faults[fault](events)
+            chunks = wire_format.encode_events(events)
+        if fault in LINE_FAULTS:
+            chunks = LINE_FAULTS[fault](chunks)
+    has_fault = has_fault or chunks != correct_chunks
+    return SimulatedAnswer(Reply(content_type=EVENTS_TYPE, chunks=chunks), has_fault, seconds)
 
 
-def _has_fault(persona: Persona, conversation: ChatRequest) -> bool:
-    return bool(persona.drift) and build_random(conversation.seed, persona.slug, "drift").random() < persona.rate
+def _is_faulty(persona: Persona, request: ChatRequest) -> bool:
+    """Return whether the model's fault occurs in the trial of this request."""
+    return bool(persona.drift) and build_random(request.seed, persona.slug, "drift").random() < persona.rate
 
 
-def _keep_chunks(chunks: Chunks) -> Chunks:
-    return chunks
-
-
-def _wants_usage(body: JsonObject) -> bool:
+def _requests_usage(body: JsonObject) -> bool:
     options = body.get("stream_options")
     return isinstance(options, dict) and bool(options.get("include_usage"))
 
 
-def _build_failure(persona: Persona, conversation: ChatRequest, refusals: RefusedTurns) -> Reply | None:
+def _build_failure(persona: Persona, request: ChatRequest, refusals: RefusedTurns) -> Reply | None:
+    """Return the error that the model sends instead of an answer, or None if its fault does not cause one."""
+    if persona.drift not in ALL_FAILURES:
+        return None
     if persona.once:
-        turn = (persona.slug, conversation.seed, conversation.question, conversation.turns)
+        turn = (persona.slug, request.seed, request.question, request.turns)
         if not refusals.register_refusal(*turn):
             return None
-    return ALL_FAILURES[persona.drift](conversation)
+    return ALL_FAILURES[persona.drift](request)
 
 
-def _build_completion(
-    persona: Persona, drifting: Sequence[Persona], conversation: ChatRequest
-) -> tuple[JsonObject, bool]:
-    """Return the completion, and whether it differs from the correct one."""
-    competent = move = choose_next_move(conversation)
-    if any(persona.drift == TOOLS_DROPPED for persona in drifting):
-        conversation = replace(conversation, functions=())
-        move = choose_next_move(conversation)
-    befallen = [persona for persona in drifting if _applies_to_move(persona, competent)]
-    for member in befallen:
-        move = _apply_move_fault(member, move, conversation)
-    turn = _build_turn_random(persona, conversation)
-    completion = build_completion(move, conversation, persona.slug, turn)
-    shaping = [persona for persona in befallen if persona.drift in SHAPE_FAULTS]
-    shaped = False
-    for member in shaping:
-        if _applies_to_completion(member, completion):
-            SHAPE_FAULTS[member.drift](completion, turn)
-            shaped = True
-    return completion, shaped or move != competent
+def _build_completion(persona: Persona, faulty: Sequence[Persona], request: ChatRequest) -> tuple[JsonObject, bool]:
+    """Return the completion, and whether it differs from that of a correct model.
+
+    Args:
+        persona: the model that answers.
+        faulty: the models whose faults occur in this trial.
+        request: the request.
+    """
+    correct_move = move = choose_next_move(request)
+    if any(persona.drift == TOOLS_DROPPED for persona in faulty):
+        request = replace(request, functions=())
+        move = choose_next_move(request)
+    affected = [persona for persona in faulty if _applies_to_move(persona, correct_move)]
+    for affected_persona in affected:
+        move = _apply_move_fault(affected_persona, move, request)
+    generator = _build_turn_generator(persona, request)
+    completion = build_completion(move, request, persona.slug, generator)
+    has_shape_fault = False
+    for fault in (persona.drift for persona in affected):
+        if _is_shape_fault_of(fault, completion):
+            SHAPE_FAULTS[fault](completion, generator)
+            has_shape_fault = True
+    return completion, has_shape_fault or move != correct_move
 
 
-def _build_turn_random(persona: Persona, conversation: ChatRequest) -> random.Random:
-    return build_random(conversation.seed, persona.slug, "turn", conversation.turns)
+def _build_turn_generator(persona: Persona, request: ChatRequest) -> random.Random:
+    return build_random(request.seed, persona.slug, "turn", request.turns)
 
 
 def _applies_to_move(persona: Persona, move: Move) -> bool:
-    if persona.once and move.tried:
+    if persona.once and move.has_failed_before:
         return False
     return "any" in persona.places or move.place in persona.places
 
 
-def _apply_move_fault(persona: Persona, competent: Move, conversation: ChatRequest) -> Move:
-    drift = MOVE_FAULTS.get(persona.drift)
-    return drift(competent, conversation, build_random(conversation.seed, persona.slug, "move")) if drift else competent
+def _apply_move_fault(persona: Persona, move: Move, request: ChatRequest) -> Move:
+    fault = MOVE_FAULTS.get(persona.drift)
+    return fault(move, request, build_random(request.seed, persona.slug, "move")) if fault else move
 
 
-def _applies_to_completion(persona: Persona, completion: JsonObject) -> bool:
-    return persona.drift in ANY_SHAPE_FAULTS or (
-        persona.drift in ALL_CALL_SHAPE_FAULTS and "tool_calls" in get_message(completion)
-    )
+def _is_shape_fault_of(fault: str, completion: JsonObject) -> bool:
+    """Return whether the fault is one of form that this completion can have."""
+    return fault in ANY_SHAPE_FAULTS or (fault in ALL_CALL_SHAPE_FAULTS and "tool_calls" in get_message(completion))
 
 
-def _draw_latency_seconds(persona: Persona, conversation: ChatRequest) -> float:
-    draw = build_random(conversation.seed, persona.slug, "latency", conversation.turns)
-    return persona.median_ms / 1000 * math.exp(persona.spread * draw.gauss(0, 1))
+def _draw_latency_seconds(persona: Persona, request: ChatRequest) -> float:
+    generator = build_random(request.seed, persona.slug, "latency", request.turns)
+    return persona.median_ms / 1000 * math.exp(persona.spread * generator.gauss(0, 1))

@@ -1,4 +1,4 @@
-"""Chat request as a simulated model reads it: the question, the tools, and the results so far."""
+"""Parser of chat requests for simulated models: it finds the question, the tools and the results so far."""
 
 import json
 import re
@@ -17,7 +17,14 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class ToolReport:
-    """Result of a tool, as far as the conversation shows it. A web page in place of data is no success."""
+    """Result of a tool call in the messages of a request.
+
+    Attributes:
+        name: the tool's name, "" if it is unknown.
+        ok: whether the call succeeded; False if the result is a web page in place of data.
+        codes: the error codes in the result.
+        data: the data in the result, {} if there is none.
+    """
 
     name: str
     ok: bool
@@ -30,15 +37,18 @@ class ChatRequest:
     """Parsed chat request.
 
     Attributes:
-        instructions: all system texts.
+        seed: the seed, None for none.
+        instructions: all system texts, one per line.
         question: the user message with the current task.
+        functions: the functions of the tools; () if tool_choice is none.
         reports: results of tools since the question.
         turns: number of answers since the question.
-        style: how a call is written: native, fenced (JSON in a code fence), bare (JSON alone), or a text format's name.
-        is_tight: whether the token limit is 64 or less.
+        style: form of a call: native, fenced (JSON in a code fence), bare (JSON alone), or a text format's name.
+        allows_parallel_calls: whether an answer may have several calls.
+        is_tight: whether the token limit is at most `MAX_TIGHT_TOKENS`.
         is_reprompted: whether a blank answer was followed by a request for a final one.
-        messages_with_calls: all answers with calls in the history.
-        before: the texts before the question.
+        messages_with_calls: all answers with calls in the messages.
+        earlier_text: the texts before the question, one per line.
     """
 
     seed: int | None
@@ -48,11 +58,11 @@ class ChatRequest:
     reports: tuple[ToolReport, ...]
     turns: int
     style: str
-    parallel: bool
+    allows_parallel_calls: bool
     is_tight: bool
     is_reprompted: bool
     messages_with_calls: tuple[Message, ...] = ()
-    before: str = ""
+    earlier_text: str = ""
 
     @property
     def text(self) -> str:
@@ -61,10 +71,14 @@ class ChatRequest:
 
 
 def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
-    """Parse a chat request; `style` is how a call is written where the request itself does not show it.
+    """Parse a chat request.
+
+    Args:
+        body: the request body.
+        style: form of a call, as in `ChatRequest`; "" to detect it in the request.
 
     Raises:
-        ValueError: the body is no chat request; the text is one sentence.
+        ValueError: the body is not a chat request; the text is one sentence.
     """
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
@@ -72,7 +86,8 @@ def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
     start = _find_task_start(messages)
     functions = tuple(_list_functions(body.get("tools")))
     seed, limit = body.get("seed"), body.get("max_tokens", body.get("max_completion_tokens"))
-    instructions = "\n".join(join_content(m) for m in messages if m.get("role") in ("system", "developer"))
+    system_messages = [message for message in messages if message.get("role") in ("system", "developer")]
+    instructions = "\n".join(map(join_content, system_messages))
     return ChatRequest(
         seed=seed if isinstance(seed, int) else None,
         instructions=instructions,
@@ -81,18 +96,20 @@ def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
         reports=tuple(_parse_reports(messages[start + 1 :])),
         turns=sum(message.get("role") == "assistant" for message in messages[start + 1 :]),
         style=style or _detect_style(body, instructions, has_tools=bool(functions)),
-        parallel=body.get("parallel_tool_calls") is not False,
+        allows_parallel_calls=body.get("parallel_tool_calls") is not False,
         is_tight=isinstance(limit, int) and limit <= MAX_TIGHT_TOKENS,
         messages_with_calls=tuple(
-            m for m in messages if m.get("role") == "assistant" and isinstance(m.get("tool_calls"), list)
+            message
+            for message in messages
+            if message.get("role") == "assistant" and isinstance(message.get("tool_calls"), list)
         ),
-        before="\n".join(join_content(message) for message in messages[:start]),
-        is_reprompted=start < len(messages) - 1 and _is_plea(messages, len(messages) - 1),
+        earlier_text="\n".join(map(join_content, messages[:start])),
+        is_reprompted=start < len(messages) - 1 and _is_reprompt(messages, len(messages) - 1),
     )
 
 
 def join_content(message: Message) -> str:
-    """Return a message's content as text; an array of parts is joined."""
+    """Return a message's content as text: the texts of an array of parts are joined, "" stands for no content."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -100,16 +117,16 @@ def join_content(message: Message) -> str:
 
 
 def find_json_objects(text: str) -> Iterator[tuple[int, int, JsonObject]]:
-    """Yield every JSON object in a text as (start, end, object), without the objects nested in it."""
-    position = text.find("{")
-    while position >= 0:
+    """Yield every JSON object in a text as (start, end, object); objects nested in another are not yielded."""
+    start = text.find("{")
+    while start >= 0:
         try:
-            found, end = _DECODER.raw_decode(text, position)
+            json_object, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
-            end = position + 1
+            end = start + 1
         else:
-            yield position, end, found
-        position = text.find("{", end)
+            yield start, end, json_object
+        start = text.find("{", end)
 
 
 def _detect_style(body: JsonObject, instructions: str, *, has_tools: bool) -> str:
@@ -121,7 +138,7 @@ def _detect_style(body: JsonObject, instructions: str, *, has_tools: bool) -> st
 
 
 def _list_functions(items: object) -> Iterator[JsonObject]:
-    """Yield the functions of tools, or of calls, that have a name; other items are ignored."""
+    """Yield the functions of tools or calls, but not those without a name."""
     for item in items if isinstance(items, list) else ():
         function = item.get("function") if isinstance(item, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
@@ -131,25 +148,25 @@ def _list_functions(items: object) -> Iterator[JsonObject]:
 def _find_task_start(messages: Sequence[Message]) -> int:
     """Return the index of the message with the current task.
 
-    It is the last user message that is neither a tool's result nor a request for a final answer. The messages before it
-    are examples.
+    It is the last user message that is neither a tool's result nor a request for a final answer.
     """
     for index in range(len(messages) - 1, 0, -1):
         if messages[index].get("role") != "user" or _find_envelopes(join_content(messages[index])):
             continue
-        if not _is_plea(messages, index):
+        if not _is_reprompt(messages, index):
             return index
     return 0
 
 
-def _is_plea(messages: Sequence[Message], index: int) -> bool:
-    before = messages[index - 1]
-    blank = not join_content(before).strip() and not before.get("tool_calls")
-    return messages[index].get("role") == "user" and before.get("role") == "assistant" and blank
+def _is_reprompt(messages: Sequence[Message], index: int) -> bool:
+    """Return whether a message is from the user and follows a blank answer."""
+    previous = messages[index - 1]
+    is_blank = not join_content(previous).strip() and not previous.get("tool_calls")
+    return messages[index].get("role") == "user" and previous.get("role") == "assistant" and is_blank
 
 
 def _parse_reports(messages: Sequence[Message]) -> Iterator[ToolReport]:
-    names: dict[str, str] = {}
+    names: dict[str, str] = {}  # tool names by call id
     for message in messages:
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
@@ -157,20 +174,21 @@ def _parse_reports(messages: Sequence[Message]) -> Iterator[ToolReport]:
                 names[str(call.get("id"))] = function["name"]
         if message.get("role") not in ("tool", "user"):
             continue
-        found = _find_envelopes(join_content(message))
-        yield from (_parse_report(envelope) for envelope in found)
-        if message.get("role") == "tool" and not found:
-            failed = re.search(r'"?error', join_content(message), re.IGNORECASE) is not None
-            yield ToolReport(names.get(str(message.get("tool_call_id")), ""), ok=not failed)
+        envelopes = _find_envelopes(join_content(message))
+        yield from map(_parse_report, envelopes)
+        if message.get("role") == "tool" and not envelopes:
+            has_error = re.search(r'"?error', join_content(message), re.IGNORECASE) is not None
+            yield ToolReport(names.get(str(message.get("tool_call_id")), ""), ok=not has_error)
 
 
 def _find_envelopes(text: str) -> list[JsonObject]:
-    return [found for _, _, found in find_json_objects(text) if "ok" in found and "tool_name" in found]
+    """Return the JSON objects in a text that are results of Toolbench's own tools."""
+    return [value for _, _, value in find_json_objects(text) if "ok" in value and "tool_name" in value]
 
 
 def _parse_report(envelope: JsonObject) -> ToolReport:
     errors: Any = envelope.get("errors") or ()
     codes = tuple(str(error.get("code", "")) for error in errors if isinstance(error, dict))
     data = envelope.get("data")
-    good = envelope["ok"] is True and HTML_MARKER not in str(data)
-    return ToolReport(str(envelope["tool_name"]), good, codes, get_object(data))
+    is_ok = envelope["ok"] is True and HTML_MARKER not in str(data)
+    return ToolReport(str(envelope["tool_name"]), is_ok, codes, get_object(data))

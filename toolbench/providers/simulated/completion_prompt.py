@@ -1,8 +1,8 @@
-"""Prompt of a raw completion as a simulated model reads it: the turns, and the text format of calls."""
+"""Parser of the prompts of raw completions for simulated models: it finds the turns and the text format of calls."""
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 
 from toolbench.engine.formats import render_tools
@@ -11,13 +11,17 @@ from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.types import JsonObject, Message
 from toolbench.providers.simulated.chat_request import find_json_objects
 
-TurnMarkers = tuple[tuple[str, str, str], ...]  # role, start marker of its turn, end marker
+TurnMarkers = tuple[tuple[str, str, str], ...]  # (role, start marker of its turns, end marker)
 
 
 def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
-    """Return the request as a chat request, and the text format in which its prompt requests calls.
+    """Convert a completion request to a chat request.
 
-    Only model families are read whose every turn has its own tokens and whose tools are JSON in the system turn.
+    A prompt can be parsed if every turn of its model family has its own tokens and the tools are JSON in the system
+    turn.
+
+    Returns:
+        The chat request, and the text format in which the prompt requests calls.
 
     Raises:
         ValueError: the prompt cannot be read; the text is one sentence.
@@ -26,13 +30,13 @@ def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
     if not isinstance(prompt, str):
         raise ValueError("prompt must be a text")
     functions = list(_find_functions(prompt))
-    for name, openers in _list_readable_formats().items():
-        turns = TURN_SPECS[name]
+    for name, turn_markers in _list_readable_formats().items():
+        turn_spec = TURN_SPECS[name]
         tools_text = render_tools(functions, format=name).strip("\n") if functions else ""
-        if prompt.endswith(turns.asks) and tools_text in prompt:
+        if prompt.endswith(turn_spec.asks) and tools_text in prompt:
             tools = [{"type": "function", "function": function} for function in functions]
-            return {**body, "messages": list(_parse_messages(prompt, openers)), "tools": tools}, name
-    raise ValueError("the prompt is in no format that is read here")
+            return {**body, "messages": list(_parse_messages(prompt, turn_markers)), "tools": tools}, name
+    raise ValueError("the format of the prompt is not supported")
 
 
 def render_text_completion(event: JsonObject | str) -> JsonObject | str:
@@ -55,33 +59,37 @@ def _render_text_choice(choice: JsonObject) -> JsonObject:
 
 @cache
 def _list_readable_formats() -> dict[str, TurnMarkers]:
-    return {name: _build_turn_markers(turns) for name, turns in TURN_SPECS.items() if _is_readable(turns)}
+    """Return the markers of turns by text format, for the formats whose prompts can be parsed."""
+    return {name: _build_turn_markers(spec) for name, spec in TURN_SPECS.items() if _is_readable(spec)}
 
 
-def _is_readable(turns: TurnSpec) -> bool:
-    if turns.system is None or turns.tools is not ToolsPosition.SYSTEM:
+def _is_readable(spec: TurnSpec) -> bool:
+    if spec.system is None or spec.tools is not ToolsPosition.SYSTEM:
         return False
-    heads = (turns.system[0], turns.user[0], turns.assistant[0])
-    return all(heads) and bool(turns.results[0]) and turns.results[0] != heads[0] and turns.resumes is None
+    start_markers = (spec.system[0], spec.user[0], spec.assistant[0])
+    is_result_marked = bool(spec.results[0]) and spec.results[0] != spec.system[0]
+    return all(start_markers) and is_result_marked and spec.resumes is None
 
 
-def _build_turn_markers(turns: TurnSpec) -> TurnMarkers:
-    frames = {"system": turns.system or ("", ""), "user": turns.user, "assistant": turns.assistant}
-    tool_markers = {} if turns.results[0] == turns.user[0] else {"tool": turns.results}
-    return tuple((role, before, after) for role, (before, after) in (frames | tool_markers).items())
+def _build_turn_markers(spec: TurnSpec) -> TurnMarkers:
+    markers = {"system": spec.system or ("", ""), "user": spec.user, "assistant": spec.assistant}
+    tool_markers = {} if spec.results[0] == spec.user[0] else {"tool": spec.results}
+    return tuple(
+        (role, start_marker, end_marker) for role, (start_marker, end_marker) in (markers | tool_markers).items()
+    )
 
 
 def _find_functions(prompt: str) -> Iterator[JsonObject]:
-    for _, _, found in find_json_objects(prompt):
-        function = found.get("function", found)
+    for _, _, value in find_json_objects(prompt):
+        function = value.get("function", value)
         if isinstance(function, dict) and {"name", "parameters"} <= function.keys():
             yield function
 
 
-def _parse_messages(prompt: str, openers: Sequence[tuple[str, str, str]]) -> Iterator[Message]:
-    """Yield every turn but the last, which is the one to be generated."""
-    by_head = {before: (role, after) for role, before, after in openers}
-    heads = list(re.finditer("|".join(re.escape(head) for head in by_head), prompt))
-    for head, following in itertools.pairwise(heads):
-        role, after = by_head[head.group()]
-        yield {"role": role, "content": prompt[head.end() : following.start()].removesuffix(after)}
+def _parse_messages(prompt: str, turn_markers: TurnMarkers) -> Iterator[Message]:
+    """Yield the turns of a prompt as messages, except for the last one, which the model has to write."""
+    roles = {start_marker: (role, end_marker) for role, start_marker, end_marker in turn_markers}
+    starts = list(re.finditer("|".join(map(re.escape, roles)), prompt))
+    for start, next_start in itertools.pairwise(starts):
+        role, end_marker = roles[start.group()]
+        yield {"role": role, "content": prompt[start.end() : next_start.start()].removesuffix(end_marker)}

@@ -9,23 +9,27 @@ from toolbench.providers.simulated.chat_request import BARE_STYLE, FENCED_STYLE,
 from toolbench.providers.simulated.next_move import Move
 from toolbench.providers.simulated.script import Call
 
-LETTERS_PER_TOKEN = 4
+CHARS_PER_TOKEN = 4
 
 
-def build_completion(move: Move, conversation: ChatRequest, model: str, draw: random.Random) -> JsonObject:
-    """Build a completion for a move.
+def build_completion(move: Move, request: ChatRequest, model: str, generator: random.Random) -> JsonObject:
+    """Build the completion for a move, its calls in the style of the request.
 
-    It has native calls, or the calls as text where the request's style is not native.
+    Args:
+        move: what the model does.
+        request: the request that is answered.
+        model: the model's name in the completion.
+        generator: source of the ids.
     """
-    message: JsonObject = {"role": "assistant", "content": _render_content(move, conversation)}
-    if move.calls and conversation.style == NATIVE_STYLE:
+    message: JsonObject = {"role": "assistant", "content": _render_content(move, request)}
+    if move.calls and request.style == NATIVE_STYLE:
         message = {
             "role": "assistant",
             "content": None,
-            "tool_calls": [_render_tool_call(call, draw) for call in move.calls],
+            "tool_calls": [_render_tool_call(call, generator) for call in move.calls],
         }
     return {
-        "id": f"sim-{draw.getrandbits(48):012x}",
+        "id": f"sim-{generator.getrandbits(48):012x}",
         "object": "chat.completion",
         "created": 0,
         "model": model,
@@ -33,29 +37,33 @@ def build_completion(move: Move, conversation: ChatRequest, model: str, draw: ra
         "choices": [
             {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
         ],
-        "usage": _count_usage(message, conversation),
+        "usage": _count_usage(message, request),
     }
 
 
-def _render_content(move: Move, conversation: ChatRequest) -> str:
+def _render_content(move: Move, request: ChatRequest) -> str:
     if not move.calls:
-        as_json = conversation.style == BARE_STYLE and '{"final":' in conversation.instructions
-        return json.dumps({"final": move.text}) if as_json else move.text
-    if conversation.style in list_format_names():
+        is_json_requested = request.style == BARE_STYLE and '{"final":' in request.instructions
+        return json.dumps({"final": move.text}) if is_json_requested else move.text
+    if request.style in list_format_names():
         calls = [TextCall(call.name, call.arguments) for call in move.calls]
-        return render(calls, format=conversation.style)
-    written = json.dumps({"name": move.calls[0].name, "arguments": move.calls[0].arguments})
-    return f"```json\n{written}\n```" if conversation.style == FENCED_STYLE else written
+        return render(calls, format=request.style)
+    call_text = json.dumps({"name": move.calls[0].name, "arguments": move.calls[0].arguments})
+    return f"```json\n{call_text}\n```" if request.style == FENCED_STYLE else call_text
 
 
-def _render_tool_call(call: Call, draw: random.Random) -> JsonObject:
+def _render_tool_call(call: Call, generator: random.Random) -> JsonObject:
     function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
-    return {"id": f"call_{draw.getrandbits(64):016x}", "type": "function", "function": function}
+    return {"id": f"call_{generator.getrandbits(64):016x}", "type": "function", "function": function}
 
 
-def _count_usage(message: JsonObject, conversation: ChatRequest) -> JsonObject:
-    offered = json.dumps(conversation.functions) if conversation.functions else ""
-    input_length = len(conversation.text) + len(offered) + 80 * len(conversation.reports)
-    output_length = len(json.dumps(message, ensure_ascii=False))
-    prompt, completion = input_length // LETTERS_PER_TOKEN + 8, output_length // LETTERS_PER_TOKEN
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+def _count_usage(message: JsonObject, request: ChatRequest) -> JsonObject:
+    functions = json.dumps(request.functions) if request.functions else ""
+    input_chars = len(request.text) + len(functions) + 80 * len(request.reports)
+    output_chars = len(json.dumps(message, ensure_ascii=False))
+    input_tokens, output_tokens = input_chars // CHARS_PER_TOKEN + 8, output_chars // CHARS_PER_TOKEN
+    return {
+        "prompt_tokens": input_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+    }

@@ -1,4 +1,4 @@
-"""Parser of requests in Anthropic's Messages format, which applies Anthropic's rules."""
+"""Parser of requests of Anthropic's Messages API, which refuses a request where Anthropic would."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ _CHOICE_BY_TYPE = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def parse_messages_request(body: JsonObject) -> JsonObject:
-    """Convert a request to the equivalent chat request.
+    """Convert a request of the Messages API to the equivalent chat request.
 
     The seed is taken from a user id of the form `seed-<number>`.
 
@@ -52,6 +52,11 @@ def _list_blocks(content: object) -> list[JsonObject]:
 
 
 def _check_rules(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
+    """Check Anthropic's rules for requests.
+
+    Raises:
+        ValueError: Anthropic would refuse the request; the text is one sentence.
+    """
     if not isinstance(body.get("max_tokens"), int):
         raise ValueError("max_tokens: Field required")
     if turns[0][0] != "user":
@@ -61,8 +66,8 @@ def _check_rules(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]
     for _, blocks in turns:
         if any(not text.strip() for text in _list_texts(blocks)):
             raise ValueError("messages: text content blocks must be non-empty")
-    last = _list_texts(turns[-1][1]) if turns[-1][0] == "assistant" else []
-    if last and last[-1] != last[-1].rstrip():
+    prefill = _list_texts(turns[-1][1]) if turns[-1][0] == "assistant" else []
+    if prefill and prefill[-1] != prefill[-1].rstrip():
         raise ValueError("messages: final assistant content cannot end with trailing whitespace")
     _check_calls(turns)
     if not body.get("tools") and any(_list_fields(blocks, "tool_use", "id") for _, blocks in turns):
@@ -70,12 +75,13 @@ def _check_rules(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]
 
 
 def _check_calls(turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
-    """Check that the ids of calls are valid and that calls and results match.
+    """Check the ids of calls, and that every call has its result at the start of the next turn.
 
-    Every call must have its result at the start of the next turn, and every result its call.
+    Raises:
+        ValueError: an id is invalid or repeated, or calls and results do not match.
     """
     call_ids: list[str] = []
-    used: list[str] = []
+    all_call_ids: list[str] = []
     for _, blocks in [*turns, ("user", [])]:
         results = _list_fields(blocks, "tool_result", "tool_use_id")
         if sorted(results) != sorted(call_ids) or len(
@@ -83,15 +89,15 @@ def _check_calls(turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
         ) != len(call_ids):
             raise ValueError("messages: `tool_use` ids were found without `tool_result` blocks immediately after")
         call_ids = _list_fields(blocks, "tool_use", "id")
-        used += call_ids
-    if any(not _ID_PATTERN.fullmatch(call_id) for call_id in used):
+        all_call_ids += call_ids
+    if any(not _ID_PATTERN.fullmatch(call_id) for call_id in all_call_ids):
         raise ValueError("messages: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
-    if len(used) != len(set(used)):
+    if len(all_call_ids) != len(set(all_call_ids)):
         raise ValueError("messages: `tool_use` ids must be unique")
 
 
-def _list_fields(blocks: Sequence[JsonObject], kind: str, field: str) -> list[str]:
-    return [str(block.get(field)) for block in blocks if block.get("type") == kind]
+def _list_fields(blocks: Sequence[JsonObject], block_type: str, field: str) -> list[str]:
+    return [str(block.get(field)) for block in blocks if block.get("type") == block_type]
 
 
 def _list_texts(blocks: Sequence[JsonObject]) -> list[str]:
@@ -113,9 +119,9 @@ def _convert_call(block: JsonObject) -> JsonObject:
 
 
 def _convert_user_turn(blocks: Sequence[JsonObject]) -> Iterator[Message]:
-    """Yield results first, then the user's text, after a blank answer if there are results.
+    """Yield the results of a turn, then its text.
 
-    The blank answer separates the text from the results; Anthropic's format does not have it.
+    If a turn has both, a blank answer is put between them, because a chat has no user message right after results.
     """
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:
@@ -130,9 +136,11 @@ def _convert_tool(tool: JsonObject) -> JsonObject:
     return {"type": "function", "function": function}
 
 
-def _convert_choice(given: JsonObject) -> JsonObject:
-    kind = given.get("type", "auto")
-    chosen = (
-        {"type": "function", "function": {"name": given.get("name")}} if kind == "tool" else _CHOICE_BY_TYPE.get(kind)
-    )
-    return {"tool_choice": chosen, **({"parallel_tool_calls": False} if given.get("disable_parallel_tool_use") else {})}
+def _convert_choice(choice: JsonObject) -> JsonObject:
+    choice_type = choice.get("type", "auto")
+    converted: JsonObject = {"tool_choice": _CHOICE_BY_TYPE.get(choice_type)}
+    if choice_type == "tool":
+        converted["tool_choice"] = {"type": "function", "function": {"name": choice.get("name")}}
+    if choice.get("disable_parallel_tool_use"):
+        converted["parallel_tool_calls"] = False
+    return converted

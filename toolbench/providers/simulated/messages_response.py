@@ -1,4 +1,4 @@
-"""Completion in Anthropic's Messages format, whole or as a stream, with the faults of such streams."""
+"""Rendering of a completion in Anthropic's Messages format, whole or as a stream, and the faults of such streams."""
 
 import json
 import random
@@ -26,27 +26,27 @@ Events = list[JsonObject]
 
 
 def render_message(completion: JsonObject) -> JsonObject:
-    """Convert a completion to a Messages object.
+    """Convert a completion to a response of the Messages API.
 
-    Arguments that are no JSON object are kept as text, which Anthropic itself would never send.
+    Arguments that are not a JSON object are kept as text, which Anthropic itself never sends.
     """
     choice, usage = completion["choices"][0], completion["usage"]
-    finish = choice["finish_reason"]
+    finish_reason = choice["finish_reason"]
     return {
         "id": f"msg_{completion['id']}",
         "type": "message",
         "role": "assistant",
         "model": completion["model"],
         "content": list(_render_blocks(choice["message"])),
-        "stop_reason": STOP_REASONS.get(finish, finish),
+        "stop_reason": STOP_REASONS.get(finish_reason, finish_reason),
         "stop_sequence": None,
         "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
     }
 
 
 def _render_blocks(message: JsonObject) -> Iterator[JsonObject]:
-    if thoughts := message.get("reasoning"):
-        yield {"type": "thinking", "thinking": thoughts, "signature": SIGNATURE}
+    if reasoning := message.get("reasoning"):
+        yield {"type": "thinking", "thinking": reasoning, "signature": SIGNATURE}
     content = message.get("content")
     for part in content if isinstance(content, list) else [{"text": content}]:
         if part["text"]:
@@ -72,37 +72,41 @@ def _parse_input(arguments: Any) -> Any:
     return value if isinstance(value, dict) else arguments
 
 
-def build_message_events(completion: JsonObject, draw: random.Random, *, with_usage: bool = True) -> Events:
-    """Build the events of Anthropic's stream.
+def build_message_events(completion: JsonObject, generator: random.Random, *, with_usage: bool = True) -> Events:
+    """Build the events of a stream of the Messages API: start, ping, each block in parts, stop reason with usage, end.
 
-    They are the start, a ping, every block in parts, the stop reason with the usage, and the end.
+    Args:
+        completion: the completion.
+        generator: source of the sizes of parts.
+        with_usage: ignored, because the events always have a usage.
     """
     message = render_message(completion)
     usage = message["usage"]
     head = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     events: Events = [{"type": "message_start", "message": head}, {"type": "ping"}]
     for index, block in enumerate(message["content"]):
-        start, deltas = _split_block(block, draw)
+        start, deltas = _split_block(block, generator)
         events.append({"type": "content_block_start", "index": index, "content_block": start})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
-    ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    events.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": usage["output_tokens"]}})
+    delta = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    events.append({"type": "message_delta", "delta": delta, "usage": {"output_tokens": usage["output_tokens"]}})
     return [*events, {"type": "message_stop"}]
 
 
-def _split_block(block: JsonObject, draw: random.Random) -> tuple[JsonObject, list[JsonObject]]:
+def _split_block(block: JsonObject, generator: random.Random) -> tuple[JsonObject, list[JsonObject]]:
+    """Return the block without its content, and the deltas with its content."""
     if block["type"] == "text":
-        return {**block, "text": ""}, [
-            {"type": "text_delta", "text": piece} for piece in split_text(block["text"], draw)
-        ]
+        texts = split_text(block["text"], generator)
+        return {**block, "text": ""}, [{"type": "text_delta", "text": text} for text in texts]
     if block["type"] == "thinking":
-        thoughts = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(block["thinking"], draw)]
-        signed = {"type": "signature_delta", "signature": block["signature"]}
-        return {**block, "thinking": "", "signature": ""}, [*thoughts, signed]
-    written = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
-    pieces = split_text("" if block["input"] == {} else written, draw)
-    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in ("", *pieces)]
+        thoughts = split_text(block["thinking"], generator)
+        deltas = [{"type": "thinking_delta", "thinking": thought} for thought in thoughts]
+        signature = {"type": "signature_delta", "signature": block["signature"]}
+        return {**block, "thinking": "", "signature": ""}, [*deltas, signature]
+    input_text = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
+    parts = split_text("" if block["input"] == {} else input_text, generator)
+    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in ("", *parts)]
 
 
 def encode_message_events(events: Events) -> tuple[bytes, ...]:
@@ -116,8 +120,7 @@ def render_anthropic_error(reply: Reply) -> Reply:
         error = json.loads(reply.body)["error"]
     except (ValueError, RecursionError, TypeError, KeyError):
         return reply
-    kind = ERROR_TYPES.get(error.get("code"), "api_error")
-    error_body = {"type": kind, "message": error.get("message")}
+    error_body = {"type": ERROR_TYPES.get(error.get("code"), "api_error"), "message": error.get("message")}
     body = {"type": "error", "error": error_body, "request_id": "req_simulated"}
     return Reply(json.dumps(body).encode(), reply.status, reply.content_type, reply.headers)
 
@@ -134,10 +137,12 @@ def _index_always_zero(events: Events) -> None:
 
 def _cut_inside_arguments(events: Events) -> None:
     """End the stream normally in the middle of the last call's arguments."""
-    starts = [place for place, event in enumerate(events) if event.get("content_block", {}).get("type") == "tool_use"]
-    if starts:
-        deltas = sum(event["type"] == "content_block_delta" for event in events[starts[-1] :])
-        del events[starts[-1] + 1 + deltas // 2 :]
+    call_starts = [
+        index for index, event in enumerate(events) if event.get("content_block", {}).get("type") == "tool_use"
+    ]
+    if call_starts:
+        delta_count = sum(event["type"] == "content_block_delta" for event in events[call_starts[-1] :])
+        del events[call_starts[-1] + 1 + delta_count // 2 :]
 
 
 def _done_missing(events: Events) -> None:

@@ -1,4 +1,4 @@
-"""Simulated models as data, each with one fault and its true rates."""
+"""Simulated models, each with one fault and its true rates, from data/personas.json."""
 
 import json
 from dataclasses import dataclass
@@ -12,22 +12,26 @@ PERSONAS_PATH = Path(__file__).parent.parent / "data" / "personas.json"
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """Simulated model with one known fault.
+    """Simulated model with one known fault, or without one.
 
     Attributes:
+        slug: name of the model in requests.
         group: heading under which lists show it.
+        title: name on pages.
+        sentence: description on pages.
         drift: name of its fault, "" for none.
         rate: share of trials in which the fault occurs, 0 to 1.
-        places: moves that the fault affects, as in `Move.place`, or "any".
-        once: whether only the first attempt is affected, so that the model recovers.
+        places: values of `Move.place` at which the fault occurs, or "any".
+        once: whether the fault occurs only at the first attempt at a move, so that the model recovers.
         median_ms: median of its lognormal latency.
         spread: standard deviation of the logarithm of its latency.
-        wires: wire formats in which the fault can occur; in any other the model is correct.
+        wires: wire formats in which the fault can occur; in any other one the model is correct.
         workarounds: presets that the strategy production adds.
-        true_rates: `drift`, the share of trials that may show the fault; `infrastructure`, whether those trials are
-            left out of answered success; and by a scenario's slug or its group's name (the slug takes precedence) the
-            probability of end-to-end success of the native method in the strategies raw, baseline and production. Rates
-            that differ in streams are under `streamed`.
+        true_rates: success by scenario and strategy, as `/v1/models` publishes it. `drift` is the share of trials in
+            which the fault can occur. `infrastructure` says whether these trials have no answer. Every other key is a
+            scenario's slug or its group's name (the slug takes precedence); its value is the probability of end-to-end
+            success with the native method by strategy: raw, baseline and production. `streamed` has the rates that
+            differ in streams.
     """
 
     slug: str
@@ -46,7 +50,7 @@ class Persona:
 
 
 def describe_persona(persona: Persona) -> JsonObject:
-    """Return the simulated model as an entry of `/v1/models`."""
+    """Build the model's entry in the response of `/v1/models`."""
     return {
         "id": persona.slug,
         "object": "model",
@@ -64,9 +68,9 @@ def describe_persona(persona: Persona) -> JsonObject:
 
 @cache
 def load_personas() -> dict[str, Persona]:
-    """Return every simulated model by slug, in the order of the file."""
-    written = json.loads(PERSONAS_PATH.read_text(encoding="utf-8"))
-    return {item["slug"]: _parse_persona(item, written["defaults"]) for item in written["personas"]}
+    """Return the simulated models by slug, in the order of data/personas.json. The result is cached."""
+    data = json.loads(PERSONAS_PATH.read_text(encoding="utf-8"))
+    return {item["slug"]: _parse_persona(item, data["defaults"]) for item in data["personas"]}
 
 
 def _parse_persona(item: JsonObject, defaults: JsonObject) -> Persona:
@@ -96,11 +100,13 @@ def _parse_persona(item: JsonObject, defaults: JsonObject) -> Persona:
 
 
 def _add_baseline(rates: JsonObject, workarounds: list[str]) -> JsonObject:
-    """Return the rates with the one of baseline added where the file does not give it.
+    """Return the rates with a rate of baseline where the file has none.
 
-    Baseline is production without the model's workarounds: equal to production for a model without any, else to raw.
+    Baseline is production without the model's workarounds. Its rate is therefore that of production for a model without
+    workarounds, and that of raw for any other.
     """
-    like = "raw" if workarounds else "production"
+    same_strategy = "raw" if workarounds else "production"
     return {
-        name: {"raw": rate["raw"], "baseline": rate.get("baseline", rate[like]), **rate} for name, rate in rates.items()
+        name: {"raw": rate["raw"], "baseline": rate.get("baseline", rate[same_strategy]), **rate}
+        for name, rate in rates.items()
     }

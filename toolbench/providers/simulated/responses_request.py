@@ -1,4 +1,4 @@
-"""Parser of requests in the format of OpenAI's Responses, which applies OpenAI's rules."""
+"""Parser of requests of OpenAI's Responses API, which refuses a request where OpenAI would."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ _MESSAGE_ROLES = ("user", "assistant", "system", "developer")
 
 
 def parse_responses_request(body: JsonObject) -> JsonObject:
-    """Convert a request to the equivalent chat request.
+    """Convert a request of the Responses API to the equivalent chat request.
 
     The seed is taken from `metadata.seed`.
 
@@ -37,15 +37,20 @@ def parse_responses_request(body: JsonObject) -> JsonObject:
     return chat
 
 
-def _list_items(given: object) -> list[JsonObject]:
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    if isinstance(given, list) and given and all(isinstance(item, dict) for item in given):
-        return given
+def _list_items(request_input: object) -> list[JsonObject]:
+    if isinstance(request_input, str):
+        return [{"role": "user", "content": request_input}]
+    if isinstance(request_input, list) and request_input and all(isinstance(item, dict) for item in request_input):
+        return request_input
     raise ValueError("Missing required parameter: 'input'")
 
 
 def _check_rules(body: JsonObject, items: list[JsonObject]) -> None:
+    """Check OpenAI's rules for requests.
+
+    Raises:
+        ValueError: OpenAI would refuse the request; the text is one sentence.
+    """
     if unknown := next((name for name in _UNKNOWN_PARAMETERS if name in body), ""):
         raise ValueError(f"Unknown parameter: '{unknown}'")
     limit = body.get("max_output_tokens")
@@ -53,17 +58,21 @@ def _check_rules(body: JsonObject, items: list[JsonObject]) -> None:
         raise ValueError("Invalid 'max_output_tokens': integer below minimum value")
     if any("name" not in tool for tool in body.get("tools") or () if tool.get("type") == "function"):
         raise ValueError("Missing required parameter: 'tools[0].name'")
-    for item, follower in zip(items, [*items[1:], {}], strict=True):
+    for item, next_item in zip(items, [*items[1:], {}], strict=True):
         if item.get("type", "message") == "message" and item.get("role") not in _MESSAGE_ROLES:
             raise ValueError("Invalid value for 'role' of an item in 'input'")
-        is_last_of_turn = follower.get("type", "message") in ("message", "function_call_output")
-        if item.get("type") == "reasoning" and is_last_of_turn and follower.get("role") != "assistant":
+        is_last_of_turn = next_item.get("type", "message") in ("message", "function_call_output")
+        if item.get("type") == "reasoning" and is_last_of_turn and next_item.get("role") != "assistant":
             raise ValueError(f"Item '{item.get('id')}' of type 'reasoning' was provided without its following item")
     _check_calls(items)
 
 
 def _check_calls(items: list[JsonObject]) -> None:
-    """Check that every call has one output behind it, and every output its call."""
+    """Check that every call is followed by one output, and that every output has a call before it.
+
+    Raises:
+        ValueError: calls and outputs do not match.
+    """
     open_ids: set[str] = set()
     for item in items:
         call_id = str(item.get("call_id"))
@@ -78,15 +87,15 @@ def _check_calls(items: list[JsonObject]) -> None:
 
 
 def _convert_items(items: list[JsonObject]) -> Iterator[Message]:
-    """Yield messages of a chat; the items of one answer become one message."""
+    """Yield chat messages; the items of one answer become one message, without its reasoning."""
     answer: Message = {}
     for item in items:
-        kind = item.get("type", "message")
-        if kind == "reasoning":
+        item_type = item.get("type", "message")
+        if item_type == "reasoning":
             continue
-        if kind == "function_call" or item.get("role") == "assistant":
+        if item_type == "function_call" or item.get("role") == "assistant":
             answer = answer or {"role": "assistant", "content": ""}
-            if kind == "function_call":
+            if item_type == "function_call":
                 function = {"name": item["name"], "arguments": item["arguments"]}
                 call = {"id": item["call_id"], "type": "function", "function": function}
                 answer.setdefault("tool_calls", []).append(call)
@@ -95,7 +104,7 @@ def _convert_items(items: list[JsonObject]) -> Iterator[Message]:
             continue
         yield from [answer] if answer else []
         answer = {}
-        if kind == "function_call_output":
+        if item_type == "function_call_output":
             yield {"role": "tool", "tool_call_id": item["call_id"], "content": _join_parts(item.get("output"))}
         else:
             yield {"role": item["role"], "content": _join_parts(item.get("content"))}
@@ -108,7 +117,7 @@ def _join_parts(content: Any) -> str:
     return "".join(str(part.get("text", "")) for part in content or ())
 
 
-def _convert_choice(given: Any) -> Any:
-    if isinstance(given, dict) and given.get("type") == "function":
-        return {"type": "function", "function": {"name": given.get("name")}}
-    return given
+def _convert_choice(choice: Any) -> Any:
+    if isinstance(choice, dict) and choice.get("type") == "function":
+        return {"type": "function", "function": {"name": choice.get("name")}}
+    return choice

@@ -1,4 +1,4 @@
-"""Completion in the format of OpenAI's Responses, whole or as a stream, with the faults of such streams."""
+"""Rendering of a completion in OpenAI's Responses format, whole or as a stream, and the faults of such streams."""
 
 import json
 import random
@@ -16,7 +16,7 @@ Events = list[JsonObject]
 
 
 def render_response(completion: JsonObject) -> JsonObject:
-    """Convert a completion to a Response object."""
+    """Convert a completion to a response of the Responses API."""
     choice, usage = completion["choices"][0], completion["usage"]
     incomplete_reason = _INCOMPLETE_REASONS.get(choice["finish_reason"])
     items = list(_render_items(completion["id"], choice["message"], "incomplete" if incomplete_reason else "completed"))
@@ -45,8 +45,8 @@ def render_response(completion: JsonObject) -> JsonObject:
 
 def _render_items(answer_id: str, message: JsonObject, status: str) -> Iterator[JsonObject]:
     reasoning = message.get("reasoning") or message.get("reasoning_content")
-    calls = message.get("tool_calls") or ()
-    calls = [*([calls] if isinstance(calls, dict) else calls)]
+    tool_calls = message.get("tool_calls") or ()
+    calls = [tool_calls] if isinstance(tool_calls, dict) else list(tool_calls)
     if legacy := message.get("function_call"):
         calls.append({"id": "call_simulated", "function": legacy})
     content = message.get("content")
@@ -58,48 +58,51 @@ def _render_items(answer_id: str, message: JsonObject, status: str) -> Iterator[
     if text or not calls:
         parts: list[JsonObject] = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
         yield {"type": "message", "id": f"msg_{answer_id}", "role": "assistant", "status": status, "content": parts}
-    for place, call in enumerate(calls):
+    for index, call in enumerate(calls):
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        named = {"call_id": call["id"], "name": name, "arguments": arguments, "status": status}
-        yield {"type": "function_call", "id": f"fc_{answer_id}_{place}", **named}
+        fields = {"call_id": call["id"], "name": name, "arguments": arguments, "status": status}
+        yield {"type": "function_call", "id": f"fc_{answer_id}_{index}", **fields}
 
 
-def build_response_events(completion: JsonObject, draw: random.Random, *, with_usage: bool = True) -> Events:
-    """Build the events of OpenAI's stream.
+def build_response_events(completion: JsonObject, generator: random.Random, *, with_usage: bool = True) -> Events:
+    """Build the events of a stream of the Responses API: start, each item in parts, and the whole response.
 
-    They are the start, every item in parts, and the whole response; each has its number in the sequence.
+    Args:
+        completion: the completion.
+        generator: source of the sizes of parts.
+        with_usage: ignored, because the last event always has a usage.
     """
     response = render_response(completion)
     head = {**response, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     events: Events = [{"type": f"response.{step}", "response": head} for step in ("created", "in_progress")]
     for index, item in enumerate(response["output"]):
-        for event in _build_item_events(item, draw):
-            place = {"output_index": index} if "item" in event else {"item_id": item["id"], "output_index": index}
-            events.append(event | place)
+        for event in _build_item_events(item, generator):
+            position = {"output_index": index} if "item" in event else {"item_id": item["id"], "output_index": index}
+            events.append(event | position)
     events.append({"type": f"response.{response['status']}", "response": response})
     return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
 
-def _build_item_events(item: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
-    emptied: dict[str, JsonObject] = {
+def _build_item_events(item: JsonObject, generator: random.Random) -> Iterator[JsonObject]:
+    empty_fields: dict[str, JsonObject] = {
         "message": {"content": []},
         "function_call": {"arguments": ""},
         "reasoning": {"summary": []},
     }
-    start = {**item, **emptied[item["type"]], **({"status": "in_progress"} if "status" in item else {})}
+    start = {**item, **empty_fields[item["type"]], **({"status": "in_progress"} if "status" in item else {})}
     yield {"type": "response.output_item.added", "item": start}
     if item["type"] == "function_call":
         name = "response.function_call_arguments"
         arguments = item["arguments"]
-        written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        yield from ({"type": f"{name}.delta", "delta": piece} for piece in split_text(written, draw))
+        arguments_text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        yield from ({"type": f"{name}.delta", "delta": part} for part in split_text(arguments_text, generator))
         yield {"type": f"{name}.done", "name": item["name"], "arguments": arguments}
     else:
-        yield from _build_part_events(item, draw)
+        yield from _build_part_events(item, generator)
     yield {"type": "response.output_item.done", "item": item}
 
 
-def _build_part_events(item: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
+def _build_part_events(item: JsonObject, generator: random.Random) -> Iterator[JsonObject]:
     is_message = item["type"] == "message"
     part = item["content" if is_message else "summary"][0]
     part_name, text_name = (
@@ -107,13 +110,13 @@ def _build_part_events(item: JsonObject, draw: random.Random) -> Iterator[JsonOb
         if is_message
         else ("response.reasoning_summary_part", "response.reasoning_summary_text")
     )
-    place = {"content_index": 0} if is_message else {"summary_index": 0}
+    index = {"content_index": 0} if is_message else {"summary_index": 0}
     probabilities: JsonObject = {"logprobs": []} if is_message else {}
-    yield {"type": f"{part_name}.added", **place, "part": {**part, "text": ""}}
-    for piece in split_text(part["text"], draw):
-        yield {"type": f"{text_name}.delta", **place, "delta": piece, **probabilities}
-    yield {"type": f"{text_name}.done", **place, "text": part["text"], **probabilities}
-    yield {"type": f"{part_name}.done", **place, "part": part}
+    yield {"type": f"{part_name}.added", **index, "part": {**part, "text": ""}}
+    for text in split_text(part["text"], generator):
+        yield {"type": f"{text_name}.delta", **index, "delta": text, **probabilities}
+    yield {"type": f"{text_name}.done", **index, "text": part["text"], **probabilities}
+    yield {"type": f"{part_name}.done", **index, "part": part}
 
 
 def encode_response_events(events: Events) -> tuple[bytes, ...]:
@@ -122,14 +125,14 @@ def encode_response_events(events: Events) -> tuple[bytes, ...]:
 
 
 def render_openai_error(reply: Reply) -> Reply:
-    """Convert an error to OpenAI's format; a reply without a JSON error is returned unchanged."""
+    """Convert an error to the Responses format; a reply without a JSON error is returned unchanged."""
     try:
         error = json.loads(reply.body)["error"]
     except (ValueError, RecursionError, TypeError, KeyError):
         return reply
     if reply.status == 200:
-        failed = {"code": "server_error", "message": error.get("message")}
-        body: Any = {"id": "resp_failed", "object": "response", "status": "failed", "error": failed, "output": []}
+        failure = {"code": "server_error", "message": error.get("message")}
+        body: Any = {"id": "resp_failed", "object": "response", "status": "failed", "error": failure, "output": []}
     else:
         body = {"error": {"param": None, **error}}
     return Reply(json.dumps(body).encode(), reply.status, reply.content_type, reply.headers)
@@ -148,11 +151,12 @@ def _index_always_zero(events: Events) -> None:
 
 def _cut_inside_arguments(events: Events) -> None:
     """End the stream normally in the middle of the last call's arguments."""
-    starts = [at for at, event in enumerate(events) if event["type"] == "response.output_item.added"]
-    calls = [at for at in starts if events[at]["item"]["type"] == "function_call"]
-    if calls:
-        deltas = sum(event["type"] == "response.function_call_arguments.delta" for event in events[calls[-1] :])
-        del events[calls[-1] + 1 + deltas // 2 :]
+    item_starts = [index for index, event in enumerate(events) if event["type"] == "response.output_item.added"]
+    call_starts = [index for index in item_starts if events[index]["item"]["type"] == "function_call"]
+    if call_starts:
+        arguments_events = events[call_starts[-1] :]
+        delta_count = sum(event["type"] == "response.function_call_arguments.delta" for event in arguments_events)
+        del events[call_starts[-1] + 1 + delta_count // 2 :]
 
 
 def _done_missing(events: Events) -> None:

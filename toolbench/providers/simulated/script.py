@@ -1,7 +1,7 @@
-"""Script of calls that a correct model makes for the current task.
+"""Script of the calls that a correct model makes for the current task.
 
-The first source that gives calls is used: a known task in the question, known sentences in the instructions, examples
-written in the instructions in their order, or an offered tool with values from the question.
+The script comes from the first of these that gives calls: a known task in the question, known sentences in the
+instructions, calls that are written in the instructions, and an offered tool with values from the question.
 """
 
 import re
@@ -20,7 +20,7 @@ WORKSPACE_ID_PATTERN = re.compile(r"workspace_id=([\w-]+)")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call of a tool."""
+    """Tool call with the tool's name and its arguments."""
 
     name: str
     arguments: JsonObject
@@ -30,88 +30,95 @@ CallMessage = tuple[Call, ...]
 CallScript = tuple[CallMessage, ...]
 
 
-def build_script(conversation: ChatRequest) -> CallScript:
-    """Return the messages that a correct model sends, each a tuple of calls; () when no call is needed."""
-    if errand := find_known_task(conversation):
-        return _build_known_task_script(errand, conversation)
-    if known := _build_instruction_script(conversation):
-        return known
-    if written := _find_written_calls(conversation):
-        return _group_into_messages(written, conversation)
-    filled = _guess_call(conversation)
-    return ((filled,),) if filled else ()
+def build_script(request: ChatRequest) -> CallScript:
+    """Return the messages that a correct model sends, each a tuple of calls; () if the task needs no call."""
+    if known_task := find_known_task(request):
+        return _build_known_task_script(known_task, request)
+    if instruction_script := _build_instruction_script(request):
+        return instruction_script
+    if written_calls := _find_written_calls(request):
+        return _group_into_messages(written_calls, request)
+    guessed_call = _guess_call(request)
+    return ((guessed_call,),) if guessed_call else ()
 
 
-def _build_known_task_script(errand: KnownTask, conversation: ChatRequest) -> CallScript:
+def _build_known_task_script(known_task: KnownTask, request: ChatRequest) -> CallScript:
     """Return the messages of a known task, without calls of tools that are not offered."""
-    offered = {tool["name"] for tool in list_offered_tools(conversation)}
-    calls = tuple(Call(name, arguments) for name, arguments in errand.calls if name in offered)
-    return (calls,) if errand.in_one_message and conversation.parallel and calls else tuple((call,) for call in calls)
+    offered_names = {tool["name"] for tool in list_offered_tools(request)}
+    calls = tuple(Call(name, arguments) for name, arguments in known_task.calls if name in offered_names)
+    if calls and known_task.in_one_message and request.allows_parallel_calls:
+        return (calls,)
+    return tuple((call,) for call in calls)
 
 
-def _build_instruction_script(conversation: ChatRequest) -> CallScript:
-    """Return the messages of a task in the instructions; () when one of its tools is not offered."""
-    given = WORKSPACE_ID_PATTERN.search(conversation.question)
-    messages = find_known_messages(conversation.instructions, given.group(1) if given else "")
-    offered = {tool["name"] for tool in list_offered_tools(conversation)} if messages else set()
-    if not all(name in offered for message in messages for name, _ in message):
+def _build_instruction_script(request: ChatRequest) -> CallScript:
+    """Return the messages of a known task in the instructions; () if there is none or a tool of it is not offered."""
+    workspace_id = WORKSPACE_ID_PATTERN.search(request.question)
+    messages = find_known_messages(request.instructions, workspace_id.group(1) if workspace_id else "")
+    offered_names = {tool["name"] for tool in list_offered_tools(request)} if messages else set()
+    if not all(name in offered_names for message in messages for name, _ in message):
         return ()
     script = tuple(tuple(Call(name, arguments) for name, arguments in message) for message in messages)
-    return script if conversation.parallel else tuple((call,) for message in script for call in message)
+    return script if request.allows_parallel_calls else tuple((call,) for message in script for call in message)
 
 
-def list_offered_tools(conversation: ChatRequest) -> tuple[JsonObject, ...]:
-    """Return the tools of the request; without any, those whose definitions are in the instructions."""
-    if conversation.functions:
-        return conversation.functions
-    found = (item.get("function", item) for _, _, item in find_json_objects(conversation.instructions))
-    return tuple(item for item in found if isinstance(item, dict) and {"name", "parameters"} <= item.keys())
+def list_offered_tools(request: ChatRequest) -> tuple[JsonObject, ...]:
+    """Return the functions of the request's tools; if it has none, those that are defined in the instructions."""
+    if request.functions:
+        return request.functions
+    values = (value.get("function", value) for _, _, value in find_json_objects(request.instructions))
+    return tuple(value for value in values if isinstance(value, dict) and {"name", "parameters"} <= value.keys())
 
 
-def _find_written_calls(conversation: ChatRequest) -> list[Call]:
+def _find_written_calls(request: ChatRequest) -> list[Call]:
     """Return the calls that the instructions contain as a tool's name followed by its arguments as JSON."""
-    names = [str(tool["name"]) for tool in list_offered_tools(conversation)]
+    names = [str(tool["name"]) for tool in list_offered_tools(request)]
     if not names:
         return []
-    text = conversation.instructions
-    mentions = [(m.start(), m.group()) for m in re.finditer("|".join(map(re.escape, names)), text)]
+    text = request.instructions
+    mentions = [(match.start(), match.group()) for match in re.finditer("|".join(map(re.escape, names)), text)]
     calls = []
-    for start, _, found in find_json_objects(text):
-        call = _parse_call(found, [name for position, name in mentions if position < start])
+    for start, _, arguments in find_json_objects(text):
+        call = _parse_call(arguments, [name for position, name in mentions if position < start])
         if call is not None:
-            calls.append(_fill_workspace_id(call, conversation))
+            calls.append(_fill_workspace_id(call, request))
     return calls
 
 
-def _parse_call(found: JsonObject, named_before: list[str]) -> Call | None:
-    """Return the call, or None for the definition of a tool or an example of how to write a call."""
-    if {"parameters", "arguments", "function", "final"} & found.keys() or not named_before:
+def _parse_call(arguments: JsonObject, preceding_names: list[str]) -> Call | None:
+    """Return a call of the last tool named before its arguments.
+
+    Returns:
+        None if no tool is named before, or if the object defines a tool or shows how to write a call.
+    """
+    if {"parameters", "arguments", "function", "final"} & arguments.keys() or not preceding_names:
         return None
-    return Call(named_before[-1], found)
+    return Call(preceding_names[-1], arguments)
 
 
-def _fill_workspace_id(call: Call, conversation: ChatRequest) -> Call:
-    given = WORKSPACE_ID_PATTERN.search(conversation.question)
-    if given and "workspace_id" in call.arguments:
-        return Call(call.name, call.arguments | {"workspace_id": given.group(1)})
+def _fill_workspace_id(call: Call, request: ChatRequest) -> Call:
+    workspace_id = WORKSPACE_ID_PATTERN.search(request.question)
+    if workspace_id and "workspace_id" in call.arguments:
+        return Call(call.name, call.arguments | {"workspace_id": workspace_id.group(1)})
     return call
 
 
-def _group_into_messages(calls: list[Call], conversation: ChatRequest) -> CallScript:
-    together = "FIRST message" in conversation.instructions and conversation.parallel and len(calls) > 1
-    head: CallScript = ((calls[0], calls[1]),) if together else ()
-    return head + tuple((call,) for call in calls[2 if together else 0 :])
+def _group_into_messages(calls: list[Call], request: ChatRequest) -> CallScript:
+    """Return one message per call; the first two calls share one if the instructions say so and it is allowed."""
+    is_first_pair = "FIRST message" in request.instructions and request.allows_parallel_calls and len(calls) > 1
+    first_messages: CallScript = ((calls[0], calls[1]),) if is_first_pair else ()
+    return first_messages + tuple((call,) for call in calls[2 if is_first_pair else 0 :])
 
 
-def _guess_call(conversation: ChatRequest) -> Call | None:
-    """Return a call of the tool that fits the question best; None when no call is needed or no tool fits.
+def _guess_call(request: ChatRequest) -> Call | None:
+    """Return a call of the tool that fits the question best, or None if no call is needed or no tool fits.
 
-    A tool whose arguments are all known is preferred to one whose arguments are guessed.
+    A tool whose required arguments are all known is preferred to one whose arguments are guessed.
     """
-    question, tools = conversation.question, list_offered_tools(conversation)
+    question, tools = request.question, list_offered_tools(request)
     if find_plain_answer(question):
         return None
-    likely = rank_tools(tools, question)
-    known = next((tool for tool in likely or tools if fill_arguments(tool, question) is not None), None)
-    chosen = known or (likely[0] if likely else None)
+    ranked = rank_tools(tools, question)
+    known = next((tool for tool in ranked or tools if fill_arguments(tool, question) is not None), None)
+    chosen = known or (ranked[0] if ranked else None)
     return Call(str(chosen["name"]), guess_arguments(chosen, question)) if chosen else None

@@ -1,4 +1,4 @@
-"""Reproducible random numbers: the same seed, model and purpose give the same draws on every machine."""
+"""Reproducible random numbers for simulated models."""
 
 import hashlib
 import random
@@ -6,9 +6,11 @@ import secrets
 
 
 def build_random(seed: int | None, *purpose: object) -> random.Random:
-    """Return a generator for one purpose.
+    """Build a random generator.
 
-    Without a seed, every call returns a generator with a random start.
+    Args:
+        seed: the trial's seed; None for a generator that is not reproducible.
+        purpose: values such as the model and the turn. Equal seeds and purposes give equal numbers on every machine.
     """
     if seed is None:
         return random.Random(secrets.randbits(64))

@@ -1,8 +1,7 @@
 """HTTP server of the simulated models.
 
-Routes: `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/responses`, `/v1/messages` in Anthropic's format,
-`/health`. The header `x-simulated` of answers and errors names the simulated model and, where its fault occurred, the
-fault.
+Its routes are `/health`, `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/responses` and `/v1/messages`.
+The header `x-simulated` of answers and errors names the simulated model and, if its fault occurred, the fault.
 """
 
 import asyncio
@@ -28,8 +27,8 @@ class SimulatedServer:
 
     Attributes:
         key: the key that requests must carry.
-        latency: factor for every model's latency; 0 answers at once.
-        url: address without a path; set by `start`.
+        latency: factor for every model's latency; 0 for none.
+        url: address without a path; "" before `start`.
         refusals: turns that recovering models have refused.
         runner: runner of the web application; None before `start`.
     """
@@ -41,7 +40,10 @@ class SimulatedServer:
     runner: web.AppRunner | None = None
 
     async def start(self, port: int = 0) -> None:
-        """Listen on 127.0.0.1; port 0 selects a free port.
+        """Listen on 127.0.0.1.
+
+        Args:
+            port: 0 selects a free port.
 
         Raises:
             OSError: the port is in use.
@@ -65,12 +67,12 @@ class SimulatedServer:
             await self.runner.cleanup()
 
     def find_personas(self, name: str) -> tuple[Persona, ...]:
-        """Return the model of that name, followed by models whose faults it also has.
+        """Return the model of that name, () if there is none.
 
-        The result is empty when the model does not exist.
+        A subclass may return further models, whose faults occur as well in the answers of the first.
         """
-        found = load_personas().get(name)
-        return (found,) if found else ()
+        persona = load_personas().get(name)
+        return (persona,) if persona else ()
 
     async def health(self, request: web.Request) -> web.Response:
         """Answer `/health`; no key is required."""
@@ -80,7 +82,7 @@ class SimulatedServer:
         """Answer `/v1/models` with all simulated models."""
         if not self._is_authorised(request):
             return _build_response(_build_key_error(), SERVER_NAME)
-        return web.json_response({"object": "list", "data": [describe_persona(p) for p in load_personas().values()]})
+        return web.json_response({"object": "list", "data": list(map(describe_persona, load_personas().values()))})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """Answer `/v1/chat/completions`."""
@@ -98,54 +100,57 @@ class SimulatedServer:
         """Answer `/v1/responses`."""
         return await self._answer_request(request, RESPONSES)
 
-    async def _answer_request(self, request: web.Request, voice: SimulatedWireFormat) -> web.StreamResponse:
+    async def _answer_request(self, request: web.Request, wire_format: SimulatedWireFormat) -> web.StreamResponse:
         if not self._is_authorised(request):
-            return _build_response(voice.render_error(_build_key_error()), SERVER_NAME)
+            return _build_response(wire_format.render_error(_build_key_error()), SERVER_NAME)
         try:
             body = _parse_body(await request.read())
         except ValueError as error:
-            return _build_response(
-                voice.render_error(build_error_reply(400, f"{error} (simulated)", "invalid_request_error")), SERVER_NAME
-            )
-        persona, *beside = self.find_personas(str(body.get("model")).removeprefix(voice.name_prefix)) or (None,)
+            refusal = build_error_reply(400, f"{error} (simulated)", "invalid_request_error")
+            return _build_response(wire_format.render_error(refusal), SERVER_NAME)
+        name = str(body.get("model")).removeprefix(wire_format.name_prefix)
+        persona, *further_personas = self.find_personas(name) or (None,)
         if persona is None:
-            unknown = build_error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found")
-            return _build_response(voice.render_error(unknown), SERVER_NAME)
-        given = build_answer(body, persona, self.refusals, voice, beside)
-        label = f"{persona.slug}; drift={persona.drift}" if given.has_fault else persona.slug
-        if given.reply.chunks:
-            return await self._stream(given, label, request)
-        await self._wait(given, request)
-        return _build_response(given.reply, label)
+            refusal = build_error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found")
+            return _build_response(wire_format.render_error(refusal), SERVER_NAME)
+        answer = build_answer(body, persona, self.refusals, wire_format, further_personas)
+        label = f"{persona.slug}; drift={persona.drift}" if answer.has_fault else persona.slug
+        if answer.reply.chunks:
+            return await self._stream_answer(answer, label, request)
+        await self._wait(answer, request)
+        return _build_response(answer.reply, label)
 
     def _is_authorised(self, request: web.Request) -> bool:
         """Return whether the request carries the key, in the header `x-api-key` or `Authorization`."""
         key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
         return secrets.compare_digest(key.encode(), self.key.encode())
 
-    async def _stream(self, given: SimulatedAnswer, label: str, request: web.Request) -> web.StreamResponse:
-        """Send a streamed answer.
-
-        Half of the latency passes before the first chunk, the rest between the chunks.
-        """
-        response = web.StreamResponse(headers={"Content-Type": given.reply.content_type, "x-simulated": label})
-        await asyncio.sleep(given.seconds * self.latency / 2)
+    async def _stream_answer(self, answer: SimulatedAnswer, label: str, request: web.Request) -> web.StreamResponse:
+        """Send a streamed answer, half of its latency before the first chunk and the rest between the chunks."""
+        response = web.StreamResponse(headers={"Content-Type": answer.reply.content_type, "x-simulated": label})
+        await asyncio.sleep(answer.seconds * self.latency / 2)
         await response.prepare(request)
-        for chunk in given.reply.chunks:
+        for chunk in answer.reply.chunks:
             await response.write(chunk)
-            await asyncio.sleep(given.seconds * self.latency / 2 / len(given.reply.chunks))
+            await asyncio.sleep(answer.seconds * self.latency / 2 / len(answer.reply.chunks))
         await response.write_eof()
         return response
 
-    async def _wait(self, given: SimulatedAnswer, request: web.Request) -> None:
-        await asyncio.sleep(given.seconds * self.latency)
-        if given.reply.drops and request.transport is not None:
+    async def _wait(self, answer: SimulatedAnswer, request: web.Request) -> None:
+        """Wait for the answer's latency; never return if the answer hangs or drops the connection."""
+        await asyncio.sleep(answer.seconds * self.latency)
+        if answer.reply.drops and request.transport is not None:
             request.transport.abort()
-        if given.reply.hangs or given.reply.drops:
-            await asyncio.Event().wait()  # until the client closes the connection
+        if answer.reply.hangs or answer.reply.drops:
+            await asyncio.Event().wait()  # the server cancels it when the client closes the connection
 
 
 def _parse_body(raw: bytes) -> JsonObject:
+    """Return the request's body as a JSON object.
+
+    Raises:
+        ValueError: the body is not a JSON object; the text says so.
+    """
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,7 @@
-"""Completion as events of a stream, and the faults that only streams have."""
+"""Events of a streamed chat completion, and the faults that only streams have.
+
+A fault function has the name of its fault in data/personas.json. It changes the events in place.
+"""
 
 import json
 import random
@@ -9,9 +12,9 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 
 DONE_EVENT = "[DONE]"
-MIN_PIECE_CHARS, MAX_PIECE_CHARS = 3, 12  # of a part of a text
+MIN_PART_CHARS, MAX_PART_CHARS = 3, 12  # parts of a long text are longer, so that there are about 200 at most
 COMMENT_EVENT = b": still there (simulated)\n\n"
-_AFTER_COLON = re.compile(rb"^(data|event): ", re.MULTILINE)
+_FIELD_PREFIX = re.compile(rb"^(data|event): ", re.MULTILINE)
 
 Events = list[JsonObject | str]
 StreamFault = Callable[[Events], None]
@@ -19,22 +22,25 @@ Chunks = tuple[bytes, ...]
 LineFault = Callable[[Chunks], Chunks]
 
 
-def build_events(completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Events:
-    """Build the events of an ordinary stream.
+def build_events(completion: JsonObject, generator: random.Random, *, with_usage: bool) -> Events:
+    """Build the events of a correct stream: role, texts in parts, finish reason, usage, and [DONE].
 
-    They are a role, the texts in parts, the finish reason, the usage if requested, and [DONE].
+    Args:
+        completion: the completion.
+        generator: source of the sizes of parts.
+        with_usage: whether to add the usage.
     """
     choice = completion["choices"][0]
-    head = {key: value for key, value in completion.items() if key not in ("choices", "usage")}
-    head["object"] = "chat.completion.chunk"
+    shared = {key: value for key, value in completion.items() if key not in ("choices", "usage")}
+    shared["object"] = "chat.completion.chunk"
 
-    def event(delta: JsonObject, finish: str | None = None) -> JsonObject:
-        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+    def build_event(delta: JsonObject, finish_reason: str | None = None) -> JsonObject:
+        return {**shared, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
 
-    events: Events = [event(delta) for delta in _build_deltas(choice["message"], draw)]
-    events.append(event({}, choice["finish_reason"]))
+    events: Events = [build_event(delta) for delta in _build_deltas(choice["message"], generator)]
+    events.append(build_event({}, choice["finish_reason"]))
     if with_usage:
-        events.append({**head, "choices": [], "usage": completion["usage"]})
+        events.append({**shared, "choices": [], "usage": completion["usage"]})
     return [*events, DONE_EVENT]
 
 
@@ -43,47 +49,49 @@ def encode_chat_events(events: Events) -> tuple[bytes, ...]:
     return tuple(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode() for event in events)
 
 
-def _build_deltas(message: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
+def _build_deltas(message: JsonObject, generator: random.Random) -> Iterator[JsonObject]:
     yield {"role": message["role"]}
     for key, value in message.items():
         if key == "tool_calls":
             calls = value if isinstance(value, list) else [value]
             for index, call in enumerate(calls):
-                yield from _build_call_deltas(index, call, draw, lone=not isinstance(value, list))
+                yield from _build_call_deltas(index, call, generator, in_list=isinstance(value, list))
         elif key == "function_call":
-            yield from ({key: part} for part in _build_function_deltas(value, draw))
+            yield from ({key: part} for part in _build_function_deltas(value, generator))
         elif key != "role" and value is not None:
-            yield from ({key: part} for part in split_text(value, draw))
+            yield from ({key: part} for part in split_text(value, generator))
 
 
-def _build_call_deltas(index: int, call: JsonObject, draw: random.Random, *, lone: bool) -> Iterator[JsonObject]:
-    first, *rest = _build_function_deltas(call["function"], draw)
+def _build_call_deltas(
+    index: int, call: JsonObject, generator: random.Random, *, in_list: bool
+) -> Iterator[JsonObject]:
+    first, *rest = _build_function_deltas(call["function"], generator)
     for part in ({**call, "function": first}, *({"function": part} for part in rest)):
         item = {"index": index, **part}
-        yield {"tool_calls": item if lone else [item]}
+        yield {"tool_calls": [item] if in_list else item}
 
 
-def _build_function_deltas(function: JsonObject, draw: random.Random) -> list[JsonObject]:
-    written = function["arguments"]
-    if not isinstance(written, str):
+def _build_function_deltas(function: JsonObject, generator: random.Random) -> list[JsonObject]:
+    arguments = function["arguments"]
+    if not isinstance(arguments, str):
         return [function]
-    return [{**function, "arguments": ""}, *({"arguments": piece} for piece in split_text(written, draw))]
+    return [{**function, "arguments": ""}, *({"arguments": part} for part in split_text(arguments, generator))]
 
 
-def split_text(value: Any, draw: random.Random) -> Iterator[Any]:
-    """Yield a text in parts of random length; any other value is yielded whole."""
+def split_text(value: Any, generator: random.Random) -> Iterator[Any]:
+    """Yield a text in parts of random length, or any other value as it is."""
     if not isinstance(value, str):
         yield value
         return
-    at = 0
-    longest = max(MAX_PIECE_CHARS, len(value) // 200)
-    while at < len(value):
-        end = at + draw.randint(MIN_PIECE_CHARS, longest)
-        yield value[at:end]
-        at = end
+    start = 0
+    max_chars = max(MAX_PART_CHARS, len(value) // 200)
+    while start < len(value):
+        end = start + generator.randint(MIN_PART_CHARS, max_chars)
+        yield value[start:end]
+        start = end
 
 
-def _list_calls(event: JsonObject | str) -> list[JsonObject]:
+def _list_call_deltas(event: JsonObject | str) -> list[JsonObject]:
     choices = event["choices"] if isinstance(event, dict) else []
     calls = choices[0]["delta"].get("tool_calls", []) if choices else []
     return calls if isinstance(calls, list) else [calls]
@@ -92,23 +100,25 @@ def _list_calls(event: JsonObject | str) -> list[JsonObject]:
 def index_missing(events: Events) -> None:
     """Remove the index of every call."""
     for event in events:
-        for call in _list_calls(event):
+        for call in _list_call_deltas(event):
             call.pop("index")
 
 
 def index_always_zero(events: Events) -> None:
     """Set the index of every call to 0."""
     for event in events:
-        for call in _list_calls(event):
+        for call in _list_call_deltas(event):
             call["index"] = 0
 
 
 def cut_inside_arguments(events: Events) -> None:
     """End the stream normally in the middle of the last call's arguments."""
-    heads = [place for place, event in enumerate(events) if any("id" in call for call in _list_calls(event))]
-    if heads:
-        argument_events = sum(bool(_list_calls(event)) for event in events[heads[-1] + 1 :])
-        del events[heads[-1] + 1 + argument_events // 2 :]
+    call_starts = [
+        index for index, event in enumerate(events) if any("id" in call for call in _list_call_deltas(event))
+    ]
+    if call_starts:
+        delta_count = sum(bool(_list_call_deltas(event)) for event in events[call_starts[-1] + 1 :])
+        del events[call_starts[-1] + 1 + delta_count // 2 :]
 
 
 def done_missing(events: Events) -> None:
@@ -126,20 +136,20 @@ def name_repeated(events: Events) -> None:
     """Repeat the name in every delta of a call."""
     name = ""
     for event in events:
-        for call in _list_calls(event):
+        for call in _list_call_deltas(event):
             name = call["function"].get("name") or name
             call["function"]["name"] = name
 
 
 def finish_blank(events: Events) -> None:
-    """Set an empty finish reason in every chunk without one."""
+    """Set an empty finish reason in every event without one."""
     for event in events:
         if isinstance(event, dict) and event["choices"] and event["choices"][0]["finish_reason"] is None:
             event["choices"][0]["finish_reason"] = ""
 
 
 def end_missing(events: Events) -> None:
-    """Remove the finish reason and [DONE], so that the stream ends after complete calls."""
+    """Remove the finish reason and [DONE], so that the stream breaks off after a complete answer."""
     events.remove(DONE_EVENT)
     for event in events:
         if isinstance(event, dict) and event["choices"]:
@@ -147,7 +157,7 @@ def end_missing(events: Events) -> None:
 
 
 def begins_without_choices(events: Events) -> None:
-    """Add Azure's first chunk, which has filter results but neither choices nor a model."""
+    """Add Azure's first event, which has filter results but no choices."""
     events.insert(0, {"id": "", "object": "", "model": "", "choices": [], "prompt_filter_results": []})
 
 
@@ -157,18 +167,18 @@ def usage_missing(events: Events) -> None:
 
 
 def lines_otherwise(chunks: Chunks) -> Chunks:
-    """Return the same events with other line syntax.
+    """Return chunks with the same events in another valid syntax.
 
-    There is no blank after the colon, comments are in between, lines end in CRLF, and chunks end inside of a CRLF.
+    There is no space after the colon, a comment precedes each event, lines end in CRLF, and chunks end inside a CRLF.
     """
-    whole = b"".join(COMMENT_EVENT + _AFTER_COLON.sub(rb"\1:", chunk) for chunk in chunks).replace(b"\n", b"\r\n")
-    return tuple(re.split(rb"(?<=\r\n\r)", whole))
+    stream = b"".join(COMMENT_EVENT + _FIELD_PREFIX.sub(rb"\1:", chunk) for chunk in chunks).replace(b"\n", b"\r\n")
+    return tuple(re.split(rb"(?<=\r\n\r)", stream))
 
 
 LINE_FAULTS: dict[str, LineFault] = {lines_otherwise.__name__: lines_otherwise}  # for every wire format
 STREAM_FAULTS: dict[str, StreamFault] = {
-    drift.__name__: drift
-    for drift in (
+    fault.__name__: fault
+    for fault in (
         index_missing,
         index_always_zero,
         cut_inside_arguments,

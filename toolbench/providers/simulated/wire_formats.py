@@ -1,4 +1,4 @@
-"""Wire formats in which a simulated model answers: chat completions, completions, Messages and Responses."""
+"""Wire formats of simulated models: chat completions, completions, Messages and Responses."""
 
 import json
 import random
@@ -30,10 +30,16 @@ from toolbench.providers.simulated.stream_events import STREAM_FAULTS, Events, b
 
 
 class BuildStreamEvents(Protocol):
-    """Function that splits a completion into the events of a stream."""
+    """Type of the functions that split a completion into the events of a stream."""
 
-    def __call__(self, completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Any:
-        """Return the events; `with_usage` adds the usage."""
+    def __call__(self, completion: JsonObject, generator: random.Random, *, with_usage: bool) -> Any:
+        """Build the events of the stream.
+
+        Args:
+            completion: the completion.
+            generator: source of the sizes of the parts of a text.
+            with_usage: whether the request asks for the usage.
+        """
         ...
 
 
@@ -42,13 +48,13 @@ class SimulatedWireFormat:
     """Functions that parse requests and render responses of one wire format.
 
     Attributes:
-        parse_request: reads a body; raises an error whose text says why it is invalid.
-        render_response: converts a completion.
-        render_error: converts an error.
-        stream_events: splits a completion into events.
-        encode_events: encodes events as chunks.
-        stream_faults: faults of its streams by name, which change the events in place.
-        name_prefix: prefix that a model's name may have; it distinguishes wire formats where both are listed.
+        parse_request: parses a body; raises ValueError, KeyError, TypeError or AttributeError for an invalid one.
+        render_response: converts a chat completion.
+        render_error: converts an error in OpenAI's format.
+        stream_events: splits a chat completion into the events of a stream.
+        encode_events: encodes the events, one chunk per event.
+        stream_faults: faults of its streams by name; they change the events in place.
+        name_prefix: prefix that a model's name may have in a request; "" for none.
     """
 
     parse_request: Callable[[JsonObject], ChatRequest]

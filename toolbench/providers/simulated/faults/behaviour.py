@@ -1,6 +1,7 @@
-"""Faults of behaviour: the answer is well formed, but the simulated model does the wrong thing.
+"""Faults of behaviour: the simulated model gives a well-formed answer with the wrong content.
 
-Each function takes the correct move and returns the move that is made instead.
+A public function has the name of its fault in data/personas.json. It takes the correct move and returns the move that
+the model makes instead.
 """
 
 import random
@@ -16,64 +17,64 @@ MoveFault = Callable[[Move, ChatRequest, random.Random], Move]
 PROSE_TEXT = "I would look that up with a tool and then tell you what I found."
 
 
-def only_prose(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+def only_prose(move: Move, request: ChatRequest, generator: random.Random) -> Move:
     """Announce the call in a text instead of making it."""
     return replace(move, calls=(), text=PROSE_TEXT)
 
 
-def says_done_too_early(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+def says_done_too_early(move: Move, request: ChatRequest, generator: random.Random) -> Move:
     """Answer "Done." instead of making the call."""
     return replace(move, calls=(), text="Done.")
 
 
-def several_calls(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+def several_calls(move: Move, request: ChatRequest, generator: random.Random) -> Move:
     """Make all remaining calls of the script in one message."""
     return replace(move, calls=move.calls + move.remaining_calls)
 
 
-def unknown_tool(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+def unknown_tool(move: Move, request: ChatRequest, generator: random.Random) -> Move:
     """Call tools that do not exist: each name gets the suffix `_now`."""
     return replace(move, calls=tuple(Call(f"{call.name}_now", call.arguments) for call in move.calls))
 
 
-def hidden_tool(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+def hidden_tool(move: Move, request: ChatRequest, generator: random.Random) -> Move:
     """Call `facts_commit`, a tool that is not offered to the model."""
     arguments = {"request_id": "r1", "proposal_id": "p1", "user_confirmed": True}
     return replace(move, calls=(Call("facts_commit", arguments),))
 
 
-def wrong_types(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
-    """Replace arrays by their first item; without arrays, replace every argument by a number."""
+def wrong_types(move: Move, request: ChatRequest, generator: random.Random) -> Move:
+    """Replace arrays in arguments by their first item; if there are none, replace every argument by a number."""
     return replace(move, calls=tuple(Call(call.name, _change_types(call.arguments)) for call in move.calls))
 
 
-def wrong_value(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
-    """Replace the last value of each call by "something else"."""
+def wrong_value(move: Move, request: ChatRequest, generator: random.Random) -> Move:
+    """Replace the last argument of each call by "something else"."""
     return replace(move, calls=tuple(Call(call.name, _change_last_value(call.arguments)) for call in move.calls))
 
 
-def never_shortens(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
-    """Send an argument of 400 characters where the task is about arguments that are too large."""
-    if "ARGUMENTS_TOO_LARGE" not in conversation.text:
+def never_shortens(move: Move, request: ChatRequest, generator: random.Random) -> Move:
+    """Send a value of 400 characters in a task about arguments that are too large."""
+    if "ARGUMENTS_TOO_LARGE" not in request.text:
         return move
     return replace(move, calls=tuple(Call(call.name, _lengthen_value(call.arguments)) for call in move.calls))
 
 
-def repeats_first_call(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+def repeats_first_call(move: Move, request: ChatRequest, generator: random.Random) -> Move:
     """Repeat the first call, without arguments, instead of continuing with the script."""
-    if not conversation.reports or not move.calls:
+    if not request.reports or not move.calls:
         return move
-    return replace(move, calls=(Call(conversation.reports[0].name, {}),))
+    return replace(move, calls=(Call(request.reports[0].name, {}),))
 
 
-def chats_around(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+def chats_around(move: Move, request: ChatRequest, generator: random.Random) -> Move:
     """Surround the text with a greeting and a question."""
     return replace(move, text=f"Sure! Here you go: {move.text} Is there anything else I can do for you?")
 
 
-def unreliable(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
-    """Apply one of three faults at random; each of them fails the trial."""
-    return draw.choice((only_prose, says_done_too_early, wrong_value))(move, conversation, draw)
+def unreliable(move: Move, request: ChatRequest, generator: random.Random) -> Move:
+    """Apply one of three faults at random; each of them makes the trial fail."""
+    return generator.choice((only_prose, says_done_too_early, wrong_value))(move, request, generator)
 
 
 def _change_types(arguments: dict[str, object]) -> dict[str, object]:
@@ -83,7 +84,7 @@ def _change_types(arguments: dict[str, object]) -> dict[str, object]:
 
 
 def _change_last_value(arguments: dict[str, object]) -> dict[str, object]:
-    """Replace the last value that is not a reason, such as the value written or the city asked for."""
+    """Replace the last argument that is not a reason; in a list of objects, the last one of its last object."""
     candidates = [key for key in arguments if key not in REASON_KEYS]
     key = candidates[-1] if candidates else ""
     value = arguments.get(key)
@@ -93,6 +94,7 @@ def _change_last_value(arguments: dict[str, object]) -> dict[str, object]:
 
 
 def _lengthen_value(arguments: dict[str, object]) -> dict[str, object]:
+    """Set a long `value` in the last object of the last argument; return other arguments unchanged."""
     key = list(arguments)[-1] if arguments else ""
     value = arguments.get(key)
     if isinstance(value, list) and value and isinstance(value[-1], dict):

@@ -1,4 +1,7 @@
-"""Faults of text format: the call is right but written as text, in the tokens of a model family."""
+"""Faults of text format: the simulated model makes the right call, but as text in the format of a model family.
+
+A public function has the name of its fault in data/personas.json.
+"""
 
 import json
 import random
@@ -13,43 +16,43 @@ from toolbench.providers.simulated.next_move import choose_next_move
 Calls = list[TextCall]
 
 
-def llama_tokens(completion: JsonObject, draw: random.Random) -> None:
+def llama_tokens(completion: JsonObject, generator: random.Random) -> None:
     """Write the calls as text in Llama 3's format."""
     _set_text(completion, render(_take_calls(completion), format="llama3_python_tag"))
 
 
-def mistral_tokens(completion: JsonObject, draw: random.Random) -> None:
+def mistral_tokens(completion: JsonObject, generator: random.Random) -> None:
     """Write the calls as text in Mistral's format."""
     _set_text(completion, render(_take_calls(completion), format="mistral_v3"))
 
 
-def deepseek_tokens(completion: JsonObject, draw: random.Random) -> None:
+def deepseek_tokens(completion: JsonObject, generator: random.Random) -> None:
     """Write the calls as text in DeepSeek's format."""
     _set_text(completion, render(_take_calls(completion), format="deepseek_v31"))
 
 
-def tag_left_open(completion: JsonObject, draw: random.Random) -> None:
+def tag_left_open(completion: JsonObject, generator: random.Random) -> None:
     """Write the calls after a sentence in Hermes tags, without the last closing tag."""
-    written = render(_take_calls(completion), format="hermes", text="Let me do that.")
-    _set_text(completion, written.removesuffix("</tool_call>"))
+    text = render(_take_calls(completion), format="hermes", text="Let me do that.")
+    _set_text(completion, text.removesuffix("</tool_call>"))
 
 
-def call_in_reasoning(completion: JsonObject, draw: random.Random) -> None:
+def call_in_reasoning(completion: JsonObject, generator: random.Random) -> None:
     """Write the calls with Kimi's markers at the end of the reasoning, and leave the content empty."""
-    thought = "The user wants something done. " + render(_take_calls(completion), format="kimi_k2")
+    reasoning = "The user wants something done. " + render(_take_calls(completion), format="kimi_k2")
     _set_text(completion, "")
-    get_message(completion)["reasoning_content"] = thought
+    get_message(completion)["reasoning_content"] = reasoning
 
 
-def quoted_in_400(conversation: ChatRequest) -> Reply | None:
-    """Return Groq's error that quotes a call that it could not parse; None when no call is expected."""
-    move = choose_next_move(conversation)
-    if not move.calls or not conversation.functions:
+def quoted_in_400(request: ChatRequest) -> Reply | None:
+    """Return Groq's error for a call that it could not parse, with the call in it; None if the task needs no call."""
+    move = choose_next_move(request)
+    if not move.calls or not request.functions:
         return None
     call = move.calls[0]
-    quoted = f"<function={call.name}{json.dumps(call.arguments)}</function>"
+    output = f"<function={call.name}{json.dumps(call.arguments)}</function>"
     text = "Failed to call a function. Please adjust your prompt. (simulated)"
-    return build_error_reply(400, text, "invalid_request_error", code="tool_use_failed", failed_generation=quoted)
+    return build_error_reply(400, text, "invalid_request_error", code="tool_use_failed", failed_generation=output)
 
 
 def _take_calls(completion: JsonObject) -> Calls:
@@ -64,6 +67,6 @@ def _set_text(completion: JsonObject, text: str) -> None:
 
 
 TEXT_FORMAT_FAULTS: dict[str, ShapeFault] = {
-    drift.__name__: drift for drift in (llama_tokens, mistral_tokens, deepseek_tokens, tag_left_open, call_in_reasoning)
+    fault.__name__: fault for fault in (llama_tokens, mistral_tokens, deepseek_tokens, tag_left_open, call_in_reasoning)
 }
 TEXT_FAILURES: dict[str, BuildFailure] = {quoted_in_400.__name__: quoted_in_400}

@@ -1,4 +1,4 @@
-"""Knowledge of a simulated model without tools: sums, a few facts, words of topics, notes."""
+"""Answers that a simulated model knows without tools, and the words by which it recognises topics."""
 
 import json
 import operator
@@ -10,8 +10,9 @@ from pathlib import Path
 from toolbench.engine.types import JsonObject
 
 KNOWLEDGE_PATH = Path(__file__).parents[2] / "data" / "knowledge.json"
-# Dates do not match.
-SUM_PATTERN = re.compile(r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])")
+SUM_PATTERN = re.compile(
+    r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])"
+)  # no match in a date
 NOTE_PATTERN = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
 OPERATORS = {
     "+": operator.add,
@@ -25,34 +26,36 @@ OPERATORS = {
 
 
 def find_plain_answer(question: str) -> str:
-    """Return a short answer, "" when the question is not a known one."""
-    if noted := NOTE_PATTERN.search(question):
-        return f"It is in locker {noted.group(1)}."
-    if found := SUM_PATTERN.search(question):
-        left, sign, right = found.groups()
+    """Return the answer to a question about a note in it, a calculation or a known fact; "" for any other question."""
+    if note := NOTE_PATTERN.search(question):
+        return f"It is in locker {note.group(1)}."
+    if calculation := SUM_PATTERN.search(question):
+        left, sign, right = calculation.groups()
         return f"{OPERATORS[sign](int(left), int(right))}"
-    lowered = question.lower()
-    return next(
-        (fact["answer"] for fact in _load_knowledge()["facts"] if all(word in lowered for word in fact["words"])), ""
-    )
+    question_text = question.lower()
+    facts = _load_knowledge()["facts"]
+    return next((fact["answer"] for fact in facts if all(word in question_text for word in fact["words"])), "")
 
 
 def find_topic(question: str, topics: Sequence[str]) -> str | None:
-    """Return the topic with the most words in the question; None when no topic has any."""
-    words = f" {' '.join(re.findall(r'[a-z]+', question.lower()))} "
-    known: dict[str, list[str]] = _load_knowledge()["topics"]
-    scores = {topic: sum(f" {word} " in words for word in known.get(topic, [topic])) for topic in topics}
+    """Return the topic of which the question contains the most words; None if it contains no word of any topic.
+
+    A topic that is not in data/knowledge.json has its name as its only word.
+    """
+    question_words = f" {' '.join(re.findall(r'[a-z]+', question.lower()))} "
+    topic_words: dict[str, list[str]] = _load_knowledge()["topics"]
+    scores = {topic: sum(f" {word} " in question_words for word in topic_words.get(topic, [topic])) for topic in topics}
     best = max(scores, key=lambda topic: scores[topic], default=None)
     return best if best is not None and scores[best] else None
 
 
 @cache
 def load_stop_words() -> frozenset[str]:
-    """Return words that do not show the subject of a question or a tool."""
+    """Return words that are ignored when a question is compared with a tool."""
     return frozenset(_load_knowledge()["empty_words"].split())
 
 
 @cache
 def _load_knowledge() -> JsonObject:
-    known: JsonObject = json.loads(KNOWLEDGE_PATH.read_text(encoding="utf-8"))
-    return known
+    knowledge: JsonObject = json.loads(KNOWLEDGE_PATH.read_text(encoding="utf-8"))
+    return knowledge

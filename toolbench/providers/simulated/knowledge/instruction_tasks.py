@@ -1,4 +1,4 @@
-"""Known tasks in system instructions: which calls their known sentences require."""
+"""Known tasks in system instructions, each of which is a sequence of known sentences that require calls."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from toolbench.providers.simulated.knowledge.tasks import NAME_PATTERN, build_pa
 TASKS_PATH = Path(__file__).parents[2] / "data" / "instruction_tasks.json"
 MAX_CACHED_INSTRUCTIONS = 2000
 TASK_MARK = "/draft/"  # part of every known task; instructions without it are not searched
-Calls = tuple[tuple[str, JsonObject], ...]
+Calls = tuple[tuple[str, JsonObject], ...]  # (tool, arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,52 +21,57 @@ class KnownSentence:
     """Row of the table of known sentences.
 
     Attributes:
-        patterns: its wordings, in every version.
+        patterns: its wordings in all versions of the scenarios.
         calls: the calls that it requires, with `$names` from this sentence or an earlier one.
-        names: those `$names`.
-        with_next: whether its calls share one message with those of the next sentence.
-        without: arguments that no call of the task may have.
+        names: the names of these `$names`.
+        shares_message: whether its calls and those of the next sentence are in one message.
+        omitted_arguments: arguments that no call of the task may have.
     """
 
     patterns: tuple[re.Pattern[str], ...]
     calls: tuple[JsonObject, ...]
     names: frozenset[str]
-    with_next: bool
-    without: tuple[str, ...]
+    shares_message: bool
+    omitted_arguments: tuple[str, ...]
 
     def match(self, line: str) -> Mapping[str, str] | None:
-        """Return the values that the line gives to the names; None if it is another sentence."""
-        found = next((found for pattern in self.patterns if (found := pattern.fullmatch(line))), None)
-        return None if found is None else found.groupdict()
+        """Return the values of the names in a line; None if the line is not this sentence."""
+        match = next((match for pattern in self.patterns if (match := pattern.fullmatch(line))), None)
+        return None if match is None else match.groupdict()
 
 
 def find_known_messages(instructions: str, workspace_id: str) -> tuple[Calls, ...]:
-    """Return the calls that known sentences require, message by message; () if there are none.
+    """Return the calls that known sentences require, message by message.
 
     Args:
-        instructions: every system text, a sentence of the task on each line.
-        workspace_id: as the user gave it; "" omits it from every call.
+        instructions: all system texts, with each sentence of a task on a line of its own.
+        workspace_id: the workspace id in the question; "" omits it from every call.
+
+    Returns:
+        () if there are no known sentences or a value for their calls is missing.
     """
-    found = _find_sentences(instructions) if TASK_MARK in instructions else ()
-    left_out = {name for sentence, _ in found for name in sentence.without}
-    left_out |= set() if workspace_id else {"workspace_id"}
+    sentences = _find_sentences(instructions) if TASK_MARK in instructions else ()
+    omitted_arguments = {name for sentence, _ in sentences for name in sentence.omitted_arguments}
+    omitted_arguments |= set() if workspace_id else {"workspace_id"}
     values = {"workspace_id": workspace_id}
     messages: list[Calls] = []
-    joins = False
-    for sentence, named in found:
-        values |= named
+    shares_message = False
+    for sentence, sentence_values in sentences:
+        values |= sentence_values
         if not sentence.names <= values.keys():
             return ()
-        calls = tuple(_build_call(call, values, left_out) for call in sentence.calls)
+        calls = tuple(_build_call(call, values, omitted_arguments) for call in sentence.calls)
         if not calls:
             continue
-        messages = [*messages[:-1], messages[-1] + calls] if joins else [*messages, calls]
-        joins = sentence.with_next
+        messages = [*messages[:-1], messages[-1] + calls] if shares_message else [*messages, calls]
+        shares_message = sentence.shares_message
     return tuple(messages)
 
 
-def _build_call(call: JsonObject, values: Mapping[str, str], left_out: Collection[str]) -> tuple[str, JsonObject]:
-    arguments = {name: value for name, value in call["arguments"].items() if name not in left_out}
+def _build_call(
+    call: JsonObject, values: Mapping[str, str], omitted_arguments: Collection[str]
+) -> tuple[str, JsonObject]:
+    arguments = {name: value for name, value in call["arguments"].items() if name not in omitted_arguments}
     return call["tool"], fill_names(arguments, dict(values))
 
 
@@ -92,8 +97,8 @@ def _load_sentences() -> tuple[KnownSentence, ...]:
             patterns=tuple(build_pattern(text, {}) for text in row["sentences"]),
             calls=tuple(row["calls"]),
             names=frozenset(NAME_PATTERN.findall(json.dumps(row["calls"]))),
-            with_next=row.get("with_next", False),
-            without=tuple(row.get("without", ())),
+            shares_message=row.get("with_next", False),
+            omitted_arguments=tuple(row.get("without", ())),
         )
         for row in rows
     )

@@ -1,4 +1,4 @@
-"""Known tasks in questions: which calls a known wording requires, and the reply after them."""
+"""Known tasks in questions: the calls that a known wording requires, and the reply after them."""
 
 import json
 import re
@@ -19,7 +19,7 @@ MAX_CACHED_QUESTIONS = 2000
 
 @dataclass(frozen=True, slots=True)
 class KnownTask:
-    """Scripted solution of a question.
+    """Scripted solution of a task in a question.
 
     Attributes:
         calls: the calls to make, as (tool, arguments).
@@ -36,75 +36,91 @@ class KnownTask:
 
 @dataclass(frozen=True, slots=True)
 class _TaskRow:
-    """Row of the table of known tasks.
+    """Row of data/known_tasks.json.
 
-    Its key `fact` is a sentence in the conversation that gives values to more names, and `numbers` lists the names
-    whose values are numbers.
+    Attributes:
+        patterns: the task's wordings, with a group for each `$name`.
+        row: the row as it is in the file. Its `fact` is a sentence of the conversation with values of further names,
+            and `numbers` lists the names whose values are numbers.
     """
 
     patterns: tuple[re.Pattern[str], ...]
     row: JsonObject
 
 
-def find_known_task(conversation: ChatRequest) -> KnownTask | None:
-    """Return the known task whose wording is the question's last line; None for any other question."""
-    return _match_question(conversation.question, conversation.before)
+def find_known_task(request: ChatRequest) -> KnownTask | None:
+    """Return the known task with the wording of the question's last line, or None."""
+    return _match_question(request.question, request.earlier_text)
 
 
-def render_final_reply(conversation: ChatRequest) -> str:
-    """Return the reply that ends a known task; "" when it has none or a required result is missing."""
-    errand = find_known_task(conversation)
-    if errand is None or not errand.reply_template:
+def render_final_reply(request: ChatRequest) -> str:
+    """Return the reply that ends a known task; "" if the task has none or a required result is missing."""
+    known_task = find_known_task(request)
+    if known_task is None or not known_task.reply_template:
         return ""
-    facts = {name: value for report in conversation.reports if report.ok for name, value in _list_scalars(report.data)}
+    result_values = {
+        name: value for report in request.reports if report.ok for name, value in _list_scalars(report.data)
+    }
     try:
-        return Template(errand.reply_template).substitute({**errand.values, **facts})
+        return Template(known_task.reply_template).substitute({**known_task.values, **result_values})
     except KeyError:
         return ""
 
 
 @lru_cache(maxsize=MAX_CACHED_QUESTIONS)
-def _match_question(question: str, before: str) -> KnownTask | None:
+def _match_question(question: str, earlier_text: str) -> KnownTask | None:
     last_line = question.rstrip().rsplit("\n", 1)[-1]
-    for known in _load_rows():
-        for pattern in known.patterns:
-            if found := pattern.fullmatch(last_line):
-                return _fill_row(known.row, found.groupdict(), f"{before}\n{question}")
+    for task_row in _load_rows():
+        for pattern in task_row.patterns:
+            if match := pattern.fullmatch(last_line):
+                return _build_known_task(task_row.row, match.groupdict(), f"{earlier_text}\n{question}")
     return None
 
 
-def _fill_row(row: JsonObject, found: Mapping[str, str], sentence: str) -> KnownTask | None:
-    values: JsonObject = dict(found)
+def _build_known_task(row: JsonObject, question_values: Mapping[str, str], conversation: str) -> KnownTask | None:
+    """Build the known task of a row; None if the conversation lacks the row's fact."""
+    values: JsonObject = dict(question_values)
     if "fact" in row:
-        fact = build_pattern(row["fact"], values).search(sentence)
+        fact = build_pattern(row["fact"], values).search(conversation)
         if fact is None:
             return None
         values |= fact.groupdict()
     values |= {name: int(values[name]) for name in row.get("numbers", ()) if name in values}
-    calls = ((_fill_text(call["tool"], values), fill_names(call["arguments"], values)) for call in row["calls"])
-    named = tuple((name.replace(" ", "_"), arguments) for name, arguments in calls)
-    return KnownTask(named, row.get("together", False), row.get("says", ""), values)
+    calls = tuple(
+        (_fill_text(call["tool"], values).replace(" ", "_"), fill_names(call["arguments"], values))
+        for call in row["calls"]
+    )
+    return KnownTask(calls, row.get("together", False), row.get("says", ""), values)
 
 
 def build_pattern(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
-    """Build a pattern from a wording: `$name` matches its value where known, else any text on the line."""
-    parts, named = [], set()
-    for place, part in enumerate(NAME_PATTERN.split(text)):
-        if place % 2 == 0:
+    """Build a pattern from a wording, in which a `$name` matches its known value, or any text on the line.
+
+    Args:
+        text: the wording.
+        known: values of names; any other name becomes a group of the pattern.
+    """
+    parts, group_names = [], set()
+    for index, part in enumerate(NAME_PATTERN.split(text)):
+        if index % 2 == 0:  # a text between two names
             parts.append(re.escape(part))
         elif part in known:
             parts.append(re.escape(str(known[part])))
         else:
-            parts.append(f"(?P={part})" if part in named else f"(?P<{part}>.+?)")
-            named.add(part)
+            parts.append(f"(?P={part})" if part in group_names else f"(?P<{part}>.+?)")
+            group_names.add(part)
     return re.compile("".join(parts))
 
 
 def fill_names(value: Any, values: JsonObject) -> Any:
-    """Replace `$names` by their values at any depth; a text of one name only becomes the value itself."""
+    """Replace `$names` by their values in all texts at any depth; a text that is only a name becomes the value itself.
+
+    Raises:
+        KeyError: a name has no value.
+    """
     if isinstance(value, str):
-        alone = NAME_PATTERN.fullmatch(value)
-        return values[alone[1]] if alone else _fill_text(value, values)
+        single_name = NAME_PATTERN.fullmatch(value)
+        return values[single_name[1]] if single_name else _fill_text(value, values)
     if isinstance(value, list):
         return [fill_names(item, values) for item in value]
     return {key: fill_names(item, values) for key, item in value.items()} if isinstance(value, dict) else value
@@ -115,7 +131,7 @@ def _fill_text(text: str, values: JsonObject) -> str:
 
 
 def _list_scalars(data: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and values at any depth of a result."""
+    """Yield (name, value) for every field at any depth whose value is neither an object nor a list."""
     if isinstance(data, list):
         for item in data:
             yield from _list_scalars(item)

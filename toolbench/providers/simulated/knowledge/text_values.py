@@ -1,14 +1,11 @@
-"""Values in a question that may be arguments.
-
-They are quoted texts, addresses, dates, times, codes, numbers and names.
-"""
+"""Values in a question that may be arguments: quoted texts, addresses, dates, times, codes, numbers and names."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 QUOTED, ADDRESS, DATE, CODE, NUMBER, NAME = "quoted", "address", "date", "code", "number", "name"
-MAX_QUESTION_CHARS = 4000  # the rest of a question is not read
+MAX_QUESTION_CHARS = 4000  # the rest of a question is ignored
 _PATTERNS = (
     (QUOTED, re.compile(r"[\"“«]([^\"“”«»]{1,500})[\"”»]|(?<!\w)['‘]([^'‘’]{1,500})['’](?!\w)")),
     (ADDRESS, re.compile(r"\bhttps?://[^\s\"<>]{1,500}|\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}")),
@@ -17,13 +14,13 @@ _PATTERNS = (
     (NUMBER, re.compile(r"(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w-]|\.\d)")),
     (NAME, re.compile(r"(?<=[^.!?:\s] )[A-ZÀ-Ý][\w'’-]{0,60}(?: [A-ZÀ-Ý][\w'’-]{0,60}){0,4}")),
 )
-_BEFORE = re.compile(r"\s*(?:is|are|was|to|of|named|called|number|no\.?|nr\.?|id|[:=#])?\s*[#:\"“'‘]?")
-_AFTER = re.compile(r"[\"”'’]?[\s-]*")
+_WORD_TO_VALUE = re.compile(r"\s*(?:is|are|was|to|of|named|called|number|no\.?|nr\.?|id|[:=#])?\s*[#:\"“'‘]?")
+_VALUE_TO_WORD = re.compile(r"[\"”'’]?[\s-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class TextValue:
-    """Value in a question with its kind and position."""
+    """Value in a question with its kind and its position in characters."""
 
     kind: str
     text: str
@@ -33,9 +30,12 @@ class TextValue:
 
 @dataclass(slots=True)
 class QuestionValues:
-    """Values of one question that are unused or used.
+    """Values of one question, unused and used.
 
-    Using a value also uses every value that overlaps it.
+    Attributes:
+        question: the question, at most `MAX_QUESTION_CHARS` of it.
+        unused: values that may still be assigned to an argument.
+        used: values that have been assigned, and values that overlap them.
     """
 
     question: str
@@ -44,42 +44,44 @@ class QuestionValues:
 
     @classmethod
     def from_question(cls, question: str) -> "QuestionValues":
-        """Find the values of a question; text after `MAX_QUESTION_CHARS` is ignored."""
+        """Find the values in a question; all of them are unused."""
         question = question[:MAX_QUESTION_CHARS]
-        return cls(question, [piece for kind, pattern in _PATTERNS for piece in _find_values(kind, pattern, question)])
+        return cls(question, [value for kind, pattern in _PATTERNS for value in _find_values(kind, pattern, question)])
 
     def find_near(self, word: str, *kinds: str) -> Iterator[TextValue]:
         """Yield unused values of these kinds right after the word, as in `order 17`.
 
-        Numbers are also found right before it, as in `3 days`.
+        Numbers right before the word, as in `3 days`, are yielded as well.
         """
         for mention in re.finditer(rf"\b{re.escape(word)}(?:e?s)?\b", self.question, re.IGNORECASE):
-            for piece in self.list_kinds(*kinds):
-                behind = piece.start >= mention.end() and _BEFORE.fullmatch(self.question, mention.end(), piece.start)
-                before = piece.end <= mention.start() and _AFTER.fullmatch(self.question, piece.end, mention.start())
-                if behind or (before and piece.kind == NUMBER):
-                    yield piece
+            start, end = mention.span()
+            for value in self.list_unused(*kinds):
+                follows = value.start >= end and _WORD_TO_VALUE.fullmatch(self.question, end, value.start)
+                precedes = value.end <= start and _VALUE_TO_WORD.fullmatch(self.question, value.end, start)
+                if follows or (precedes and value.kind == NUMBER):
+                    yield value
 
-    def list_kinds(self, *kinds: str) -> Iterator[TextValue]:
-        """Yield unused values in the order of the kinds, then by position."""
+    def list_unused(self, *kinds: str) -> Iterator[TextValue]:
+        """Yield the unused values in the order of the kinds, then by position."""
         for kind in kinds:
-            yield from (piece for piece in tuple(self.unused) if piece.kind == kind)
+            yield from (value for value in tuple(self.unused) if value.kind == kind)
 
-    def mark_used(self, taken: TextValue) -> None:
+    def mark_used(self, used_value: TextValue) -> None:
         """Mark a value, and every value that overlaps it, as used."""
-        self.used += [piece for piece in self.unused if piece.end > taken.start and piece.start < taken.end]
-        self.unused = [piece for piece in self.unused if piece not in self.used]
+        start, end = used_value.start, used_value.end
+        self.used += [value for value in self.unused if value.end > start and value.start < end]
+        self.unused = [value for value in self.unused if value not in self.used]
 
     def find_text(self, text: str) -> TextValue | None:
-        """Return the unused value with this text, ignoring case; None without one."""
-        return next((piece for piece in self.unused if piece.text.lower() == text.lower()), None)
+        """Return the first unused value with this text, ignoring case, or None."""
+        return next((value for value in self.unused if value.text.lower() == text.lower()), None)
 
     def is_used(self, text: str) -> bool:
-        """Return whether all values with this text are used; False when there is none."""
-        return self.find_text(text) is None and any(piece.text == text for piece in self.used)
+        """Return whether there are values with this text and all of them are used."""
+        return self.find_text(text) is None and any(value.text == text for value in self.used)
 
 
 def _find_values(kind: str, pattern: re.Pattern[str], question: str) -> Iterator[TextValue]:
-    for found in pattern.finditer(question):
-        group = found.lastindex or 0
-        yield TextValue(kind, found[group], found.start(group), found.end(group))
+    for match in pattern.finditer(question):
+        group = match.lastindex or 0
+        yield TextValue(kind, match[group], match.start(group), match.end(group))

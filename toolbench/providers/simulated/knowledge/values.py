@@ -1,4 +1,4 @@
-"""Argument values that simple patterns find in a question, for simulated models."""
+"""Values of arguments that are known by their name or their enum, for simulated models."""
 
 import re
 
@@ -13,26 +13,34 @@ CONFIDENCE_VALUE = 0.9
 
 
 def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
-    """Return the required arguments of a tool; None when a value is not in the question."""
+    """Return the required arguments of a tool, or all arguments if it does not list the required ones.
+
+    Returns:
+        None if an argument has no known value, or if the tool has no arguments.
+    """
     parameters = get_object(tool.get("parameters"))
     properties = get_object(parameters.get("properties"))
-    filled: JsonObject = {}
+    arguments: JsonObject = {}
     for name in parameters.get("required", list(properties)):
         value = find_known_value(name, get_object(properties.get(name)), question)
         if value is None:
             return None
-        filled[name] = value
-    return filled or None
+        arguments[name] = value
+    return arguments or None
 
 
 def find_known_value(name: str, schema: JsonObject, question: str) -> object:
-    """Return the value of an argument with an enum or a known name; None for any other argument."""
+    """Return the value of an argument with an enum or a known name.
+
+    Returns:
+        None if the argument has neither or if the question does not contain its value.
+    """
     options = schema.get("enum")
     if isinstance(options, list) and options:
         return find_topic(question, [str(option) for option in options])
     if name in PLACE_KEYS:
-        found = PLACE_PATTERN.findall(question)
-        return str(found[-1]) if found else None
+        places = PLACE_PATTERN.findall(question)
+        return str(places[-1]) if places else None
     if name in REASON_KEYS:
         return "Chosen by the words of the question."
     return CONFIDENCE_VALUE if name == "confidence" else None
