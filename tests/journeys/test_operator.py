@@ -43,7 +43,7 @@ def test_a_wrong_key_is_mended_and_exactly_what_it_stopped_is_tried_again(
     page.goto(address)
     page.get_by_role("button", name="Retry the 3 infrastructure errors").click()
 
-    expect(page.get_by_text("3 trials that the infrastructure stopped are queued again.")).to_be_visible()
+    expect(page.get_by_text("3 trials with infrastructure errors are queued again.")).to_be_visible()
     wait_until_finished(page, 6)
     again = run.trials.exclude(pk__in=before)
     assert set(again.values_list("outcome", "execution")) == {("pass", 2)}

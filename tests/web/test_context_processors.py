@@ -16,7 +16,7 @@ def test_the_theme_is_the_cookies_and_an_unknown_one_is_the_systems(cookie: str,
 
 
 @pytest.mark.parametrize(
-    ("path", "place", "tab"),
+    ("path", "section", "tab"),
     [
         ("/matrix/", "Results", ["Matrix"]),
         ("/trials/3/", "Results", ["Trials"]),
@@ -30,12 +30,12 @@ def test_the_theme_is_the_cookies_and_an_unknown_one_is_the_systems(cookie: str,
         ("/settings/people/", "", []),
     ],
 )
-def test_frame_marks_the_place_and_tab_of_a_path(path: str, place: str, tab: list[str]) -> None:
+def test_frame_marks_the_section_and_tab_of_a_path(path: str, section: str, tab: list[str]) -> None:
     request = RequestFactory().get(path)
     request.user = User(username="owner")
     found = frame(request)["frame"]
-    assert found.place == place
-    assert [link.label for link in found.nav if link.current] == [place] * bool(place)
+    assert found.section == section
+    assert [link.label for link in found.nav if link.current] == [section] * bool(section)
     assert [link.label for link in found.tabs if link.current] == tab
 
 

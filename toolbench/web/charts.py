@@ -1,4 +1,4 @@
-"""Data of the Plotly charts. Colours and sizes are in the style sheet."""
+"""Data of the Plotly charts. Colours and sizes come from the style sheet."""
 
 from collections.abc import Callable
 

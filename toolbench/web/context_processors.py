@@ -1,4 +1,4 @@
-"""Context of the frame of every page: theme, role, places and tabs."""
+"""Context of the frame of every page: theme, role, sections and tabs of the navigation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ THEMES = ("system", "light", "dark")
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """A page of a place.
+    """Tab of a section: a link to a page.
 
     Attributes:
-        prefixes: beginnings of the paths of pages that belong to it, beside its own.
+        prefixes: beginnings of the paths, besides `url`, at which the tab is marked as current.
     """
 
     label: str
@@ -29,8 +29,12 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One of the places of the site, with its tabs; a place without tabs is one page."""
+class Section:
+    """Section of the site: a link of the navigation with its tabs.
+
+    Attributes:
+        prefixes: beginnings of the paths, besides those of its tabs, at which the section is marked as current.
+    """
 
     label: str
     url: str
@@ -68,20 +72,20 @@ PROVIDER_TABS = (
     Tab("Providers", "/providers/", ("/probes/",)),
     Tab("Gateway", "/gateway/"),
 )
-PLACES = (
-    Place("Results", "/matrix/", RESULT_TABS),
-    Place("Runs", "/runs/", RUN_TABS, ("/what-if/",)),
-    Place("Library", "/scenarios/", LIBRARY_TABS),
-    Place("Providers", "/providers/", PROVIDER_TABS),
+SECTIONS = (
+    Section("Results", "/matrix/", RESULT_TABS),
+    Section("Runs", "/runs/", RUN_TABS, ("/what-if/",)),
+    Section("Library", "/scenarios/", LIBRARY_TABS),
+    Section("Providers", "/providers/", PROVIDER_TABS),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationLink:
-    """A link of the navigation.
+    """Link of the navigation.
 
     Attributes:
-        current: whether the link leads to the current page or section.
+        current: whether the open page belongs to the link's section or tab.
     """
 
     label: str
@@ -94,43 +98,44 @@ class Frame:
     """Theme, role and navigation of a page.
 
     Attributes:
-        nav: the places; empty without a signed-in user.
-        place: label of the current place; "" outside all places.
-        tabs: the tabs of the current place; those of the results keep the scope of the page.
-        role: the user's role; a viewer's without one.
+        next_theme: the theme that the theme button chooses.
+        nav: links to the sections; empty without a signed-in user.
+        section: label of the current section; empty outside all sections.
+        tabs: tabs of the current section; tabs of the results keep the scope of the page.
+        role: the user's role; `VIEWER` without a signed-in user.
     """
 
     theme: str
     next_theme: str
     nav: tuple[NavigationLink, ...]
-    place: str
+    section: str
     tabs: tuple[NavigationLink, ...]
     role: Role
 
     @property
     def is_operator(self) -> bool:
-        """Whether the user may launch runs and change what is saved."""
+        """Return whether the user may launch runs and change saved data."""
         return self.role != Role.VIEWER
 
     @property
     def is_owner(self) -> bool:
-        """Whether the user may change providers, keys and people."""
+        """Return whether the user may also change providers, keys and accounts."""
         return self.role == Role.OWNER
 
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
-    """Add `frame` to every template. Without a signed-in user it has no navigation."""
+    """Return the context processor's variable `frame`. Without a signed-in user, it has no navigation."""
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
     next_theme = THEMES[(THEMES.index(theme) + 1) % len(THEMES)]
     if not (hasattr(request, "user") and request.user.is_authenticated):
         return {"frame": Frame(theme, next_theme, (), "", (), Role.VIEWER)}
-    current = _find_place(request.path)
-    nav = tuple(NavigationLink(place.label, place.url, place is current) for place in PLACES)
+    current = _find_section(request.path)
+    nav = tuple(NavigationLink(section.label, section.url, section is current) for section in SECTIONS)
     scope = ResultScope.from_query(request.GET) if current and current.tabs is RESULT_TABS else ResultScope()
     tabs = tuple(
         NavigationLink(
-            tab.label, f"{tab.url}{scope.build_query(tab.url)}", _is_within(request.path, (tab.url, *tab.prefixes))
+            tab.label, f"{tab.url}{scope.build_query(tab.url)}", request.path.startswith((tab.url, *tab.prefixes))
         )
         for tab in (current.tabs if current else ())
     )
@@ -140,11 +145,14 @@ def frame(request: HttpRequest) -> dict[str, Frame]:
 
 @dataclass(frozen=True, slots=True)
 class SavedViews:
-    """The menu of saved views and the addresses to share of a page of results.
+    """Menu of a page of results: saved views, and addresses of the page to share.
 
     Attributes:
+        user_id: id of the user, who may delete only his or her own views.
         address: path and query string of the page.
-        frozen_address: the full address that shows only runs up to `newest_run`; "" for pages that show named runs.
+        live_address: full address of the page, which also shows later runs.
+        frozen_address: full address that shows only runs up to `newest_run`; empty if the page cannot be limited.
+        newest_run: id of the newest run; 0 without runs.
     """
 
     views: Sequence[SavedView]
@@ -156,25 +164,28 @@ class SavedViews:
 
 
 def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
-    """Add `saved` to the pages of results with a scope; None elsewhere."""
+    """Return the context processor's variable `saved`: None except on the pages of results that can be saved."""
     user = getattr(request, "user", None)
     if request.path not in PATHS or not isinstance(user, User):
         return {"saved": None}
-    newest, frozen = find_newest_run_id(), request.GET.copy()
-    frozen.setdefault("upto", str(newest))
-    path = f"{request.path}?{frozen.urlencode()}"
-    fixed = request.build_absolute_uri(path) if request.path in _FREEZABLE_PATHS else ""
-    live = request.build_absolute_uri()
-    return {"saved": SavedViews(list_views(user), user.pk, request.get_full_path(), live, fixed, newest)}
+    newest_run, frozen_query = find_newest_run_id(), request.GET.copy()
+    frozen_query.setdefault("upto", str(newest_run))
+    frozen_path = f"{request.path}?{frozen_query.urlencode()}"
+    return {
+        "saved": SavedViews(
+            views=list_views(user),
+            user_id=user.pk,
+            address=request.get_full_path(),
+            live_address=request.build_absolute_uri(),
+            frozen_address=request.build_absolute_uri(frozen_path) if request.path in _FREEZABLE_PATHS else "",
+            newest_run=newest_run,
+        )
+    }
 
 
-def _find_place(path: str) -> Place | None:
-    for place in PLACES:
-        prefixes = (place.url, *place.prefixes, *(url for tab in place.tabs for url in (tab.url, *tab.prefixes)))
-        if _is_within(path, prefixes):
-            return place
+def _find_section(path: str) -> Section | None:
+    for section in SECTIONS:
+        tab_prefixes = (prefix for tab in section.tabs for prefix in (tab.url, *tab.prefixes))
+        if path.startswith((section.url, *section.prefixes, *tab_prefixes)):
+            return section
     return None
-
-
-def _is_within(path: str, prefixes: tuple[str, ...]) -> bool:
-    return path.startswith(prefixes)

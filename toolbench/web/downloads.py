@@ -1,4 +1,4 @@
-"""Files to download: responses that a browser saves, and tables as CSV, JSON, JSON lines or Markdown."""
+"""Responses that a browser saves as files, among them tables as CSV, JSON, JSON lines or Markdown."""
 
 import csv
 import io
@@ -9,22 +9,28 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 from toolbench.lab.metrics.export_table import ExportTable, Value
 
-EXPORT_VERSION = 2  # of all tables; files without a version are of version 1, without bounds of quantiles
+EXPORT_VERSION = 2  # of JSON tables; version 1 had neither a version number nor bounds of quantiles
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def build_file_response(content: str | bytes, content_type: str, *, name: str) -> HttpResponse:
-    """Return a file. `name` must be plain ASCII."""
+    """Return a response that the browser saves as file `name`, which must be ASCII."""
     return HttpResponse(content, headers=_build_headers(content_type, name))
 
 
 def build_streamed_response(chunks: Iterable[bytes], content_type: str, *, name: str) -> StreamingHttpResponse:
-    """Return a file that is sent while it is generated. `name` must be ASCII."""
+    """Return a response that is sent while `chunks` are generated and saved as file `name`, which must be ASCII."""
     return StreamingHttpResponse(chunks, headers=_build_headers(content_type, name))
 
 
 def build_table_response(table: ExportTable, file_format: str, *, name: str) -> HttpResponse:
-    """Return a table as a file. `file_format` is a key of WRITERS and the extension of the name."""
+    """Return a table as a file.
+
+    Args:
+        table: the table.
+        file_format: a key of `WRITERS`; it becomes the file's extension.
+        name: the file's name without extension, in ASCII.
+    """
     write, content_type = WRITERS[file_format]
     return build_file_response(write(table), content_type, name=f"{name}.{file_format}")
 
@@ -43,7 +49,7 @@ def render_csv(table: ExportTable) -> str:
 
 
 def render_json(table: ExportTable) -> str:
-    """Return the table as JSON."""
+    """Return the table as one JSON object with version, title, notes and rows, and times if there are any."""
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     document = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes, "rows": rows}
     document |= {"times": table.times} if table.times else {}
@@ -51,21 +57,21 @@ def render_json(table: ExportTable) -> str:
 
 
 def render_json_lines(table: ExportTable) -> str:
-    """Return one JSON object in a line for each row, without title and notes."""
+    """Return the rows as one JSON object a line, without title and notes."""
     rows = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
 def render_markdown(table: ExportTable) -> str:
-    """Return the table as Markdown, with its brief columns only if it defines some."""
+    """Return the table as Markdown, only with its `brief` columns if it names some."""
     column_indexes = [table.columns.index(name) for name in table.brief or table.columns]
     lines = [f"# {table.title}", "", *(f"- {note}" for note in table.notes), ""]
     lines += [
-        _render_row([table.columns[place] for place in column_indexes]),
+        _render_row([table.columns[index] for index in column_indexes]),
         _render_row(["---"] * len(column_indexes)),
     ]
     return "\n".join(
-        [*lines, *(_render_row([_render_cell(row[place]) for place in column_indexes]) for row in table.rows), ""]
+        [*lines, *(_render_row([_render_cell(row[index]) for index in column_indexes]) for row in table.rows), ""]
     )
 
 

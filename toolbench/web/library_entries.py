@@ -1,4 +1,4 @@
-"""What the pages of sampling profiles and presets have in common: create, edit with versions, delete."""
+"""Shared views of sampling profiles and presets: create, edit with versions, delete."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,14 +20,15 @@ from toolbench.web.requests import Action, find_username, record
 
 @dataclass(frozen=True, slots=True)
 class EntryKind:
-    """A kind of entry of the library.
+    """Kind of entry of the library.
 
     Attributes:
         plural: its name in headings.
-        address: the name of the address of one entry; `{address}s` lists all, `{address}-new` and `{address}-delete`
-            change them; `{address}s/` is the folder of the templates.
-        where: where a person chooses an entry.
-        get_page: returns the data of the page of the entry with this name.
+        address: URL name of the page of one entry. The other URL names are `{address}s`, `{address}-new` and
+            `{address}-delete`; the folder of the templates is `{address}s`.
+        where: end of a sentence that says where the user chooses an entry in a new run; may be empty.
+        form: class of its form.
+        get_page: returns the data of the page of the entry with a name; raises ObjectDoesNotExist.
     """
 
     plural: str
@@ -38,29 +39,29 @@ class EntryKind:
 
     @property
     def noun(self) -> str:
-        """Its name in sentences."""
+        """Return the name of the kind in sentences, such as "preset"."""
         return self.form.functions.noun
 
     @property
     def list_url(self) -> str:
-        """Address of the list of all entries."""
+        """Return the URL of the list of all entries."""
         return reverse(f"{self.address}s")
 
     @property
     def new_url(self) -> str:
-        """Address of the form of a new entry."""
+        """Return the URL of the form of a new entry."""
         return reverse(f"{self.address}-new")
 
     @property
     def fields_template(self) -> str:
-        """Template of the fields of the form, without the name."""
+        """Return the name of the template of the form's fields, without the field `name`."""
         return f"{self.address}s/_fields.html"
 
     def find_page(self, request: HttpRequest, name: str) -> EntryPage[Any]:
         """Return the data of an entry's page.
 
         Raises:
-            Http404: there is no such entry.
+            Http404: no entry has the name.
         """
         try:
             return self.get_page(request, name)
@@ -69,7 +70,7 @@ class EntryKind:
 
 
 def create_entry(request: HttpRequest, kind: EntryKind) -> HttpResponse:
-    """Show the form of a new entry, filled in with a copy of ?copy=; on POST, save it."""
+    """Show the form of a new entry, filled in from the entry ?copy=; on POST, save it."""
     copied = clean_text(request.GET.get("copy", ""))
     try:
         form = kind.form.for_new(request.POST if request.method == "POST" else None, copied)
@@ -111,6 +112,6 @@ def delete_entry(request: HttpRequest, kind: EntryKind, name: str) -> HttpRespon
         messages.error(request, str(error))
         return redirect(kind.address, name)
     record(request, Action.DELETED, f"{kind.noun} {name}", kind.list_url)
-    done = "is archived: runs that used it keep their settings" if archived else "is deleted; no run had used it"
-    messages.success(request, f"{name} {done}.")
+    result = "is archived: runs that used it keep their settings" if archived else "is deleted; no run had used it"
+    messages.success(request, f"{name} {result}.")
     return redirect(kind.list_url)

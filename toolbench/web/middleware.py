@@ -1,4 +1,4 @@
-"""Middleware for responses that the framework leaves empty."""
+"""Middleware that gives responses with status 405 a page, which Django leaves empty."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 def explain_not_allowed(get_response: GetResponse) -> GetResponse:
-    """Add an explaining page to responses with status 405."""
+    """Return middleware that adds an explanation to responses with status 405."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

@@ -1,4 +1,4 @@
-"""Small multiples of the trend page: the coordinates of each drawing, which the template writes as SVG."""
+"""Small multiples of the trend page: coordinates of one drawing for each configuration, for SVG in the template."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 302, 12, 88
 
 @dataclass(frozen=True, slots=True)
 class ChartDot:
-    """A run in a drawing."""
+    """Run in a drawing.
+
+    Attributes:
+        kind: style of the dot: the state of the series for a run with drift, `pinned` for a baseline, or empty.
+        title: text of the dot's tooltip.
+    """
 
     x: float
     y: float
@@ -22,7 +27,7 @@ class ChartDot:
 
 @dataclass(frozen=True, slots=True)
 class GridLine:
-    """A horizontal line with its label."""
+    """Horizontal line of the axis with its label."""
 
     y: float
     label: str
@@ -30,13 +35,15 @@ class GridLine:
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """The drawing of one configuration.
+    """Drawing of the series of one configuration.
 
     Attributes:
-        band: corners of the intervals, as SVG wants them.
-        paths: corners of the line, one for each stretch without a gap.
-        drift_x: where the change begins; None without one.
-        target_y: of the target; None where the measure has none.
+        band: corners of the area between the interval bounds, as an SVG `points` attribute; may be empty.
+        paths: corners of the line as SVG `points` attributes, one for each part without a gap.
+        drift_x: position of the first run with drift; None without drift.
+        target_y: position of the target line; None for a measure without a target.
+        first_day: label of the first run's day; empty without runs.
+        last_day: label of the last run's day; empty with fewer than two runs.
     """
 
     line: TrendLine
@@ -51,14 +58,14 @@ class Multiple:
 
 
 def build_multiples(page: TrendPage) -> tuple[Multiple, ...]:
-    """Return one drawing per line, all on the same axis."""
+    """Return one drawing for each series, all with the same vertical axis."""
     values = [value for line in page.lines for value in list_values(line.points)]
     top = 100.0 if page.measure == "success" else _find_axis_top(max(values, default=0.0))
     return tuple(_build_multiple(line, page.measure, top) for line in page.lines)
 
 
 def _find_axis_top(largest: float) -> float:
-    """Return 1, 2 or 5 times a power of ten, at least the largest value."""
+    """Return the smallest of 1, 2 and 5 times powers of ten that is at least the largest value; 1 for no values."""
     if largest <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(largest))
@@ -68,19 +75,17 @@ def _find_axis_top(largest: float) -> float:
 def _build_multiple(line: TrendLine, measure: str, top: float) -> Multiple:
     points = line.points
     step = (_RIGHT - _LEFT) / max(1, len(points) - 1)
-    places = [
-        round(_LEFT + step * number, 1) if len(points) > 1 else (_LEFT + _RIGHT) / 2 for number in range(len(points))
-    ]
-    measured = [(x, point) for x, point in zip(places, points, strict=True) if point.measured]
-    starts = [x for x, point in zip(places, points, strict=True) if point.drifted]
+    xs = [round(_LEFT + step * index, 1) if len(points) > 1 else (_LEFT + _RIGHT) / 2 for index in range(len(points))]
+    measured = [(x, point) for x, point in zip(xs, points, strict=True) if point.measured]
+    drift_xs = [x for x, point in zip(xs, points, strict=True) if point.drifted]
     days = [f"{point.point.run.created_at:%-d %b}" for point in points]
     return Multiple(
         line,
         tuple(_build_dot(x, point, line.state, measure, top) for x, point in measured),
         _draw_band(measured, top),
-        _draw_paths(places, points, top),
+        _draw_paths(xs, points, top),
         tuple(GridLine(_scale(share * top, top), f"{share * top:g}") for share in (1.0, 0.5, 0.0)),
-        starts[0] if starts else None,
+        drift_xs[0] if drift_xs else None,
         _scale(TARGET_PERCENT, top) if measure == "success" else None,
         days[0] if days else "",
         days[-1] if len(days) > 1 else "",
@@ -88,6 +93,7 @@ def _build_multiple(line: TrendLine, measure: str, top: float) -> Multiple:
 
 
 def _scale(value: float, top: float) -> float:
+    """Return the vertical position of a value on an axis from 0 to `top`."""
     return round(_BOTTOM - (_BOTTOM - _TOP) * min(value, top) / top, 1)
 
 
@@ -102,19 +108,22 @@ def _build_dot(x: float, point: TrendPoint, state: str, measure: str, top: float
 
 
 def _draw_band(measured: list[tuple[float, TrendPoint]], top: float) -> str:
-    """Return the corners of the area between lower and upper ends of runs that have both."""
-    ends = [(x, point.measured) for x, point in measured]
-    closed = [(x, found.low, found.high) for x, found in ends if found and None not in (found.low, found.high)]
-    upper = [f"{x},{_scale(high, top)}" for x, _, high in closed if high is not None]
-    lower = [f"{x},{_scale(low, top)}" for x, low, _ in reversed(closed) if low is not None]
-    return " ".join(upper + lower) if len(closed) > 1 else ""
+    """Return the corners of the area between the bounds of runs that have both; empty for fewer than two runs."""
+    upper, lower = [], []
+    for x, point in measured:
+        value = point.measured
+        if value and value.low is not None and value.high is not None:
+            upper.append(f"{x},{_scale(value.high, top)}")
+            lower.append(f"{x},{_scale(value.low, top)}")
+    return " ".join(upper + lower[::-1]) if len(upper) > 1 else ""
 
 
-def _draw_paths(places: list[float], points: tuple[TrendPoint, ...], top: float) -> tuple[str, ...]:
-    stretches: list[list[str]] = [[]]
-    for x, point in zip(places, points, strict=True):
+def _draw_paths(xs: list[float], points: tuple[TrendPoint, ...], top: float) -> tuple[str, ...]:
+    """Return the corners of each part of the line; a run without a value ends a part."""
+    paths: list[list[str]] = [[]]
+    for x, point in zip(xs, points, strict=True):
         if point.measured:
-            stretches[-1].append(f"{x},{_scale(point.measured.value, top)}")
-        elif stretches[-1]:
-            stretches.append([])
-    return tuple(" ".join(stretch) for stretch in stretches if len(stretch) > 1)
+            paths[-1].append(f"{x},{_scale(point.measured.value, top)}")
+        elif paths[-1]:
+            paths.append([])
+    return tuple(" ".join(path) for path in paths if len(path) > 1)

@@ -11,24 +11,23 @@ from django.utils.http import MAX_URL_REDIRECT_LENGTH
 
 
 def is_part_request(request: HttpRequest) -> bool:
-    """Return whether htmx requests a part of the page. On restoring its history it needs the whole page."""
+    """Return whether htmx requests a part of the page; to restore its history, it requests the whole page."""
     return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
 
 
 def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Redirect a URL with empty fields or a CSRF token to the same URL without them.
+    """Decorate the view of a long GET form: redirect URLs with empty fields or a CSRF token to URLs without them.
 
-    It decorates the view of a long GET form. Posts, requests for parts of pages and URLs that are too long are not
-    redirected.
+    POST requests, requests for parts of pages and URLs that are too long for a redirect reach the view as they are.
     """
 
     @wraps(view)
     def respond(request: HttpRequest) -> HttpResponse:
         parameters = [(name, value) for name, values in request.GET.lists() for value in values]
-        kept_parameters = [(name, value) for name, value in parameters if value and name != "csrfmiddlewaretoken"]
-        short_url = f"{request.path}?{urlencode(kept_parameters)}" if kept_parameters else request.path
+        filled = [(name, value) for name, value in parameters if value and name != "csrfmiddlewaretoken"]
+        short_url = f"{request.path}?{urlencode(filled)}" if filled else request.path
         is_whole_page = request.method != "POST" and not is_part_request(request)
-        if is_whole_page and len(kept_parameters) < len(parameters) and len(short_url) <= MAX_URL_REDIRECT_LENGTH:
+        if is_whole_page and len(filled) < len(parameters) and len(short_url) <= MAX_URL_REDIRECT_LENGTH:
             return redirect(short_url)
         return view(request)
 

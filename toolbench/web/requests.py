@@ -1,4 +1,4 @@
-"""The user of a request, the audit list, and redirect targets that stay on this site."""
+"""Functions that views use on requests: find the user, record an action, check a redirect target."""
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -10,18 +10,25 @@ __all__ = ["Action", "choose_local_path", "find_owner", "find_username", "record
 
 
 def find_owner(request: HttpRequest) -> User | None:
-    """Return the signed-in user, or None."""
+    """Return the signed-in user, or None without one."""
     return request.user if isinstance(request.user, User) else None
 
 
 def find_username(request: HttpRequest) -> str:
-    """Return the name of the signed-in user, "" without one."""
-    owner = find_owner(request)
-    return owner.username if owner else ""
+    """Return the name of the signed-in user, or "" without one."""
+    user = find_owner(request)
+    return user.username if user else ""
 
 
 def record(request: HttpRequest, action: Action, subject: str, url: str = "") -> None:
-    """Add what the user did to the audit list."""
+    """Add an action of the user to the audit list.
+
+    Args:
+        request: the user's request.
+        action: kind of action.
+        subject: what was changed, such as "run 7".
+        url: path of a page about it; may be empty.
+    """
     record_action(find_owner(request), action, subject, url)
 
 

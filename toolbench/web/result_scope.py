@@ -1,4 +1,4 @@
-"""The scope that the tabs of the results keep: which runs, or which kind of runs, the open page shows."""
+"""Scope of a page of results, which the links to the other tabs keep: its runs or their kind, filter and layout."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 KINDS = (SIMULATED, IMPORTED, PUBLISHED)
 _SINGLE_RUN_PAGES = ("/latency/", "/compare/")
-_UNSCOPED_PAGES = ("/trend/",)  # chosen by schedule
+_UNSCOPED_PAGES = ("/trend/",)  # the page shows the runs of a schedule
 _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
         "/matrix/": "scope=demo",
@@ -27,12 +27,12 @@ _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ResultScope:
-    """The runs of a page of results.
+    """Scope of a page of results.
 
     Attributes:
-        kind: own, simulated, imported or published results; it does not count where runs are named.
-        runs: primary keys of the named runs.
-        chosen: models, profiles, strategies, scenarios and times.
+        kind: own, simulated, imported or published results; ignored if `runs` is not empty.
+        runs: primary keys of the chosen runs; empty for all runs of `kind`.
+        chosen: filter by models, profiles, strategies, scenarios and times.
         layout: columns and density of the tables.
     """
 
@@ -43,25 +43,29 @@ class ResultScope:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "ResultScope":
-        """Return the scope of the URL parameters of any page of results.
+        """Parse the URL parameters of any page of results; values that cannot be read are ignored.
 
-        The pages name it differently: runs are `run` or `runs`, kinds are `scope`, or `demo` and `imported` of 1.
+        Runs are in `run` or `runs`; the kind is in `scope`, or is given by `demo=1` or `imported=1`.
         """
         runs, _ = parse_run_ids([*query.getlist("run"), *query.getlist("runs")])
-        kinds = {name: query.get(name, "") == "1" for name in (SIMULATED, IMPORTED)}
-        named = next((name for name, is_set in kinds.items() if is_set), query.get("scope", ""))
+        flags = (name for name in (SIMULATED, IMPORTED) if query.get(name, "") == "1")
+        kind = next(flags, query.get("scope", ""))
         chosen, _ = ResultFilter.from_query(query)
-        return cls(named if named in KINDS else REAL, runs, chosen, TableLayout.from_query(query))
+        return cls(kind if kind in KINDS else REAL, runs, chosen, TableLayout.from_query(query))
 
     def build_query(self, url: str) -> str:
-        """Return the query string, with its question mark, that gives the page of a tab this scope; "" for none.
+        """Return the query string, with its question mark, that gives the page at `url` this scope.
 
-        A page that shows one run at a time gets no scope of several runs. Compare names its own sides.
+        A page that shows a single run does not get a scope of several runs. The page Compare gets neither filter nor
+        layout, since its sides have parameters of their own.
+
+        Returns:
+            The query string; empty if the page has no scope, or the scope is the default.
         """
         if url in _UNSCOPED_PAGES:
             return ""
-        kept = () if url == "/compare/" else (*self.chosen.pairs, *self.layout.pairs)
-        pairs = [*self._list_run_pairs(url), *kept]
+        filter_pairs = () if url == "/compare/" else (*self.chosen.pairs, *self.layout.pairs)
+        pairs = [*self._list_run_pairs(url), *filter_pairs]
         return f"?{urlencode(pairs, safe=',')}" if pairs else ""
 
     def _list_run_pairs(self, url: str) -> list[tuple[str, str]]:

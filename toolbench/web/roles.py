@@ -1,4 +1,4 @@
-"""Roles that the pages ask for. Without a decorator, reading is for viewers and changing for operators."""
+"""Roles that pages require. Without a decorator, reading requires a viewer and changing an operator."""
 
 from collections.abc import Callable
 
@@ -9,17 +9,17 @@ from toolbench.lab.accounts.roles import Role, has_role
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 View = Callable[..., HttpResponseBase]
-_ROLES_BY_VIEW: dict[View, tuple[Role, Role]] = {}  # for reading and for changing
+_ROLES_BY_VIEW: dict[View, tuple[Role, Role]] = {}  # role for reading, role for changing
 
 __all__ = ["Role", "RoleMiddleware", "get_required_role", "require_roles"]
 
 
 def require_roles(*, read: Role = Role.VIEWER, change: Role = Role.OPERATOR) -> Callable[[View], View]:
-    """Return a decorator that sets the roles needed for a view; it stands above all others.
+    """Return a decorator that sets the roles that a view requires. It must be the outermost decorator.
 
     Args:
-        read: for GET and HEAD.
-        change: for every other method.
+        read: role for GET, HEAD and OPTIONS.
+        change: role for every other method.
     """
 
     def decorate(view: View) -> View:
@@ -36,20 +36,20 @@ def get_required_role(view: View, method: str) -> Role:
 
 
 class RoleMiddleware:
-    """Middleware that answers 403 to a signed-in person whose role does not allow the request."""
+    """Middleware that answers 403 if the role of the signed-in user does not allow the request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Return the response of the next middleware."""
+        """Return the response of the next middleware; `process_view` does the check."""
         return self._get_response(request)
 
     def process_view(self, request: HttpRequest, view: View, args: object, kwargs: object) -> None:
-        """Check the role before the view runs.
+        """Check the user's role before the view runs.
 
         Raises:
-            PermissionDenied: the role is missing; the message names it.
+            PermissionDenied: the user does not have the required role, which the message names.
         """
         role = get_required_role(view, request.method or "GET")
         if getattr(view, "login_required", True) and request.user.is_authenticated and not has_role(request.user, role):

@@ -1,22 +1,22 @@
-"""Converters that restrict a part of a URL to certain words."""
+"""URL converters that restrict a part of a URL to certain words."""
 
 from django.urls.converters import StringConverter
 
 
 class BodySideConverter(StringConverter):
-    """Side of an exchange."""
+    """Body of an exchange: that of the request or that of the response."""
 
     regex = "request|response"
 
 
 class TableFormatConverter(StringConverter):
-    """File format of a table."""
+    """File format of the trials of a run."""
 
     regex = "csv|json"
 
 
 class SheetFormatConverter(StringConverter):
-    """File format of a page of figures."""
+    """File format of a matrix, a comparison or a decision record."""
 
     regex = "csv|json|md"
 
@@ -28,6 +28,6 @@ class CaseFormatConverter(StringConverter):
 
 
 class ListFormatConverter(StringConverter):
-    """File format of a list of trials."""
+    """File format of the list of trials."""
 
     regex = "csv|json|jsonl"

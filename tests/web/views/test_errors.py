@@ -58,7 +58,7 @@ def test_a_file_of_cases_that_is_too_large_is_told_its_limit(owner_client: Clien
     file = SimpleUploadedFile("cases.jsonl", b" " * 20_000_001)
     response = owner_client.post("/cases/bring/", {"file": file})
     assert response.status_code == 422
-    assert "20,000,000 are taken. Nothing was saved." in read_html(response)
+    assert "it may have 20,000,000. Nothing was saved." in read_html(response)
 
 
 @pytest.mark.django_db

@@ -59,7 +59,7 @@ def test_garbage_is_refused_with_a_message(owner_client: Client, content: bytes)
 def test_too_much_is_refused_and_the_way_out_is_named(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "MAX_FILE_BYTES", 10)
     text = sent(owner_client, b"more than ten bytes")
-    assert "19 bytes; 10 are taken here" in text
+    assert "19 bytes; an upload may have 10" in text
     assert "manage.py import_bundle FILE" in text
 
 

@@ -15,7 +15,7 @@ from toolbench.web.forms.errors import add_form_errors
 
 
 class AliasForm(forms.Form):
-    """Form of an alias. With a measured configuration, model and settings are those that were measured."""
+    """Form of an alias. With a measured configuration, the alias has that configuration's model and settings."""
 
     name = forms.CharField(label="Name", max_length=100, help_text="What programs send as the model.")
     model = forms.ChoiceField(label="Model")
@@ -36,7 +36,7 @@ class AliasForm(forms.Form):
     keep_bodies = forms.BooleanField(label="Keep the bodies, not only figures", required=False, initial=True)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Build the form with the models and profiles that there are now."""
+        """Build the form with the current models and profiles as choices."""
         super().__init__(*args, **kwargs)
         models = [(provider, [(str(pk), name) for pk, name in rows]) for provider, rows in get_model_choices()]
         self._set_choices("model", models)
@@ -48,7 +48,7 @@ class AliasForm(forms.Form):
 
     @property
     def config_id(self) -> int | None:
-        """Primary key of the measured configuration that was named; None if none is."""
+        """Return the primary key of the form's measured configuration; None without one."""
         return parse_whole_number(str(self["config"].value() or ""))
 
     def _set_choices(self, name: str, choices: list[Any]) -> None:
@@ -58,7 +58,7 @@ class AliasForm(forms.Form):
 
     @classmethod
     def from_config(cls, config_id: int | None) -> "AliasForm":
-        """Return the form filled in from a measured configuration, or empty if there is none."""
+        """Return the form, filled in from a measured configuration if it exists."""
         config = RunConfig.objects.filter(pk=config_id).first() if config_id else None
         if config is None:
             return cls()
@@ -71,11 +71,15 @@ class AliasForm(forms.Form):
         """Return the form filled in from an alias."""
         names = ("name", "profile", "strategy", "method", "repairs", "keep_percent", "keep_bodies")
         initial = {name: getattr(alias, name) for name in names}
-        more = {"model": alias.model_id, "config": alias.config_id, "fallbacks": ", ".join(alias.fallbacks)}
-        return cls(initial=initial | more)
+        initial |= {"model": alias.model_id, "config": alias.config_id, "fallbacks": ", ".join(alias.fallbacks)}
+        return cls(initial=initial)
 
     def save(self, *, owner: User | None, alias: ModelAlias | None = None) -> ModelAlias | None:
-        """Save the alias; None if the form has errors."""
+        """Save a new alias, or the changes of `alias`.
+
+        Returns:
+            The saved alias; None if the form has errors.
+        """
         if not self.is_valid():
             return None
         data = self.cleaned_data

@@ -1,4 +1,4 @@
-"""Forms that bring cases from elsewhere: tools of an MCP server, and recorded traffic."""
+"""Forms for sources of test cases: tools of an MCP server, and recorded traffic with its drafts."""
 
 from typing import Any, NamedTuple
 
@@ -16,14 +16,19 @@ from toolbench.web.forms.cases import CaseForm
 
 
 class McpToolChoice(NamedTuple):
-    """Tool of the list, with the text that the form sends if it is chosen."""
+    """Choice of a tool, with the text that the form sends for it."""
 
     tool: McpTool
     text: str
 
 
 class McpToolChoices(NamedTuple):
-    """Tools that a server listed."""
+    """Choices of the tools that a server has.
+
+    Attributes:
+        listed: the server's answer.
+        tools: one choice for each tool.
+    """
 
     listed: ToolList
     tools: tuple[McpToolChoice, ...]
@@ -38,7 +43,7 @@ class McpToolsForm(forms.Form):
         max_length=500,
         required=False,
         widget=forms.TextInput({"placeholder": "https://example.org/mcp", "inputmode": "url", "spellcheck": "false"}),
-        help_text="Of a server that speaks streamable HTTP.",
+        help_text="URL of a server with streamable HTTP.",
     )
     authorization = forms.CharField(
         label="Authorization",
@@ -49,7 +54,7 @@ class McpToolsForm(forms.Form):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Build the form; without configured servers it has no choice of one."""
+        """Build the form; without configured servers, it has no field to choose one."""
         super().__init__(*args, **kwargs)
         self.configured: dict[str, McpServer] = {}
         self.file_error = ""
@@ -64,32 +69,36 @@ class McpToolsForm(forms.Form):
             del self.fields["server"]
 
     def clean(self) -> dict[str, Any]:
-        """Require a server or an address."""
+        """Check that a configured server or an address is given."""
         data = super().clean() or {}
         if not self.errors and not data.get("server") and not data.get("url"):
             self.add_error("url", "Enter the address of a server.")
         return data
 
     def read_choices(self) -> McpToolChoices | None:
-        """Ask the server for its tools; None if nothing was sent or the form has errors, which name the reason."""
+        """Request the server's tools.
+
+        Returns:
+            The choices; None if the form is empty or has errors, among them those of the request.
+        """
         if not self.is_valid():
             return None
         data = self.cleaned_data
-        chosen = self.configured.get(data.get("server", ""))
-        server = chosen or McpServer(url=data["url"].strip(), authorization=data["authorization"])
+        configured = self.configured.get(data.get("server", ""))
+        server = configured or McpServer(url=data["url"].strip(), authorization=data["authorization"])
         try:
             listed = list_mcp_tools(server)
         except ToolListError as error:
-            self.add_error("server" if chosen else "url", str(error))
+            self.add_error("server" if configured else "url", str(error))
             return None
         return McpToolChoices(listed, tuple(McpToolChoice(tool, render_tool(tool)) for tool in listed.tools))
 
 
 def build_case_form(texts: list[str]) -> CaseForm:
-    """Return the form of a new case with these tools, each a text of `render_tool`.
+    """Return the form of a new case with the tools that `texts` hold, as `render_tool` writes them.
 
     Raises:
-        ToolListError: there is no tool, or a text is not that of a tool.
+        ToolListError: `texts` is empty, or a text is not a tool.
     """
     return CaseForm.from_draft(build_draft_from_tools(texts))
 
@@ -100,16 +109,20 @@ class TrafficForm(forms.Form):
     file = forms.FileField(label="File")
 
     def clean_file(self) -> "UploadedFile[Any]":
-        """Refuse a file that is too large."""
+        """Check the size of the file.
+
+        Raises:
+            ValidationError: the file is too large.
+        """
         file: UploadedFile[Any] = self.cleaned_data["file"]
         if (file.size or 0) > MAX_FILE_BYTES:
             raise forms.ValidationError(
-                f"The file has {file.size:,} bytes; {MAX_FILE_BYTES:,} are taken. Nothing was saved: split it."
+                f"The file has {file.size:,} bytes. Split it: a file may have {MAX_FILE_BYTES:,}. Nothing was saved."
             )
         return file
 
     def save(self) -> TrafficImport | None:
-        """Import the file; None if the form has errors."""
+        """Import the file and return the result, or None if the form has errors."""
         if not self.is_valid():
             return None
         file = self.cleaned_data["file"]
@@ -117,26 +130,26 @@ class TrafficForm(forms.Form):
 
 
 class DraftReviewForm(forms.Form):
-    """Decision about drafts: the chosen ones, or all that are open."""
+    """Form that accepts or rejects drafts: the chosen ones, or all open ones."""
 
     set = forms.CharField(label="Set", max_length=80, required=False)
     decision = forms.ChoiceField(choices=[("accept", "Accept"), ("reject", "Reject")])
     all = forms.BooleanField(required=False)
 
-    def save(self, chosen: list[str]) -> str:
-        """Accept or reject the drafts and return what was done, in a sentence.
+    def save(self, id_texts: list[str]) -> str:
+        """Accept or reject the drafts and return a sentence about the result.
 
         Args:
-            chosen: primary keys as sent; what is none is passed over.
+            id_texts: primary keys of drafts as the form sent them; other texts are ignored.
         """
         if not self.is_valid():
             return "Nothing was changed: choose Accept or Reject, and a name of at most 80 characters for the set."
-        ids = [number for text in chosen if (number := parse_whole_number(text)) is not None]
-        if not ids and not self.cleaned_data["all"]:
+        draft_ids = [number for text in id_texts if (number := parse_whole_number(text)) is not None]
+        if not draft_ids and not self.cleaned_data["all"]:
             return "Nothing was changed: choose at least one draft."
-        chosen_ids = None if self.cleaned_data["all"] else ids
+        chosen_ids = None if self.cleaned_data["all"] else draft_ids
         if self.cleaned_data["decision"] == "accept":
             count = accept_drafts(chosen_ids, self.cleaned_data["set"])
-            return f"{count:,} cases made." if count != 1 else "1 case made."
+            return f"{count:,} cases created." if count != 1 else "1 case created."
         count = reject_drafts(chosen_ids)
         return f"{count:,} drafts rejected." if count != 1 else "1 draft rejected."

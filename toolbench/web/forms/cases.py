@@ -1,4 +1,4 @@
-"""Forms for test cases: editing, importing and trying them."""
+"""Forms for test cases: to edit them, import them and start trials of them."""
 
 from dataclasses import asdict
 
@@ -21,7 +21,7 @@ from toolbench.web.forms.errors import add_form_errors
 
 MAX_ERRORS = 20
 MAX_FILE_BYTES = 20_000_000
-_TELLING_FIELDS = ("results", "system", "further", "group", "behaviour", "control", "workspace", "settings")
+_LESS_COMMON_FIELDS = ("results", "system", "further", "group", "behaviour", "control", "workspace", "settings")
 TOOLS_PLACEHOLDER = '[{"type": "function", "function": {"name": "get_weather", "description": "…", "parameters": {…}}}]'
 EXPECTED_PLACEHOLDER = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
 
@@ -35,7 +35,7 @@ def _build_text_field(
 
 
 class CaseForm(forms.Form):
-    """Form of a test case. Errors are shown beside their field, and every text stays as typed."""
+    """Form of a test case. Texts are not stripped, so that the page shows them as typed."""
 
     tools = _build_text_field(
         "Tools",
@@ -115,20 +115,27 @@ class CaseForm(forms.Form):
 
     @property
     def flags(self) -> tuple[forms.BoundField, ...]:
-        """The fields that are ticked."""
+        """Return the checkboxes."""
         return self["parallel"], self["control"]
 
     @property
-    def is_unfolded(self) -> bool:
-        """Whether the less common fields are shown at once: they have errors or content."""
-        folded_fields = [self[name] for name in self.fields if name not in ("tools", "message", "expect")]
-        return any(field.errors for field in folded_fields) or any(self[name].value() for name in _TELLING_FIELDS)
+    def is_expanded(self) -> bool:
+        """Return whether the group of less common fields is expanded: one of them has an error or a value."""
+        collapsed_fields = [self[name] for name in self.fields if name not in ("tools", "message", "expect")]
+        return any(field.errors for field in collapsed_fields) or any(
+            self[name].value() for name in _LESS_COMMON_FIELDS
+        )
 
     def save(self, *, slug: str = "", from_trial: int | None = None, run_form: forms.Form | None = None) -> Case | None:
-        """Save the case as new, or as a new version of `slug`.
+        """Save a new case, or a new version of the case `slug`.
+
+        Args:
+            slug: an existing case; empty for a new one.
+            from_trial: primary key of the trial from which a new case was made; None without one.
+            run_form: a form that must be valid too; None for none.
 
         Returns:
-            None if this form or `run_form` is not valid.
+            The case; None if this form or `run_form` is empty or not valid.
 
         Raises:
             UnknownCaseError: there is no case `slug`.
@@ -151,17 +158,17 @@ class CaseForm(forms.Form):
 
     @classmethod
     def from_request(cls, data: QueryDict | None, query: QueryDict) -> tuple["CaseForm", str]:
-        """Return the form as typed, or else filled in as the query asks, or else empty.
+        """Return the form as sent, or filled in from the query, or empty.
 
         Args:
-            data: what was typed, or None.
-            query: it may name a `trial`, a `scenario` with `seed` and `version`, or `example=1`.
+            data: values of the sent form; None if none was sent.
+            query: URL parameters: a `trial`, a `scenario` with `seed` and `version`, or `example=1`.
 
         Returns:
             The form, and a note about the origin of its content; the note may be empty.
 
         Raises:
-            CaseNotCreatedError: no case can be made from the trial or the scenario.
+            CaseNotCreatedError: the trial or the scenario does not exist, or no case can be made from it.
         """
         trial, slug = query.get("trial", ""), query.get("scenario", "")
         trial_id = parse_whole_number(trial)
@@ -207,7 +214,7 @@ class CaseImportForm(forms.Form):
         field = "file" if uploaded_file else "text"
         if uploaded_file and uploaded_file.size > MAX_FILE_BYTES:
             self.add_error(
-                field, f"The file has {uploaded_file.size:,} bytes; {MAX_FILE_BYTES:,} are taken. Nothing was saved."
+                field, f"The file has {uploaded_file.size:,} bytes; it may have {MAX_FILE_BYTES:,}. Nothing was saved."
             )
             return None
         try:
@@ -222,13 +229,18 @@ class CaseImportForm(forms.Form):
 
 
 class CaseRunForm(forms.Form):
-    """Form for trying a case: model and number of trials."""
+    """Form for starting trials of a case: model and number of trials."""
 
     model = forms.ChoiceField(label="Model")
     trials = forms.IntegerField(label="Times", min_value=1, max_value=2000, initial=20)
 
     def __init__(self, data: QueryDict | None = None, *, model: int | None = None) -> None:
-        """Build the form with the defaults if the data names no model: `model`, or else the first one."""
+        """Build the form.
+
+        Args:
+            data: values of the form; they are ignored if they have no model.
+            model: primary key of the model that is chosen at first; None for the first one.
+        """
         super().__init__(data if data is not None and "model" in data else None, initial={"model": model})
         field = self.fields["model"]
         assert isinstance(field, forms.ChoiceField)
@@ -237,7 +249,7 @@ class CaseRunForm(forms.Form):
         ]
 
     def to_request(self, slug: str) -> RunRequest | None:
-        """Return the request for trying this case; None if the form is empty or not valid."""
+        """Return the request for a run of the case; None if the form is empty or not valid."""
         if not self.is_valid():
             return None
         return build_run_request((slug,), int(self.cleaned_data["model"]), self.cleaned_data["trials"])

@@ -1,4 +1,4 @@
-"""Errors of the lab as form errors."""
+"""Conversion of errors of the lab into form errors."""
 
 from django import forms
 
@@ -6,9 +6,9 @@ from toolbench.lab.errors import InvalidFieldsError
 
 
 def add_form_errors(form: forms.Form, error: InvalidFieldsError) -> None:
-    """Add each error to its field, or to the form if there is no such field.
+    """Add each error to its field, or to the form as a whole if the form has no such field.
 
-    A field that the form itself found invalid keeps only its own error.
+    A field that has an error already gets no other one.
     """
     invalid_names = set(form.errors)
     for name, sentences in error.errors.items():

@@ -23,20 +23,20 @@ class FormatForm(forms.Form):
     tools = forms.CharField(
         required=False,
         label="Tools",
-        help_text=f"{TOOLS_HINT}. Bare JSON and Python calls are only read for tools that are known.",
+        help_text=f"{TOOLS_HINT}. Calls in plain JSON or Python are read only if they name one of these tools.",
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
 
     @classmethod
     def from_request(cls, data: QueryDict | None, *, family: str) -> Self:
-        """Return the form, filled in with the example of the model family if there is one."""
+        """Return the form, with the example of the model family as initial text if there is one."""
         example = find_example(family)
         if example is None:
             return cls(data)
         return cls(data, initial={"text": example, "tools": json.dumps(EXAMPLE_TOOLS, indent=2)})
 
     def clean_tools(self) -> list[dict[str, Any]]:
-        """Return the parsed tools; an empty list without any.
+        """Parse the tools; return an empty list for a blank text.
 
         Raises:
             ValidationError: the text is not a JSON list of tools.
@@ -47,7 +47,7 @@ class FormatForm(forms.Form):
         except (ValueError, RecursionError) as error:
             raise forms.ValidationError(f"This is not JSON. {TOOLS_HINT}") from error
         if not isinstance(tools, list) or not all(_is_tool(tool) for tool in tools):
-            raise forms.ValidationError(f"{TOOLS_HINT} is expected here.")
+            raise forms.ValidationError(f"This is not a list of tools. {TOOLS_HINT}")
         return tools
 
 

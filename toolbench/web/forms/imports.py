@@ -1,4 +1,4 @@
-"""Import of an uploaded file."""
+"""Function that imports an uploaded file, or queues its import."""
 
 from typing import Any
 
@@ -16,18 +16,21 @@ MAX_IMMEDIATE_UNPACKED_BYTES = 2 << 20  # limit of an archive after unpacking, f
 
 
 def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | Replay:
-    """Return the imported run, or for a large file the job that a worker will do.
+    """Import a small file at once, or queue the import of a large one for a worker.
+
+    Returns:
+        The imported run, or the job of the worker.
 
     Raises:
-        RunImportError: nothing was imported; the text gives the reason and the next step.
+        RunImportError: nothing was imported; the message gives the reason and the next step.
     """
     if file is None or file.size is None:
-        raise RunImportError("No file arrived: choose one of at most 64 MB. Nothing was imported.")
+        raise RunImportError("No file was sent. Choose a file of at most 64 MB.")
     if file.size > MAX_FILE_BYTES:
         raise RunImportError(
-            f"The file has {file.size:,} bytes; {MAX_FILE_BYTES:,} are taken here. Nothing was imported: use "
-            "`manage.py import_bundle FILE` on the machine itself."
+            f"The file has {file.size:,} bytes; an upload may have {MAX_FILE_BYTES:,}. Nothing was imported: use "
+            "`manage.py import_bundle FILE` on the machine of Toolbench."
         )
     is_small = file.size <= MAX_IMMEDIATE_BYTES and count_unpacked_bytes(file) <= MAX_IMMEDIATE_UNPACKED_BYTES
-    start = import_run if is_small else queue_import
-    return start(file, file.name or "", owner=owner)
+    import_file = import_run if is_small else queue_import
+    return import_file(file, file.name or "", owner=owner)

@@ -7,7 +7,7 @@ from django import forms
 
 
 class JsonObjectField(forms.CharField):
-    """Form field for a JSON object as text. Blank means {}; errors name their position."""
+    """Form field for the text of a JSON object. A blank text stands for {}."""
 
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
 
@@ -15,7 +15,7 @@ class JsonObjectField(forms.CharField):
         """Return the parsed object.
 
         Raises:
-            ValidationError: the text is not a JSON object.
+            ValidationError: the text is not a JSON object; the message names the position of the error.
         """
         text = super().clean(value).strip()
         try:

@@ -1,4 +1,4 @@
-"""The launch form, which reads input into a RunRequest. The rules are checked in the lab."""
+"""Launch form, which reads input into a RunRequest. The lab checks the rules of a run."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ TOOL_FAILURE_POLICY_CHOICES = [
     ("fatal", "fatal: a tool's last result must be ok"),
     ("tolerated", "tolerated: one ok result is enough"),
 ]
-STREAM_CHOICES = [("none", "whole"), ("streamed", "streamed"), ("both", "both, each a configuration of its own")]
+STREAM_CHOICES = [("none", "whole"), ("streamed", "streamed"), ("both", "both, as two configurations")]
 STOPPING_CHOICES = [
-    ("", "as many trials as said"),
+    ("", "the number of trials above"),
     ("threshold", "until decided against the target"),
     ("width", "until the interval is narrow enough"),
     ("best", "until one configuration is the best"),
@@ -31,11 +31,11 @@ STOPPING_CHOICES = [
 INSTANCE_KIND_CHOICES = [
     (
         "parity",
-        "fixed: the published wording in the case study's scenarios, the first wording or a fixed list in others",
+        "fixed: the published wording of the case study's scenarios, fixed instances of others",
     ),
-    ("drawn", "drawn anew for every repeat"),
+    ("drawn", "drawn from a new seed for every repeat"),
 ]
-# A URL with any of these parameters requests a plan, not the blank form.
+# A URL with any of these parameters describes a plan; without them, the page shows the form with its defaults.
 PLAN_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
 
 
@@ -52,7 +52,7 @@ ADVANCED_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSet:
-    """A named set of scenarios; `is_chosen` if exactly its scenarios are chosen."""
+    """Named set of scenarios. `is_chosen` is True if its scenarios, and no others, are chosen."""
 
     name: str
     slugs: tuple[str, ...]
@@ -60,7 +60,7 @@ class ScenarioSet:
 
 
 class LaunchForm(forms.Form):
-    """Launch form. Multiple choices are checkboxes, so that it works without a script."""
+    """Launch form. Multiple choices are checkboxes, so that the form works without a script."""
 
     title = forms.CharField(max_length=200, required=False, label="Title")
     find = forms.CharField(max_length=100, required=False, label="Show only models with")
@@ -70,7 +70,7 @@ class LaunchForm(forms.Form):
     scenarios = forms.MultipleChoiceField(error_messages={"required": "Choose at least one scenario."})
     strategies = forms.MultipleChoiceField(label="Strategy", initial=["production"])
     methods = forms.MultipleChoiceField(label="Method", initial=["native"])
-    probe_unknown = forms.BooleanField(required=False, initial=True, label="Probe models that nobody has declared")
+    probe_unknown = forms.BooleanField(required=False, initial=True, label="Probe models with unknown capabilities")
     stream = forms.ChoiceField(
         choices=STREAM_CHOICES,
         initial="none",
@@ -94,7 +94,7 @@ class LaunchForm(forms.Form):
         max_value=50,
         required=False,
         initial=10,
-        label="Points worth finding",
+        label="Detectable difference, points",
         help_text="Difference in percentage points. The estimate shows how many trials can detect it.",
     )
     until = forms.ChoiceField(
@@ -146,23 +146,23 @@ class LaunchForm(forms.Form):
         min_value=1,
         max_value=86_400,
         required=False,
-        label="Give up on a trial after",
+        label="Trial deadline",
         help_text=(
-            "Time limit per trial in seconds (default 600). Trials over it fail delivered success and are left out of "
-            "success given an answer."
+            "Time limit per trial in seconds (default 600). Trials over it fail end-to-end success and are left out of "
+            "answered success."
         ),
     )
     overrides = JsonObjectField(
         required=False,
         label="Policy overrides",
         help_text=(
-            'A sparse patch above every preset, as JSON: {"max_turns": 6}. Keys and defaults: the effective policy '
-            "page."
+            'Settings above every preset, as JSON: {"max_turns": 6}. The page Effective settings lists the names and '
+            "defaults."
         ),
     )
 
     def __init__(self, choices: LaunchChoices, data: QueryDict | None = None) -> None:
-        """Build the form; `set` in the data selects a whole set of scenarios instead of those selected."""
+        """Build the form; the name of a set in the field `set` replaces the chosen scenarios by those of the set."""
         sets = dict(choices.sets)
         if data is not None and (set_scenarios := sets.get(str(data.get("set")))):
             data = data.copy()
@@ -182,15 +182,15 @@ class LaunchForm(forms.Form):
             field.choices = [(choice.value, choice.label) for choice in values]
 
     def list_connected(self) -> tuple[ProviderChoices, ...]:
-        """Return the providers that are available now with the models that match the filter or are chosen."""
+        """Return the available providers, with the models that match the filter `find` or are chosen."""
         return tuple(provider for provider in self._filter_providers() if not provider.away)
 
     def list_unavailable(self) -> tuple[ProviderChoices, ...]:
-        """Return the other providers, filtered in the same way."""
+        """Return the unavailable providers, with the models that match the filter `find` or are chosen."""
         return tuple(provider for provider in self._filter_providers() if provider.away)
 
-    def opens_unavailable(self) -> bool:
-        """Return whether the list of unavailable providers is open: one of its models is chosen or looked for."""
+    def is_unavailable_expanded(self) -> bool:
+        """Return whether the list of unavailable providers is expanded: a filter is set or one of its models chosen."""
         chosen = self._list_chosen("models")
         unavailable = (provider for provider in self.choices.providers if provider.away)
         return bool(self["find"].value()) or any(
@@ -208,19 +208,19 @@ class LaunchForm(forms.Form):
         return tuple(ScenarioSet(name, slugs, set(slugs) == chosen) for name, slugs in self.choices.sets)
 
     def count_scenarios(self) -> int:
-        """Return the number of chosen scenarios; a set of cases counts as one."""
+        """Return the number of chosen scenarios; a set of test cases counts as one."""
         return len(self._list_chosen("scenarios"))
 
-    def opens_advanced(self) -> bool:
-        """Return whether an advanced field has an error or another value than the blank form."""
+    def is_advanced_expanded(self) -> bool:
+        """Return whether the advanced fields are expanded: one of them has an error or not its default value."""
         return any(
             name in self.errors or self[name].value() not in (self.fields[name].initial, None, "")
             for name in ADVANCED_FIELDS
         )
 
     def _filter_providers(self) -> tuple[ProviderChoices, ...]:
-        words, chosen = str(self["find"].value() or ""), self._list_chosen("models")
-        filtered = (provider.filter_models(words, chosen) for provider in self.choices.providers)
+        search_text, chosen = str(self["find"].value() or ""), self._list_chosen("models")
+        filtered = (provider.filter_models(search_text, chosen) for provider in self.choices.providers)
         return tuple(provider for provider in filtered if provider.groups)
 
     def _list_chosen(self, name: str) -> Collection[str]:
@@ -261,7 +261,7 @@ class LaunchForm(forms.Form):
             streams=STREAMS_BY_OPTION[data["stream"] or "none"],
             scenarios=expand_set_words(data["scenarios"]),
             trials=data["trials"],
-            until=self._until(),
+            until=self._build_stopping_rule(),
             instance_kind=data["instance_kind"],
             tool_use_mode=data["tool_use_mode"],
             tool_failure_policy=data["tool_failure_policy"],
@@ -271,7 +271,7 @@ class LaunchForm(forms.Form):
             deadline_seconds=data["deadline_seconds"],
         )
 
-    def _until(self) -> dict[str, object]:
+    def _build_stopping_rule(self) -> dict[str, object]:
         """Return the stopping rule with its values; {} for a fixed number of trials."""
         data = self.cleaned_data
         if not data["until"]:

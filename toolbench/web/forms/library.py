@@ -1,4 +1,4 @@
-"""What the forms of sampling profiles and presets have in common."""
+"""Base class of the forms of sampling profiles and presets."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -24,16 +24,20 @@ class EntryForm(forms.Form, Generic[Entry]):
 
     @classmethod
     def for_new(cls, data: QueryDict | None, copied: str = "") -> Self:
-        """Return the form of a new entry: as typed, or a copy of another entry, or empty.
+        """Return the form of a new entry.
+
+        Args:
+            data: values of the sent form; None if none was sent.
+            copied: name of an entry whose content fills in the form; empty for none.
 
         Raises:
-            ObjectDoesNotExist: there is no entry to copy.
+            ObjectDoesNotExist: no entry has the name `copied`.
         """
         return cls(data, initial=cls.to_initial(build_copy(cls.functions.entry_class, copied)) if copied else None)
 
     @classmethod
     def for_version(cls, data: QueryDict | None, page: EntryPage[Entry]) -> Self:
-        """Return the form of a new version of an entry."""
+        """Return the form of a new version of an entry, which has no field `name`."""
         initial = cls.to_initial(read_content(page.entry))
         form = cls(data, initial=initial | {"read_number": page.versions[0].number})
         del form.fields["name"]
@@ -41,11 +45,11 @@ class EntryForm(forms.Form, Generic[Entry]):
 
     @staticmethod
     def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of the fields for the content of an entry: a field for each column."""
+        """Return the initial values of the fields for the content of an entry. Here, each column has one field."""
         return dict(content)
 
     def build_content(self) -> dict[str, Any] | None:
-        """Return the columns of the entry as typed; None if the form is empty or has errors."""
+        """Return the values of the entry's columns; None if the form is empty or has errors."""
         return (
             {name: self.cleaned_data[name] for name in CONTENT_COLUMNS[self.functions.entry_class]}
             if self.is_valid()
@@ -53,7 +57,7 @@ class EntryForm(forms.Form, Generic[Entry]):
         )
 
     def create(self, username: str) -> Entry | None:
-        """Save the entry as new; return None if the form is empty or has errors."""
+        """Save a new entry and return it; return None if the form is empty or has errors."""
         return self._save(lambda content: self.functions.create(self.cleaned_data["name"], content, username))
 
     def edit(self, entry: Entry, username: str) -> int | None:
@@ -63,7 +67,7 @@ class EntryForm(forms.Form, Generic[Entry]):
         )
 
     def add_errors(self, error: InvalidFieldsError) -> None:
-        """Show why the entry was not saved."""
+        """Add the errors of the lab to the form's fields."""
         add_form_errors(self, error)
 
     def _save(self, save: Callable[[dict[str, Any]], Saved]) -> Saved | None:

@@ -1,4 +1,4 @@
-"""Form for trials that are missing in several cells, which reads the target, the cells and the confirmation."""
+"""Form that adds missing trials to several cells: target, cells and confirmation."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ from toolbench.lab.runs.control import MAX_TARGET_TRIALS
 
 @dataclass(frozen=True, slots=True)
 class MissingTrialsForm:
-    """What was sent.
+    """Values of the sent form.
 
     Attributes:
-        target: trials that each cell should have; None if it was not sent or is no number in bounds.
-        error: what is wrong with the target; "" if nothing is.
-        cells: ids of the chosen cells; None before a choice was sent.
-        shown: the number of trials that the page showed.
-        agreed: the number of paid requests that the user has confirmed.
+        target: number of trials that each cell should have; None if it is missing or not a number within the limits.
+        error: sentence about an invalid target; empty for a valid or missing one.
+        cells: ids of the chosen cells; None if the form had no choice of cells.
+        shown: number of trials that the page showed; 0 if it showed none.
+        agreed: number of paid requests that the user has confirmed.
     """
 
     target: int | None
@@ -28,12 +28,12 @@ class MissingTrialsForm:
 
     @classmethod
     def parse(cls, values: QueryDict) -> "MissingTrialsForm":
-        """Return the form that was sent; values that are no ids are ignored."""
+        """Parse the sent form; values that are not ids are ignored."""
         text = values.get("target", "").strip()
         target = parse_whole_number(text, minimum=1, maximum=MAX_TARGET_TRIALS)
-        error = f"Enter 1 to {MAX_TARGET_TRIALS:,} trials. The number shown is that of the run."
-        ids = (parse_whole_number(value, minimum=1) for value in values.getlist("cell"))
-        cells = frozenset(pk for pk in ids if pk is not None)
+        error = f"Enter 1 to {MAX_TARGET_TRIALS:,} trials. The page shows the number of the run."
+        cell_ids = (parse_whole_number(value, minimum=1) for value in values.getlist("cell"))
+        cells = frozenset(cell_id for cell_id in cell_ids if cell_id is not None)
         return cls(
             target=target,
             error=error if text and target is None else "",

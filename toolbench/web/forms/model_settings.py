@@ -68,11 +68,11 @@ class ModelSettingsForm(forms.Form):
 
     @property
     def capability_docs(self) -> tuple[tuple[str, str], ...]:
-        """The capabilities that can be declared, with their descriptions."""
+        """Return the names of the capabilities that can be declared, with their descriptions."""
         return list_capability_docs()
 
     def clean_capabilities(self) -> dict[str, Any]:
-        """Return the declared capabilities.
+        """Return the declared capabilities, without those that are null.
 
         Raises:
             ValidationError: the text is not a JSON object.
@@ -87,14 +87,14 @@ class ModelSettingsForm(forms.Form):
         return {name: value for name, value in capabilities.items() if value is not None}
 
     def clean(self) -> dict[str, Any]:
-        """Check that a price is whole: both figures, a date that is not in the future, and a source."""
+        """Check that a price is complete: both figures, a date that is not in the future, and a source."""
         data = super().clean() or {}
         if any(data.get(name) not in (None, "") for name in PRICE_MEMBERS):
             for name in PRICE_MEMBERS:
                 if data.get(name) in (None, "") and name not in self.errors:
-                    self.add_error(name, "A price needs both figures, its date and its source; or leave all empty.")
+                    self.add_error(name, "A price needs both figures, a date and a source. Fill in all four or none.")
         if (date := data.get("date")) and date > timezone.now().date():
-            self.add_error("date", "This date is in the future.")
+            self.add_error("date", "This date is in the future. Enter the day on which the price was read.")
         return data
 
     def save(self, model: Model, username: str) -> int | None:
@@ -111,6 +111,6 @@ class ModelSettingsForm(forms.Form):
         try:
             return save_model_settings(model, content, read_number=data["read_number"] or 0, username=username)
         except InvalidFieldsError as error:
-            named = {name if name in self.fields else "capabilities": found for name, found in error.errors.items()}
-            add_form_errors(self, InvalidFieldsError(named))
+            by_field = {name if name in self.fields else "capabilities": texts for name, texts in error.errors.items()}
+            add_form_errors(self, InvalidFieldsError(by_field))
             return None

@@ -21,7 +21,7 @@ _LIST_KINDS = ("list", "transforms", "order", "names")
 
 
 def _build_field(name: str) -> forms.Field:
-    """Return the field of a setting; empty is not set, null clears what lower layers set."""
+    """Return the field of a setting. Empty does not set it; `null` removes the value of lower layers."""
     setting = _SETTINGS[name]
     words = ("true", "false") if setting.kind == "flag" else setting.choices if setting.kind == "choice" else ()
     if words:
@@ -44,7 +44,7 @@ def _build_field(name: str) -> forms.Field:
 
 
 class PresetForm(EntryForm[Preset]):
-    """Form of a preset. A setting that is left empty keeps the value of the layers below."""
+    """Form of a preset. A setting with an empty field keeps the value of the layers below."""
 
     functions = PRESETS
 
@@ -59,12 +59,12 @@ class PresetForm(EntryForm[Preset]):
 
     @property
     def set_fields(self) -> list[forms.BoundField]:
-        """The fields of settings with a value or an error."""
+        """Return the fields of settings that have a value or an error."""
         return [field for field in self._list_fields() if field.value() or field.errors]
 
     @property
     def other_fields(self) -> list[forms.BoundField]:
-        """The fields of all other settings."""
+        """Return the fields of all other settings."""
         return [field for field in self._list_fields() if not (field.value() or field.errors)]
 
     def _list_fields(self) -> list[forms.BoundField]:
@@ -77,7 +77,7 @@ class PresetForm(EntryForm[Preset]):
         return {**content, **settings}
 
     def build_content(self) -> dict[str, Any] | None:
-        """Return the content as typed; None if the form is empty or has errors, one for each setting."""
+        """Return the preset's content; None if the form is empty or has errors, which stand beside their settings."""
         if not self.is_bound:
             return None
         self.is_valid()
@@ -92,9 +92,9 @@ class PresetForm(EntryForm[Preset]):
         return None if self.errors else {"patch": patch, "description": self.cleaned_data["description"]}
 
     def add_errors(self, error: InvalidFieldsError) -> None:
-        """Show why the preset was not saved, beside the fields of its settings."""
-        named = {_name_field(name) if name in _SETTINGS else name: found for name, found in error.errors.items()}
-        super().add_errors(InvalidFieldsError(named))
+        """Add the errors of the lab to the fields of the settings that they name."""
+        by_field = {_name_field(name) if name in _SETTINGS else name: texts for name, texts in error.errors.items()}
+        super().add_errors(InvalidFieldsError(by_field))
 
 
 def _name_field(name: str) -> str:
@@ -103,16 +103,16 @@ def _name_field(name: str) -> str:
 
 
 def _parse_setting(name: str, text: str) -> Any:
-    """Return the value of a setting: JSON, or for texts and lists of names also words without quotation marks.
+    """Parse the value of a setting: JSON, or for texts and lists of names also words without quotation marks.
 
     Raises:
-        ValueError: it is not JSON; the message is a sentence.
+        ValueError: the text cannot be read; the message is a sentence.
     """
     kind = _SETTINGS[name].kind
     if text in _WORDS and (kind == "flag" or text == _NULL):
         return _WORDS[text]
-    starts_json = text[0] == '"' or (kind != "text" and text[0] in "[{")
-    if kind == "choice" or (kind in (*_PLAIN_KINDS, *_LIST_KINDS) and not starts_json) or kind == "pattern":
+    is_json = text[0] == '"' or (kind != "text" and text[0] in "[{")
+    if kind in ("choice", "pattern") or (kind in (*_PLAIN_KINDS, *_LIST_KINDS) and not is_json):
         check_characters(text)
         return [part.strip() for part in text.split(",") if part.strip()] if kind in _LIST_KINDS else text
     return parse_value(text)

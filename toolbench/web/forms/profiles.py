@@ -24,10 +24,10 @@ _FLAGS = {"true": True, "false": False}
 
 
 class NumberField(forms.FloatField):
-    """Form field for a number that keeps whole numbers as they are typed: 1 is not sent as 1.0."""
+    """Form field for a number that keeps a whole number an integer, so that 1 is not sent as 1.0."""
 
     def to_python(self, value: Any) -> Any:
-        """Return the number, None if the field is empty."""
+        """Return the number; None for an empty field."""
         number = super().to_python(value)
         return int(number) if number is not None and re.fullmatch(r"-?\d{1,9}", str(value).strip()) else number
 
@@ -68,7 +68,7 @@ class ProfileForm(EntryForm[SamplingProfile]):
         required=False,
         max_length=MAX_TEXT_CHARACTERS,
         widget=forms.Textarea({"rows": 3, "spellcheck": "false", "placeholder": '{"stop": ["END"]}'}),
-        help_text="A JSON object. Its members are sent as they are.",
+        help_text="A JSON object. Its members are sent unchanged.",
     )
     applies_to = forms.CharField(
         label="Applies to",
@@ -85,19 +85,21 @@ class ProfileForm(EntryForm[SamplingProfile]):
 
     @property
     def options(self) -> list[forms.BoundField]:
-        """The fields of the usual options."""
+        """Return the fields of the usual options."""
         return [self[name] for name in OPTION_NAMES]
 
     @staticmethod
     def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of the fields; what does not fit a field stands among the other options."""
+        """Return the initial values of the fields. An option that does not fit its field is in the field `more`."""
         options = dict(content["options"])
-        fitting = {
+        fitting_options = {
             option.name: options.pop(option.name)
             for option in SAMPLING_OPTIONS
-            if option.name in options and _fits(option, options[option.name])
+            if option.name in options and _fits_field(option, options[option.name])
         }
-        initial = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in fitting.items()}
+        initial = {
+            name: json.dumps(value) if isinstance(value, bool) else value for name, value in fitting_options.items()
+        }
         more = render_indented(options) if options else ""
         return {**content, **initial, "more": more, "tags": ", ".join(content["tags"])}
 
@@ -105,7 +107,7 @@ class ProfileForm(EntryForm[SamplingProfile]):
         """Return the other options.
 
         Raises:
-            ValidationError: the text is not a JSON object, or names an option that has its own field.
+            ValidationError: the text is not a JSON object, or names an option that has a field.
         """
         text = self.cleaned_data["more"].strip()
         try:
@@ -114,22 +116,22 @@ class ProfileForm(EntryForm[SamplingProfile]):
             raise forms.ValidationError(str(error)) from error
         if not isinstance(options, dict):
             raise forms.ValidationError("This must be a JSON object, in braces.")
-        if doubled := sorted(set(OPTION_NAMES) & options.keys()):
-            raise forms.ValidationError(f"Use the field of {', '.join(doubled)}.")
+        if field_names := sorted(set(OPTION_NAMES) & options.keys()):
+            raise forms.ValidationError(f"Use the fields for {', '.join(field_names)}.")
         return options
 
     def build_content(self) -> dict[str, Any] | None:
-        """Return the content as typed; None if the form is empty or has errors."""
+        """Return the profile's content; None if the form is empty or has errors."""
         if not self.is_valid():
             return None
         data = self.cleaned_data
-        usual = {name: _FLAGS.get(data[name], data[name]) for name in OPTION_NAMES if data[name] not in (None, "")}
+        options = {name: _FLAGS.get(data[name], data[name]) for name in OPTION_NAMES if data[name] not in (None, "")}
         tags = [tag.strip() for tag in data["tags"].split(",") if tag.strip()]
-        return {"options": usual | data["more"], "applies_to": data["applies_to"], "tags": list(dict.fromkeys(tags))}
+        return {"options": options | data["more"], "applies_to": data["applies_to"], "tags": list(dict.fromkeys(tags))}
 
 
-def _fits(option: SamplingOption, value: Any) -> bool:
+def _fits_field(option: SamplingOption, value: Any) -> bool:
     if option.kind in ("flag", "choice"):
         return isinstance(value, bool) if option.kind == "flag" else value in option.choices
-    number = int if option.kind == "whole" else (int, float)
-    return isinstance(value, number) and not isinstance(value, bool)
+    number_types = int if option.kind == "whole" else (int, float)
+    return isinstance(value, number_types) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Form of a provider, which reads input into connection settings. The rules are checked in the lab."""
+"""Form of a provider, which reads input into connection settings. The lab checks the rules of a connection."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ from toolbench.lab.models import Provider
 from toolbench.web.forms.json_object import JsonObjectField
 
 NETWORK_FIELDS = ("proxy_url", "ca_pem", "client_certificate", "client_key", "query", "key_header")
-FOLDED_FIELDS = ("concurrency", "max_attempts", "headers", "remove_headers", "option_defaults")
+COLLAPSED_FIELDS = ("concurrency", "max_attempts", "headers", "remove_headers", "option_defaults")
 _CONNECTION_FIELDS = (
     *("name", "base_url", "api_prefix", "template", "wire", "key", "key_env", "remove_key", "headers"),
     *("option_defaults", "connect_seconds", "read_seconds", "budget_per_month"),
@@ -28,7 +28,7 @@ class SecretTextarea(forms.Textarea):
     """Text area whose content is never written back into the page."""
 
     def format_value(self, value: Any) -> None:
-        """Return None, so that the page never contains the typed text."""
+        """Return None, so that the page never contains the text."""
         return None
 
 
@@ -44,7 +44,7 @@ class ProxyInput(forms.TextInput):
     """Input for the address of a proxy, shown without its login."""
 
     def format_value(self, value: Any) -> str | None:
-        """Return the address without user and password."""
+        """Return the address without user and password; None for an empty one."""
         scheme, separator, rest = str(value or "").rpartition("://")
         return f"{scheme}{separator}{rest.rpartition('@')[2]}" or None
 
@@ -53,21 +53,21 @@ class UrlInput(forms.TextInput):
     """URL input that masks API keys.
 
     Attributes:
-        known: keys that are masked besides text that looks like a key.
+        known_secrets: secrets to mask, besides text that looks like a key.
     """
 
-    known: tuple[str, ...] = ()
+    known_secrets: tuple[str, ...] = ()
 
     def format_value(self, value: Any) -> str | None:
-        """Return the URL with masked keys."""
-        return mask_provider_url(str(value), self.known) if value else None
+        """Return the URL with masked keys; None for an empty one."""
+        return mask_provider_url(str(value), self.known_secrets) if value else None
 
 
 class ProviderForm(forms.Form):
     """Form of a provider.
 
-    A template fills in blank fields. A blank key keeps the stored one. Stored headers are shown by name only; they can
-    be replaced or removed.
+    A template fills in blank fields, and a blank key keeps the stored one. The form shows names of stored headers
+    only, which can be replaced or removed.
     """
 
     template = forms.ChoiceField(required=False, label="Template", help_text="Fills in blank fields.")
@@ -189,7 +189,7 @@ class ProviderForm(forms.Form):
         for name in ("base_url", "api_prefix"):
             url_widget = self.fields[name].widget
             assert isinstance(url_widget, UrlInput)
-            url_widget.known = secrets
+            url_widget.known_secrets = secrets
         remove_headers = self.fields["remove_headers"]
         assert isinstance(remove_headers, forms.MultipleChoiceField)
         remove_headers.choices = [(name, name) for name in (provider.header_names if provider else ())]
@@ -199,26 +199,26 @@ class ProviderForm(forms.Form):
         field.choices = [("", "Any other endpoint"), *template_choices, (SIMULATED, SIMULATED_TITLE)]
 
     @property
-    def is_unfolded(self) -> bool:
-        """Whether the less common fields are shown at once: one of them has an error."""
-        return any(self[name].errors for name in FOLDED_FIELDS)
+    def is_expanded(self) -> bool:
+        """Return whether the group of less common fields is expanded: one of them has an error."""
+        return any(self[name].errors for name in COLLAPSED_FIELDS)
 
     @property
-    def is_network_unfolded(self) -> bool:
-        """Whether the network fields are shown at once: one of them has an error or a value."""
+    def is_network_expanded(self) -> bool:
+        """Return whether the network fields are expanded: one of them has an error or a value."""
         return any(self[name].errors or self[name].value() for name in NETWORK_FIELDS)
 
     @classmethod
     def from_provider(cls, provider: Provider) -> "ProviderForm":
-        """Return the form of a provider without its key and the values of its headers."""
-        written = {"key", "remove_key", "headers", "remove_headers", "option_defaults", "client_key"}
-        written.add("remove_proxy_login")
-        initial = {name: getattr(provider, name) for name in cls.base_fields if name not in written}
+        """Return the form, filled in from a provider, without its secrets."""
+        without_column = {"key", "remove_key", "headers", "remove_headers", "option_defaults", "client_key"}
+        without_column.add("remove_proxy_login")
+        initial = {name: getattr(provider, name) for name in cls.base_fields if name not in without_column}
         initial["option_defaults"] = _render_json(provider.option_defaults)
         return cls(initial=initial, provider=provider)
 
     def build_connection(self) -> ConnectionSettings:
-        """Return the connection settings. Call it only after is_valid()."""
+        """Return the connection settings. Call it only if `is_valid()` is True."""
         data = self.cleaned_data
         return fill_from_template(
             ConnectionSettings(

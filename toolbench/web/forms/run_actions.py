@@ -1,4 +1,4 @@
-"""Actions of the run page, one per button."""
+"""Actions of the run page, one for each button."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ class ActionResult:
     """Result of an action.
 
     Attributes:
-        run_id: the run to show next; None after a deletion.
+        sentence: message for the user.
+        run_id: primary key of the run to show next; None after a deletion.
     """
 
     sentence: str
@@ -23,18 +24,18 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True)
 class RunAction:
-    """An action with the values of its form."""
+    """Action with the values of its form."""
 
     name: str
     values: Mapping[str, str]
 
     @property
     def again(self) -> dict[str, str]:
-        """Return the fields that must be sent again to repeat the action."""
+        """Return the fields that the page for confirming paid requests must send again."""
         return {name: self.values[name] for name in ("action", "cell", "count") if name in self.values}
 
     def execute(self, run_id: int, owner: User | None) -> ActionResult:
-        """Execute the action.
+        """Execute the action and return its result.
 
         Raises:
             RunActionError: the action is not possible or not known.
@@ -58,41 +59,41 @@ def parse_action(values: Mapping[str, str]) -> RunAction:
 
 def _cancel(run_id: int, values: Mapping[str, str]) -> str:
     control.cancel_run(run_id)
-    return "Cancelling: requests in flight are dropped, what is finished stays."
+    return "Cancelling: requests in flight are dropped; finished trials are kept."
 
 
 def _pause(run_id: int, values: Mapping[str, str]) -> str:
     control.pause_run(run_id, "by you")
-    return "Paused: trials in flight finish, no new one starts."
+    return "Paused: running trials finish, and no new one starts."
 
 
 def _resume(run_id: int, values: Mapping[str, str]) -> str:
     control.resume_run(run_id)
-    return "Going on."
+    return "Resumed."
 
 
 def _retry_errored(run_id: int, values: Mapping[str, str]) -> str:
     count = control.retry_errored_trials(run_id, agreed=_parse_agreed(values))
-    return f"{count} trials that the infrastructure stopped are queued again."
+    return f"{count} trials with infrastructure errors are queued again."
 
 
 def _resume_cancelled(run_id: int, values: Mapping[str, str]) -> str:
     count = control.resume_cancelled_run(run_id, agreed=_parse_agreed(values))
-    return f"{count} cancelled trials are queued again. What they sent before stays counted."
+    return f"{count} cancelled trials are queued again. Requests already sent stay counted."
 
 
 def _raise_caps(run_id: int, values: Mapping[str, str]) -> str:
     requests, tokens = _parse_count(values, "request_cap"), _parse_count(values, "token_cap")
     control.raise_caps_and_resume(run_id, request_cap=requests, token_cap=tokens)
-    return "The cap is raised and the run goes on."
+    return "The limit is raised and the run continues."
 
 
 def _add_trials(run_id: int, values: Mapping[str, str]) -> str:
     cell, count = _parse_count(values, "cell"), _parse_count(values, "count")
     if cell is None or count is None:
-        raise control.RunActionError("Say how many trials to add; nothing was added.")
+        raise control.RunActionError("Enter how many trials to add; nothing was added.")
     added = control.add_trials(run_id, cell, count, agreed=_parse_agreed(values))
-    return f"{added} trials added; they are marked as added by hand."
+    return f"{added} trials added; they are marked as added manually."
 
 
 def _save_label(run_id: int, values: Mapping[str, str]) -> str:
@@ -106,10 +107,10 @@ def _parse_agreed(values: Mapping[str, str]) -> int:
 
 
 def _parse_count(values: Mapping[str, str], name: str) -> int | None:
-    """Return a whole number from 1 on; None if the field is empty.
+    """Return the whole number of a field; None if the field is empty.
 
     Raises:
-        RunActionError: the text is not such a number.
+        RunActionError: the text is not a whole number above 0.
     """
     text = values.get(name, "").strip()
     if not text:
@@ -121,10 +122,10 @@ def _parse_count(values: Mapping[str, str], name: str) -> int | None:
 
 
 REPEAT_ACTIONS = {
-    "repeat": (control.start_repeat, "The same again, with the same seeds."),
+    "repeat": (control.start_repeat, "This run repeats the other one with the same seeds."),
     "aa": (
         control.start_noise_repeat,
-        "The same instances once more, with fresh sampling seeds: the noise floor.",
+        "This run repeats the instances with new sampling seeds, to measure the A/A noise.",
     ),
 }
 PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {

@@ -1,4 +1,4 @@
-"""Actions of the list of runs, on the runs that are selected there."""
+"""Actions of the list of runs on the selected runs."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,12 @@ from toolbench.lab.runs.control import RunActionError
 
 @dataclass(frozen=True, slots=True)
 class RunListAction:
-    """An action on several runs.
+    """Action on several runs.
 
     Attributes:
-        confirmed: whether the page that says what is deleted has been shown.
+        name: `label` or `delete`; other names are refused.
+        label: the new label, for the action `label`.
+        confirmed: whether the user has confirmed a deletion.
     """
 
     name: str
@@ -25,26 +27,26 @@ class RunListAction:
 
     @classmethod
     def parse(cls, values: QueryDict) -> "RunListAction":
-        """Return the action of the sent form; values that are no ids are left out."""
-        ids = (parse_whole_number(value) for value in values.getlist("run"))
-        found = tuple(dict.fromkeys(run_id for run_id in ids if run_id is not None))
-        return cls(values.get("action", ""), found, values.get("label", ""), "confirmed" in values)
+        """Parse the sent form; values that are not ids are ignored."""
+        parsed_ids = (parse_whole_number(value) for value in values.getlist("run"))
+        run_ids = tuple(dict.fromkeys(run_id for run_id in parsed_ids if run_id is not None))
+        return cls(values.get("action", ""), run_ids, values.get("label", ""), "confirmed" in values)
 
     @property
     def needs_confirmation(self) -> bool:
-        """Whether the user must be shown first what is deleted."""
+        """Return whether the user must confirm the action first."""
         return self.name == "delete" and not self.confirmed
 
     @property
     def subject(self) -> str:
-        """The runs as the audit list names them."""
+        """Return the runs in the words of the audit list."""
         return f"run {', '.join(map(str, self.run_ids))}"
 
     def list_runs(self) -> list[Run]:
         """Return the runs that would be deleted.
 
         Raises:
-            RunActionError: as `execute`.
+            RunActionError: one of the runs cannot be deleted.
         """
         return bulk.list_deletable_runs(self.run_ids)
 

@@ -1,4 +1,4 @@
-"""Actions of the page of a schedule and of an alert rule, one per button."""
+"""Actions of the page of a schedule and of its alert rules, one for each button."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,14 +12,14 @@ from toolbench.lab.schedules.launching import SkippedError, launch_now
 
 
 class ScheduleActionError(Exception):
-    """An action that is not possible now; the text says why."""
+    """Action that is not possible or not known; the message says why."""
 
 
 def act_on_schedule(schedule: Schedule, values: QueryDict) -> str:
-    """Execute the action of the sent form and return what happened.
+    """Execute the action of the sent form and return a sentence about the result.
 
     Raises:
-        ScheduleActionError: it is not possible or not known.
+        ScheduleActionError: the action is not possible now or not known.
     """
     action = SCHEDULE_ACTIONS.get(values.get("action", ""))
     if action is None:
@@ -31,16 +31,16 @@ def act_on_schedule(schedule: Schedule, values: QueryDict) -> str:
 
 
 def act_on_rule(rule: AlertRule, name: str) -> str:
-    """Execute an action on a rule and return what happened.
+    """Execute an action on a rule and return a sentence about the result.
 
     Raises:
-        ScheduleActionError: it is not known.
+        ScheduleActionError: the action is not known.
     """
     if name == "test":
         return (
             " ".join(send_test(rule))
             if list_channels(rule)
-            else "The rule has no address, so there is nothing to test."
+            else "The rule has no address. Add a rule with a webhook or an e-mail address to test it."
         )
     if name in ("on", "off"):
         AlertRule.objects.filter(pk=rule.pk).update(active=name == "on")
@@ -73,7 +73,7 @@ def _delete(schedule: Schedule, values: QueryDict) -> str:
 def _pin(schedule: Schedule, values: QueryDict) -> str:
     run_ids = [parse_whole_number(text) for text in values.getlist("baseline")]
     if None in run_ids:
-        raise ScheduleActionError("A chosen run is not known. Nothing was changed.")
+        raise ScheduleActionError("A chosen run does not exist. Nothing was changed.")
     count = pin_baseline(schedule, [run_id for run_id in run_ids if run_id is not None])
     return f"Baseline: {count} run{'' if count == 1 else 's'}. Later runs are compared with it."
 

@@ -1,4 +1,4 @@
-"""Forms of schedules and alert rules, which read input into settings. The rules are checked in the lab."""
+"""Forms of schedules and alert rules, which read input into settings. The lab checks their values."""
 
 from typing import Any
 
@@ -15,15 +15,15 @@ from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 
 
 class PlanIncompleteError(Exception):
-    """A plan that the form for a new run would not accept."""
+    """Plan that the form for a new run does not accept."""
 
 
 def read_plan_source(parameters: QueryDict) -> Run | RunRequest:
-    """Return the run of `run`, or the plan that the parameters of the form for a new run describe.
+    """Return the run that the parameter `run` names, or the plan that parameters of the form for a new run describe.
 
     Raises:
-        Run.DoesNotExist: there is no such run, and the parameters describe no plan.
-        PlanIncompleteError: the form for a new run would not accept the plan.
+        Run.DoesNotExist: the run does not exist, or there is neither a run nor a plan.
+        PlanIncompleteError: the form for a new run does not accept the plan.
     """
     if "run" in parameters or not PLAN_FIELDS & parameters.keys():
         return Run.objects.get(pk=parse_whole_number(parameters.get("run", "")) or 0, deleted_at=None)
@@ -60,14 +60,14 @@ class ScheduleForm(forms.Form):
 
     def build_settings(self) -> ScheduleSettings:
         """Return the settings of a valid form."""
-        found = self.cleaned_data
-        nightly = found["rhythm"] == "nightly"
+        data = self.cleaned_data
+        is_nightly = data["rhythm"] == "nightly"
         return ScheduleSettings(
-            name=clean_text(found["name"], 120),
-            every_hours=None if nightly else found["every_hours"],
-            hour_utc=found["hour_utc"] if nightly else None,
-            requests_per_run=found["requests_per_run"],
-            requests_per_month=found["requests_per_month"],
+            name=clean_text(data["name"], 120),
+            every_hours=None if is_nightly else data["every_hours"],
+            hour_utc=data["hour_utc"] if is_nightly else None,
+            requests_per_run=data["requests_per_run"],
+            requests_per_month=data["requests_per_month"],
         )
 
 
@@ -82,15 +82,15 @@ class RuleForm(forms.Form):
 
     def build_settings(self) -> RuleSettings:
         """Return the settings of a valid form."""
-        found = self.cleaned_data
-        return RuleSettings(found["kind"], found["threshold"], found["webhook"], found["email"])
+        data = self.cleaned_data
+        return RuleSettings(data["kind"], data["threshold"], data["webhook"], data["email"])
 
     @property
     def sentence(self) -> str:
-        """All errors, in one line."""
-        named = [
+        """Return all errors of the form in one line."""
+        sentences = [
             f"{self.fields[name].label}: {error}" if self.fields[name].label else str(error)
-            for name, found in self.errors.items()
-            for error in found
+            for name, errors in self.errors.items()
+            for error in errors
         ]
-        return " ".join(named)
+        return " ".join(sentences)

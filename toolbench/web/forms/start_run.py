@@ -1,4 +1,4 @@
-"""Start of a run from a form, or a plan of it to confirm."""
+"""Function that starts the run that a form requests, or plans it."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,15 +19,19 @@ from toolbench.web.forms.errors import add_form_errors
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """Result of a form: a started run, a plan, or neither if the form has errors or is empty."""
+    """Result of a form: a started run, a plan, or neither if the form has errors or is empty.
+
+    Attributes:
+        agreed: whether the user has confirmed all paid requests of the plan.
+    """
 
     run: Run | None = None
     plan: Plan | None = None
-    agreed: bool = False  # to all that the plan may have to pay for
+    agreed: bool = False
 
 
 class StartMode(Enum):
-    """What a button of the form does: only plan, start the run, or start a run with one trial of each cell."""
+    """Action of a form's button: plan a run, start it, or start a run with one trial of each cell."""
 
     PLAN = "plan"
     ALL = "all"
@@ -37,24 +41,32 @@ class StartMode(Enum):
 def plan_or_launch(
     form: forms.Form, run_request: RunRequest | None, *, start: StartMode, owner: User | None
 ) -> LaunchResult:
-    """Start the run that the form requests, or only plan it. Errors of the lab are added to the form.
+    """Start the run that a form requests, or plan it.
 
-    The user confirms the number of paid requests that was shown, and no greater one. The plan is always that of all
-    trials.
+    The run does not start if it may send more paid requests than the form's field `agreed` confirms.
+
+    Args:
+        form: the form; errors of the lab are added to it.
+        run_request: the request that the form describes; None if the form is empty or not valid.
+        start: the form's button.
+        owner: the user.
+
+    Returns:
+        The run, or the plan of all trials.
     """
     if run_request is None:
         return LaunchResult()
     agreed = parse_whole_number(form.data.get("agreed", "")) or 0
     try:
         if start is not StartMode.PLAN:
-            is_one = start is StartMode.ONE_OF_EACH
-            started = replace(run_request, trials=1, until={}) if is_one else run_request
+            is_one_of_each = start is StartMode.ONE_OF_EACH
+            launched_request = replace(run_request, trials=1, until={}) if is_one_of_each else run_request
             with suppress(ConfirmationNeededError):
-                run = launch(started, owner=owner, agreed=agreed)
+                run = launch(launched_request, owner=owner, agreed=agreed)
                 record_action(owner, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
                 return LaunchResult(run=run)
         plan = build_plan(run_request)
-    except LaunchError as refused:
-        add_form_errors(form, refused)
+    except LaunchError as error:
+        add_form_errors(form, error)
         return LaunchResult()
     return LaunchResult(plan=plan, agreed=agreed >= plan.most_paid)

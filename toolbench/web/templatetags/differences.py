@@ -22,30 +22,30 @@ def points(fraction: float | None) -> str:
 
 @register.filter
 def p_value(p: float | None) -> str:
-    """Return a p-value with as many decimals as show on which side of ALPHA it lies."""
+    """Return a p-value, with enough decimals to show whether it is above ALPHA; empty for None."""
     if p is None:
         return ""
     if p < 0.001:
         return "p < 0.001"
     decimal_places = (
-        more for more in range(3, MAX_DECIMAL_PLACES) if (round_half_up(p, more) <= ALPHA) == (p <= ALPHA)
+        places for places in range(3, MAX_DECIMAL_PLACES) if (round_half_up(p, places) <= ALPHA) == (p <= ALPHA)
     )
     return f"p = {format_rounded(p, next(decimal_places, MAX_DECIMAL_PLACES))}"
 
 
 @register.filter
 def signed_seconds(milliseconds: float | None) -> str:
-    """Return a difference of times in seconds with its sign; `open` for a bound that does not exist."""
+    """Return a difference of times in seconds with its sign; "open" for None, which is a bound without a limit."""
     return OPEN_BOUND if milliseconds is None else _format_signed(milliseconds / 1000, 2)
 
 
-def _format_signed(number: float, places: int) -> str:
-    """Return a number with its sign, and with as many decimals as distinguish it from 0."""
+def _format_signed(number: float, min_places: int) -> str:
+    """Return a number with its sign, with at least `min_places` decimals and enough to distinguish it from 0."""
     decimal_places = next(
-        (more for more in range(places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), more)), None
+        (places for places in range(min_places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), places)), None
     )
     if decimal_places is None:
-        return format_rounded(0.0, places)
+        return format_rounded(0.0, min_places)
     return f"{MINUS if number < 0 else '+'}{format_rounded(abs(number), decimal_places)}"
 
 
@@ -57,19 +57,19 @@ def signed_money(dollars: float | None) -> str:
 
 @register.inclusion_tag("_difference.html")
 def difference(compared: RateComparison) -> dict[str, object]:
-    """Show the difference with interval and p-value, and a bar on an axis from -100 to 100 points."""
+    """Show a difference with its interval and p-value, and a bar on an axis from -100 to 100 points."""
     estimate = compared.difference
     return {
         "compared": compared,
         "axis": _build_axis(estimate),
-        "label": _describe(compared, estimate) if estimate else "",
+        "label": _describe_bar(compared, estimate) if estimate else "",
     }
 
 
-def _describe(compared: RateComparison, estimate: Difference) -> str:
+def _describe_bar(compared: RateComparison, estimate: Difference) -> str:
     qualifiers = "anytime-valid " * compared.sequential + "simultaneous " * (estimate.comparisons > 1)
     interval = f"{points(estimate.low)} to {points(estimate.high)} points"
-    return f"{qualifiers}95\u00a0% interval {interval}; the line is no difference"
+    return f"{qualifiers}95\u00a0% interval {interval}; the line marks no difference"
 
 
 def _build_axis(estimate: Difference | None) -> dict[str, str]:

@@ -25,8 +25,8 @@ register = template.Library()
 
 DOTS_PER_LINE = 20
 MAX_DOTS = 200
-MAX_NARROW = 99  # trials that a rate in the narrow layout can show
-TEXT_NEAR_LIMIT = {"0.0": "<0.1", "100.0": ">99.9"}  # percent that rounding would make nothing or all
+MAX_NARROW_TRIALS = 99  # a rate of more trials has three digits, so that it needs the wide layout
+TEXT_NEAR_LIMIT = {"0.0": "<0.1", "100.0": ">99.9"}  # for shares that are not 0 or 1 but would be rounded to it
 OUTCOME_WORDS = {
     "pass": "pass",
     "fail": "fail",
@@ -41,7 +41,11 @@ MARKS = {"finished": "pass", "running": "running", "cancelling": "running", "lik
 
 @dataclass(frozen=True, slots=True)
 class DotRun:
-    """Consecutive dots of one outcome, or its share in percent."""
+    """Consecutive dots of one outcome, or a part of a bar.
+
+    Attributes:
+        count: number of dots, or share of the bar in percent.
+    """
 
     outcome: str
     count: float
@@ -80,12 +84,12 @@ def span(duration: float | None) -> str:
 
 @register.filter
 def outcome_word(outcome: str) -> str:
-    """Return the word for an outcome."""
+    """Return the word for an outcome on pages."""
     return OUTCOME_WORDS.get(outcome, outcome)
 
 
 class QueryState(Protocol):
-    """State that the URL holds, such as a filter."""
+    """State of a page that is in the URL, such as a filter."""
 
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed."""
@@ -100,7 +104,7 @@ def address(state: QueryState, **changes: object) -> str:
 
 @register.filter
 def values_of(settings: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Return the values of these settings, without empty ones."""
+    """Return the values of the settings with these names, without empty ones, in the order of the settings."""
     return [value for name, value in settings.items() if name in names and value]
 
 
@@ -112,13 +116,13 @@ def path_parts(path: str) -> list[str]:
 
 @register.filter
 def value_of(values: Mapping[str, str], name: str) -> str:
-    """Return the value with a name."""
+    """Return the value with a name, which a template cannot look up itself."""
     return values[name]
 
 
 @register.filter
 def heat(percent: float) -> float:
-    """Return ten times the square root of a share in percent, from 0 to 100, so that rare causes can be seen."""
+    """Return the depth of a tint, from 0 to 100: ten times the square root of a percentage, so that 1 % is visible."""
     return round(10 * math.sqrt(percent), 1)
 
 
@@ -142,7 +146,7 @@ def _format_number(number: float, unit: str) -> str:
 
 @register.inclusion_tag("_quantile.html")
 def quantile(found: Quantile | None) -> dict[str, object]:
-    """Show a quantile of times as `render_quantile` writes it; the value is grey where a bound is open."""
+    """Show a quantile of times with its bounds; None is shown as unknown. The value is grey if a bound is open."""
     value, bounds = (render_quantile_value(found), render_quantile_bounds(found)) if found else ("", UNKNOWN_VALUE)
     return {"found": found, "value": value, "bounds": bounds}
 
@@ -156,23 +160,23 @@ def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
 
 @register.simple_tag
 def answers_needed(percent: int) -> str:
-    """Return how many answers give that percentile both of its bounds: 72 for 95."""
+    """Return how many answers a percentile needs so that both of its bounds are closed: 72 for 95."""
     return str(count_answers_until_closed(percent / 100, 0))
 
 
 @register.simple_tag
 def straight_passes(percent: int) -> str:
-    """Return how many passes without a failure raise the lower bound to `percent`: 35 for 90."""
+    """Return how many trials, all passed, have a lower interval bound of at least `percent`: 35 for 90."""
     return str(requirements.count_passes_without_failure(percent / 100))
 
 
 @register.inclusion_tag("_mark.html")
 def mark(outcome: str, word: str | None = None) -> dict[str, object]:
-    """Show the outcome's shape and colour with a word.
+    """Show the shape and colour of an outcome with a word.
 
     Args:
         outcome: the outcome.
-        word: None for the outcome's own word; empty for the shape alone, with a label for screen readers.
+        word: text beside the shape; None for the usual word, empty for none but a label for screen readers.
     """
     label = OUTCOME_WORDS.get(outcome, outcome)
     return {"outcome": outcome, "word": label if word is None else word, "label": label}
@@ -180,23 +184,23 @@ def mark(outcome: str, word: str | None = None) -> dict[str, object]:
 
 @register.filter
 def mark_of(word: str, default: str) -> str:
-    """Return the mark that shows a state of a run or the likelihood of a cause."""
+    """Return the outcome whose mark stands for a state of a run or the likelihood of a cause, else `default`."""
     return MARKS.get(word, default)
 
 
 @register.simple_tag
 def rate(value: Rate, kind: str = "") -> SafeString:
-    """Show a rate, without a line break after it, so that a full stop may follow.
+    """Show a rate with its interval. No line break follows, so that a full stop may be next to it.
 
     Args:
         value: the rate.
-        kind: "wide" for three digits on each side, or "free" inside a sentence.
+        kind: "wide" for a column of counts with three digits, "free" within a sentence, empty for the usual layout.
     """
     return mark_safe(render_to_string("_rate.html", _build_rate_context(value, kind)).strip())
 
 
 def _build_rate_context(value: Rate, kind: str) -> dict[str, object]:
-    context: dict[str, object] = {"rate": value, "width": kind or ("wide" if value.n > MAX_NARROW else "")}
+    context: dict[str, object] = {"rate": value, "width": kind or ("wide" if value.n > MAX_NARROW_TRIALS else "")}
     if value.withheld:
         title = f"Only {value.distinct} distinct answers, so repeats are not independent and no interval is shown."
         return context | {"interval": f"{value.distinct} distinct", "title": title, "notes": ()}
@@ -256,21 +260,28 @@ def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, obj
 
 @register.simple_block_tag
 def empty_state(content: str, title: str, url: str = "", action: str = "") -> SafeString:
-    """Show a title and the block's text where nothing can be listed, with a link to the next step."""
+    """Show a title and the block's text in the place of an empty list, with a link to the next step.
+
+    Args:
+        content: the block's text.
+        title: the title.
+        url: address of the link; empty for no link.
+        action: text of the link.
+    """
     return render_to_string("_empty.html", {"title": title, "text": content, "url": url, "action": action})
 
 
 def _split_into_lines(runs: list[DotRun]) -> list[list[DotRun]]:
     """Return runs of equal outcomes, split into lines of 20 dots."""
     lines: list[list[DotRun]] = [[]]
-    room = DOTS_PER_LINE
+    free_dots = DOTS_PER_LINE
     for run in runs:
-        left = int(run.count)
-        while left:
-            if not room:
+        remaining_dots = int(run.count)
+        while remaining_dots:
+            if not free_dots:
                 lines.append([])
-                room = DOTS_PER_LINE
-            taken = min(left, room)
-            lines[-1].append(DotRun(run.outcome, taken))
-            left, room = left - taken, room - taken
+                free_dots = DOTS_PER_LINE
+            count = min(remaining_dots, free_dots)
+            lines[-1].append(DotRun(run.outcome, count))
+            remaining_dots, free_dots = remaining_dots - count, free_dots - count
     return lines

@@ -1,4 +1,4 @@
-"""Template tags of the grid: texts of its cells and the links that sort it."""
+"""Template filters and tags of the grid: texts of its cells and the links that sort it."""
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
@@ -18,14 +18,14 @@ _VERDICTS = {"clean": "no miss, too few to tell", "few": "too few to tell", "con
 
 @register.filter
 def cell_text(cell: GridCell) -> str:
-    """Return the value of a cell whose metric is no rate: seconds, tokens, dollars or a share."""
+    """Return the value of a cell whose metric is not a rate: seconds, tokens, dollars or a share."""
     quantile = cell.value.quantile
     return seconds(quantile.value) if quantile else figure(cell.value.figure)
 
 
 @register.filter
 def cell_title(cell: GridCell) -> str:
-    """Return the value of a cell in words: rate with interval, verdict, infrastructure errors."""
+    """Return the value of a cell in words: a time, a figure, or a rate with verdict and infrastructure errors."""
     rate, quantile = cell.rate, cell.value.quantile
     if quantile:
         return f"{seconds(quantile.value)} s, n = {quantile.n:,}"
@@ -38,14 +38,14 @@ def cell_title(cell: GridCell) -> str:
 
 @register.filter
 def cell_card(cell: GridCell, causes: CauseCounts) -> str:
-    """Return the lines of a cell's card below its rate: trials by outcome, frequent cause, times, tokens."""
+    """Return the lines of a cell's card below its rate: trials by outcome, most frequent cause, times, tokens."""
     if cell.note:
         return cell.note
     tally = cell.tally
     outcomes = {"passed": tally.passed, "failed": tally.failed, "infrastructure": tally.infra}
     cause = find_frequent_cause(causes, cell.config_ids, cell.scenarios) if tally.failed or tally.infra else None
     quantiles = {"p50": cell.p50, "p95": cell.p95}
-    times = " · ".join(f"{name} {seconds(found.value)} s" for name, found in quantiles.items() if found)
+    times = " · ".join(f"{name} {seconds(quantile.value)} s" for name, quantile in quantiles.items() if quantile)
     tokens = compute_tokens_per_trial(tally)
     lines = (
         " · ".join(f"{count:,} {word}" for word, count in outcomes.items()),
@@ -58,7 +58,7 @@ def cell_card(cell: GridCell, causes: CauseCounts) -> str:
 
 @register.filter
 def figure_text(value: MetricValue) -> str:
-    """Return the value of a column after the cells; empty if it is unknown."""
+    """Return the value in one of the columns after the cells; empty if it is unknown."""
     if value.rate:
         return f"{value.rate.percent} %" if value.rate.n else ""
     return seconds(value.quantile.value) if value.quantile else figure(value.figure)
@@ -66,7 +66,7 @@ def figure_text(value: MetricValue) -> str:
 
 @register.filter
 def figure_title(value: MetricValue) -> str:
-    """Return the bounds of a quantile, or the counts and the interval of a rate."""
+    """Return the bounds of a quantile, or the counts and the interval of a rate; empty for a figure."""
     if value.quantile:
         return render_quantile_bounds(value.quantile)
     return value.rate.text if value.rate else ""
@@ -74,9 +74,10 @@ def figure_title(value: MetricValue) -> str:
 
 @register.filter
 def cell_style(cell: GridCell) -> SafeString | str:
-    """Return the custom properties of a cell, all numbers.
+    """Return the CSS custom properties of a cell; empty for a cell without a rate or its interval.
 
-    They are the ends of the interval, the share, the depth of the tint and, while trials are open, the part that ended.
+    They are the bounds of the interval, the share, the depth of the tint and, while trials are open, the percentage of
+    trials that have ended. All are numbers.
     """
     rate = cell.rate
     if rate is None or not rate.n or rate.withheld:
@@ -88,13 +89,13 @@ def cell_style(cell: GridCell) -> SafeString | str:
 
 @register.filter
 def total_text(value: MetricValue | None) -> str:
-    """Return the percentage of all rows together; a dash where there is none."""
+    """Return the percentage of all rows together; a dash without trials."""
     return f"{value.rate.percent} %" if value and value.rate and value.rate.n else "–"
 
 
 @register.simple_tag
 def sort_query(query: MatrixQuery, key: str) -> str:
-    """Return the query that sorts by a column: largest first, the other way on the second click."""
+    """Return the query string that sorts by a column: largest first, or smallest first if it is sorted already."""
     return f"?{query.query(sort=f'-{key}' if query.sort == key else key)}"
 
 

@@ -1,4 +1,4 @@
-"""Views of the people who may use the site, and of the audit list."""
+"""Views of accounts and of the audit list."""
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -23,13 +23,13 @@ MAX_PAGE = 10_000
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_people(request: HttpRequest) -> HttpResponse:
-    """Show the accounts; on POST, invite a person and show the link once."""
+    """Show the accounts; on POST, create an account and show its sign-in link once."""
     if request.method != "POST":
         return _render_people(request)
     try:
         user, token = people.invite(request.POST.get("name", ""), request.POST.get("role", ""))
-    except people.PeopleError as refused:
-        return _render_people(request, error=str(refused), status=422)
+    except people.PeopleError as error:
+        return _render_people(request, error=str(error), status=422)
     record(request, Action.INVITED, f"{user.username} as {get_role(user).label.lower()}", reverse("people"))
     return _render_people(request, invited=user, token=token)
 
@@ -38,7 +38,7 @@ def list_people(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def act(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Change a role, open or close an account, or show a new sign-in link once."""
+    """Change the role of an account, open or close it, or show a new sign-in link once."""
     action = request.POST.get("action", "")
     try:
         if action == "link":
@@ -48,15 +48,15 @@ def act(request: HttpRequest, user_id: int) -> HttpResponse:
         change = people.change_account(user_id, action, request.POST.get("role", ""))
         record(request, Action.CHANGED, change, reverse("people"))
         messages.success(request, f"Saved: {change}.")
-    except people.PeopleError as refused:
-        messages.error(request, str(refused))
+    except people.PeopleError as error:
+        messages.error(request, str(error))
     return redirect("people")
 
 
 @require_roles(read=Role.OPERATOR)
 @require_safe
 def show_audit(request: HttpRequest) -> HttpResponse:
-    """Show who launched, changed, deleted or imported what (GET /settings/audit/?person=&page=)."""
+    """Show the audit list, newest first, of all users or of ?person= (GET /settings/audit/?person=&page=)."""
     page = parse_whole_number(request.GET.get("page", ""), minimum=1, maximum=MAX_PAGE) or 1
     return render_page(request, "accounts/audit.html", {"page": get_audit_page(request.GET.get("person", ""), page)})
 

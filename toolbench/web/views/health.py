@@ -1,4 +1,4 @@
-"""Views of the health of all processes: a page for people and a check for a supervisor."""
+"""Views of health: a page with all processes and local servers, and a check for a supervisor."""
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +17,6 @@ def show(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def check_live(request: HttpRequest) -> HttpResponse:
-    """Return "ok" if web server and database answer (GET /health/live). It needs no sign-in."""
+    """Return "ok" if the database answers, without a sign-in (GET /health/live)."""
     check_database()
     return HttpResponse("ok", content_type="text/plain")

@@ -1,4 +1,4 @@
-"""View of the home page: from the start to a connected provider, a live run and a trace."""
+"""View of the home page: first steps, the demonstration run, newest failures and open alerts."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,7 +14,7 @@ from toolbench.web.rendering import is_part_request, render_page
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the home page (GET /), or only the local run for htmx; on POST, search for local servers."""
+    """Show the home page (GET /), or only the demonstration run for htmx; on POST, look for local model servers."""
     if request.method == "POST":
         scan_local_servers()
         return redirect(f"{reverse('first')}#connect")

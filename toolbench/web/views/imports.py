@@ -1,4 +1,4 @@
-"""Views of imported runs and of the import."""
+"""Views of imports: imported runs and histories, the upload of a file, and the progress of an import."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,7 +18,7 @@ from toolbench.web.requests import Action, find_owner, record
 
 @require_safe
 def list_imports(request: HttpRequest) -> HttpResponse:
-    """Show the list of imports."""
+    """Show imports that are under way, imported runs and imported histories (GET /imported/)."""
     context = {"jobs": get_open_imports(), "lines": get_runs("imported"), "histories": get_histories()}
     return render_page(request, "imports/list.html", context)
 
@@ -29,13 +29,13 @@ def show_history(request: HttpRequest, history_id: int) -> HttpResponse:
     try:
         page = get_history_page(history_id)
     except History.DoesNotExist:
-        raise Http404(f"There is no history {history_id}.") from None
+        raise Http404(f"There is no history {history_id}; it may have been deleted.") from None
     return render_page(request, "imports/history.html", {"page": page})
 
 
 @require_POST
 def upload(request: HttpRequest) -> HttpResponse:
-    """Import the uploaded file, or start a job for it."""
+    """Import the uploaded file, or queue a large one for a worker."""
     file = request.FILES.get("file")
     try:
         imported = start_import(file, find_owner(request))
@@ -57,5 +57,5 @@ def show_job(request: HttpRequest, job_id: int) -> HttpResponse:
     try:
         page = get_import(job_id)
     except Replay.DoesNotExist:
-        raise Http404(f"There is no import {job_id}.") from None
+        raise Http404(f"There is no import {job_id}; it may have been deleted.") from None
     return render_page(request, "imports/job.html", {"page": page}, part="found")

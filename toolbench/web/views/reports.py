@@ -1,4 +1,4 @@
-"""Downloads of a run: its report, its bundle, or its trials as a table."""
+"""Views of the downloads of a run: its report, its bundle, and its trials as a table."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
@@ -24,23 +24,20 @@ def download_report(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
 
 @require_safe
 def download_bundle(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Return the bundle that `manage.py bundle` writes (GET /runs/ID/bundle.zip).
-
-    With ?private=1 it includes private cases.
-    """
+    """Return the bundle that `manage.py bundle` writes (GET /runs/ID/bundle.zip); ?private=1 adds private cases."""
     try:
-        pieces = iter_bundle_chunks(run_id, private=request.GET.get("private") == "1")
+        chunks = iter_bundle_chunks(run_id, private=request.GET.get("private") == "1")
     except UnknownRunError as error:
         raise Http404(str(error)) from None
     except BundleError as error:
         messages.error(request, str(error))
         return redirect("run", run_id)
-    return build_streamed_response(pieces, "application/zip", name=f"toolbench-bundle-{run_id}.zip")
+    return build_streamed_response(chunks, "application/zip", name=f"toolbench-bundle-{run_id}.zip")
 
 
 @require_safe
 def download_trials(request: HttpRequest, run_id: int, kind: str) -> HttpResponse:
-    """Return a row per trial without bodies (GET /runs/ID/trials.csv or .json)."""
+    """Return one row for each trial, without bodies (GET /runs/ID/trials.csv or .json)."""
     try:
         return build_table_response(export_trials(run_id), kind, name=f"toolbench-run-{run_id}-trials")
     except ReportError as error:

@@ -33,7 +33,7 @@ MAX_PAGE = 1_000_000
 
 @require_safe
 def list_runs(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
-    """Show the runs of one kind (GET /runs/); ?label= and ?page= choose which."""
+    """Show one page of the runs of a kind, of all labels or of ?label= (GET /runs/?label=&page=)."""
     page = parse_whole_number(request.GET.get("page", ""), minimum=1, maximum=MAX_PAGE) or 1
     runs = get_run_list(kind, label=request.GET.get("label", ""), page=page)
     return render_page(request, "runs/list.html", {"runs": runs, "simulated": kind == "simulated"})
@@ -41,7 +41,7 @@ def list_runs(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
 
 @require_POST
 def act_on_several(request: HttpRequest) -> HttpResponse:
-    """Label or delete the selected runs (POST /runs/act/); a deletion is shown and confirmed first."""
+    """Label or delete the selected runs (POST /runs/act/); ask for confirmation before a deletion."""
     back = choose_local_path(request.POST.get("back", ""), reverse("runs"))
     action = RunListAction.parse(request.POST)
     try:
@@ -75,7 +75,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def _estimate(form: LaunchForm, run_request: RunRequest | None, plan: Plan | None) -> dict[str, object]:
-    """Return the estimate of a plan and what it can tell apart; {} without a plan."""
+    """Return a plan's estimate, detectable difference and budgets as context; {} without a plan."""
     if plan is None or run_request is None:
         return {}
     budgets = list_provider_budgets(config.provider for config in plan.configs)
@@ -93,7 +93,7 @@ def _read_start_mode(request: HttpRequest) -> StartMode:
 def show(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show a run (GET /runs/ID/), or only its live part for htmx while it is running.
 
-    ?config= and ?scenario= choose the settings that are shown, ?group= and ?sort= the rows of the grid.
+    ?config= and ?scenario= choose the settings to show, ?group= and ?sort= the rows of the grid.
     """
     try:
         context: dict[str, object] = {"page": get_run_page(run_id), "forecast": estimate_remaining(run_id)}
@@ -106,7 +106,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _get_unchanging_parts(request: HttpRequest, run_id: int) -> dict[str, object]:
-    """Return what the whole run page shows outside its live part."""
+    """Return the context of the page's parts that do not change while the run is running."""
     config, scenario = request.GET.get("config", ""), request.GET.get("scenario", "")
     return {
         "judging": get_judging_state(run_id),
@@ -117,10 +117,7 @@ def _get_unchanging_parts(request: HttpRequest, run_id: int) -> dict[str, object
 
 @require_POST
 def act(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Cancel, pause, resume, retry, raise the limits of, repeat, label or delete a run.
-
-    Paid requests must be confirmed first.
-    """
+    """Execute an action of the run page (POST /runs/ID/act/); ask for confirmation before paid requests."""
     action = parse_action(request.POST)
     try:
         result = action.execute(run_id, find_owner(request))

@@ -45,7 +45,14 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def _find_source(request: HttpRequest) -> Run | RunRequest | None:
-    """Return where the plan is from; None for a plan with errors, which the page for a new run shows."""
+    """Return the run or the plan that the schedule would repeat.
+
+    Returns:
+        None for a plan with errors, which the page for a new run shows.
+
+    Raises:
+        Http404: the run does not exist.
+    """
     try:
         return read_plan_source(request.GET)
     except PlanIncompleteError:
@@ -68,7 +75,7 @@ def show(request: HttpRequest, schedule_id: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             edit_schedule(schedule, form.build_settings())
-            _announce(request, Action.CHANGED, schedule, "Saved. It counts from the next run on.")
+            _announce(request, Action.CHANGED, schedule, "Saved. The change applies from the next run on.")
             return redirect("schedule", schedule_id)
         except ScheduleError as error:
             add_form_errors(form, error)
@@ -79,7 +86,7 @@ def show(request: HttpRequest, schedule_id: int) -> HttpResponse:
 
 @require_POST
 def act(request: HttpRequest, schedule_id: int) -> HttpResponse:
-    """Launch a run, pause, resume, pin a baseline or delete the schedule."""
+    """Launch a run of a schedule, pause, resume or delete it, or pin its baseline."""
     schedule = get_object_or_404(Schedule, pk=schedule_id)
     try:
         sentence = act_on_schedule(schedule, request.POST)
@@ -111,7 +118,7 @@ def add_rule(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def act_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
-    """Test, switch or delete an alert rule."""
+    """Test an alert rule, turn it on or off, or delete it."""
     rule = get_object_or_404(AlertRule.objects.select_related("schedule"), pk=rule_id)
     schedule = rule.schedule
     try:
@@ -123,7 +130,7 @@ def act_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
 
 @require_POST
 def retry(request: HttpRequest, delivery_id: int) -> HttpResponse:
-    """Send a message again that failed for good."""
+    """Queue a delivery again that has failed all its attempts."""
     delivery = get_object_or_404(AlertDelivery.objects.select_related("alert__rule__schedule"), pk=delivery_id)
     if retry_delivery(delivery_id):
         messages.success(request, "The message is queued again.")
@@ -133,9 +140,10 @@ def retry(request: HttpRequest, delivery_id: int) -> HttpResponse:
 
 
 def _announce(request: HttpRequest, action: Action, schedule: Schedule | None, sentence: str) -> None:
+    """Show the result of an action and add it to the audit list; `schedule` is None for rules for all runs."""
     messages.success(request, sentence)
-    is_kept = schedule is not None and schedule.pk is not None
-    url = reverse("schedule", args=[schedule.pk]) if schedule and is_kept else reverse("schedules")
+    has_page = schedule is not None and schedule.pk is not None  # a deleted schedule has no primary key
+    url = reverse("schedule", args=[schedule.pk]) if schedule and has_page else reverse("schedules")
     record(request, action, f"schedule {schedule}" if schedule else "alert rules for all runs", url)
 
 

@@ -6,19 +6,18 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.accounts.roles import Role, has_role
 from toolbench.lab.results.site_search import Hit, HitGroup, search_site
-from toolbench.web.context_processors import PLACES
+from toolbench.web.context_processors import SECTIONS
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import find_owner
 
-# Commands with the role they need.
-COMMANDS = (
+COMMANDS = (  # label, URL name, required role
     ("New run", "run-new", Role.OPERATOR),
     ("Add a provider", "provider-new", Role.OWNER),
     ("Write a test case", "case-new", Role.OPERATOR),
     ("Import test cases", "case-bring", Role.OPERATOR),
     ("Cases from recorded traffic", "case-drafts", Role.VIEWER),
     ("Tools from an MCP server", "case-mcp", Role.OPERATOR),
-    ("Invite a person", "people", Role.OWNER),
+    ("Invite a user", "people", Role.OWNER),
     ("Audit list", "audit", Role.OPERATOR),
     ("Health", "health", Role.VIEWER),
     ("Decision records", "records", Role.VIEWER),
@@ -27,17 +26,17 @@ COMMANDS = (
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show what ?q= finds (GET /search/), whole or as the content of the palette; without it, all pages."""
+    """Show the matches of ?q=, as a page or, for htmx, in the palette; without it, all pages (GET /search/)."""
     text = request.GET.get("q", "")
     groups = (*search_site(text), *_find_pages(request, text.strip().lower()))
     return render_page(request, "search/show.html", {"q": text, "groups": groups}, part="found")
 
 
 def _find_pages(request: HttpRequest, text: str) -> tuple[HitGroup, ...]:
-    pages = {place.label: Hit(place.label, place.url) for place in PLACES}
-    pages |= {tab.label: Hit(tab.label, tab.url, place.label) for place in PLACES for tab in place.tabs}
+    pages = {section.label: Hit(section.label, section.url) for section in SECTIONS}
+    pages |= {tab.label: Hit(tab.label, tab.url, section.label) for section in SECTIONS for tab in section.tabs}
     user = find_owner(request)
     commands = [Hit(label, reverse(name)) for label, name, role in COMMANDS if user and has_role(user, role)]
     groups = {"Commands": commands, "Pages": pages.values()}
-    found = {title: tuple(hit for hit in hits if text in hit.label.lower()) for title, hits in groups.items()}
-    return tuple(HitGroup(title, hits) for title, hits in found.items() if hits)
+    matches = {title: tuple(hit for hit in hits if text in hit.label.lower()) for title, hits in groups.items()}
+    return tuple(HitGroup(title, hits) for title, hits in matches.items() if hits)

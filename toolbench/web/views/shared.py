@@ -1,4 +1,4 @@
-"""Views of share links: make, list and revoke them, and the pages that they open."""
+"""Views of share links: create, list and revoke them, and show the pages that they open."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
@@ -28,12 +28,12 @@ from toolbench.web.roles import Role, require_roles
 @never_cache
 @require_safe
 def show(request: HttpRequest, token: str) -> HttpResponse:
-    """Show what a link shares (GET /shared/TOKEN/). It needs no account."""
+    """Show the run, comparison or trial of a share link to a reader without an account (GET /shared/TOKEN/)."""
     link = share_links.find_share_link(token)
     try:
         content = render_shared_page(link) if link else None
-    except SharedPageError as gone:
-        raise Http404(str(gone)) from None
+    except SharedPageError as error:
+        raise Http404(str(error)) from None
     if content is None:
         raise Http404("This link has expired or was revoked. Ask for a new one.")
     return HttpResponse(content, headers={"X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer"})
@@ -43,13 +43,13 @@ def show(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_links(request: HttpRequest) -> HttpResponse:
-    """Show the valid links; on POST, make one."""
+    """Show the valid links; on POST, create one."""
     if request.method != "POST":
         return _render_links(request)
     try:
-        link = _make_link(request)
-    except InvalidFieldsError as refused:
-        return _render_links(request, error=str(refused), status=422)
+        link = _create_link(request)
+    except InvalidFieldsError as error:
+        return _render_links(request, error=str(error), status=422)
     record(request, Action.ADDED, f"share {link}", reverse("links"))
     return _render_links(request, made=link)
 
@@ -70,19 +70,19 @@ def revoke(request: HttpRequest, link_id: int) -> HttpResponse:
 
 @require_safe
 def download_report(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Return a run as one HTML file that opens without a network (GET /runs/ID/report.html)."""
+    """Return a run as one HTML file that opens offline (GET /runs/ID/report.html)."""
     try:
         content = render_run_report(run_id)
-    except SharedPageError as gone:
-        raise Http404(str(gone)) from None
+    except SharedPageError as error:
+        raise Http404(str(error)) from None
     return build_file_response(content, "text/html; charset=utf-8", name=f"toolbench-run-{run_id}.html")
 
 
-def _make_link(request: HttpRequest) -> ShareLink:
-    """Create the link of a form.
+def _create_link(request: HttpRequest) -> ShareLink:
+    """Create the link that the sent form describes.
 
     Raises:
-        InvalidFieldsError: it cannot be shared.
+        InvalidFieldsError: a field is not valid, or its subject cannot be shared.
     """
     user = find_owner(request)
     assert user is not None

@@ -1,4 +1,4 @@
-"""Views of the browser session: sign in with a printed link, sign out, choose the theme."""
+"""Views of the browser session: sign in with a link, sign out, choose the theme."""
 
 import re
 from urllib.parse import quote, unquote
@@ -20,7 +20,7 @@ from toolbench.web.roles import Role, require_roles
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _PREFETCH = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
 _PURPOSE_HEADERS = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
-# Values of these headers, if present, when a person follows a link. Requests for images, frames and fetches differ.
+# Values that these headers have, if present, when a person follows a link. For images and scripts they differ.
 _NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 # User agents of mail, chat and search programs that request a link to show a preview of it.
 _PREVIEW_AGENTS = re.compile(
@@ -32,7 +32,7 @@ YEAR_SECONDS = 60 * 60 * 24 * 365
 @login_not_required
 @require_GET
 def show(request: HttpRequest) -> HttpResponse:
-    """Show how to get a link. A cookie keeps the requested page (`?next=`) until a link is used."""
+    """Show how to get a sign-in link; store the page of ?next= in a cookie until a link is used."""
     response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": False})
     if next_url := choose_local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
@@ -45,24 +45,24 @@ def show(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def follow(request: HttpRequest, token: str) -> HttpResponse:
-    """Redeem the link and sign in.
+    """Redeem a sign-in link.
 
-    A GET by a person redeems it, as does a POST by the button of the page that any other GET or HEAD receives. A
-    browser that is signed in already leaves the link unused.
+    A GET by a person redeems it. Any other GET and a HEAD, such as those of mail programs, get a page whose button
+    redeems it with a POST. A browser that is signed in does not use up the link.
     """
     if request.user.is_authenticated:
-        return _redirect_to_wanted(request)
+        return _redirect_to_requested_page(request)
     if request.method != "POST" and not _is_followed(request):
         return render(request, "sign_in/follow.html")
     owner = redeem_token(token)
     if owner is None:
         return render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": True}, status=410)
     login(request, owner, backend=_BACKEND)
-    return _redirect_to_wanted(request)
+    return _redirect_to_requested_page(request)
 
 
 def _is_followed(request: HttpRequest) -> bool:
-    """Return whether nothing indicates that a program requests the link: no prefetch, no preview, no HEAD."""
+    """Return whether a person seems to follow the link: the request is a GET and neither a prefetch nor a preview."""
     headers = request.headers
     return (
         request.method == "GET"
@@ -72,7 +72,7 @@ def _is_followed(request: HttpRequest) -> bool:
     )
 
 
-def _redirect_to_wanted(request: HttpRequest) -> HttpResponse:
+def _redirect_to_requested_page(request: HttpRequest) -> HttpResponse:
     response = redirect(choose_local_path(unquote(request.COOKIES.get(settings.WANTED_COOKIE_NAME, ""))))
     response.delete_cookie(settings.WANTED_COOKIE_NAME, path=reverse("sign-in"), samesite="Lax")
     return response
@@ -89,7 +89,7 @@ def leave(request: HttpRequest) -> HttpResponse:
 @require_roles(change=Role.VIEWER)
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Set the theme and redirect to the page of the form; an unknown theme means the system's."""
+    """Set the theme and redirect to the page of the form; replace an unknown theme by "system"."""
     theme = request.POST.get("theme", "system")
     response = HttpResponseRedirect(choose_local_path(request.POST.get("next", "")))
     response.set_cookie("theme", theme if theme in THEMES else "system", max_age=YEAR_SECONDS, samesite="Lax")

@@ -1,4 +1,4 @@
-"""Views of the tokens that a person has made for programs."""
+"""Views of the user's API tokens."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -23,17 +23,17 @@ EXPIRIES = (*((str(days), f"{days} days") for days in tokens.EXPIRY_DAYS), (NEVE
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_tokens(request: HttpRequest) -> HttpResponse:
-    """Show the person's tokens; on POST, make one and show its secret once."""
+    """Show the user's tokens; on POST, create one and show its secret once."""
     if request.method != "POST":
         return _render_tokens(request)
     user, days = find_owner(request), request.POST.get("days", "")
     assert user is not None
-    number = None if days == NEVER else parse_whole_number(days) or 0
+    expiry_days = None if days == NEVER else parse_whole_number(days) or 0
     try:
         scopes = request.POST.getlist("scopes")
-        token, secret = tokens.create_api_token(user, request.POST.get("name", ""), scopes, number)
-    except InvalidFieldsError as refused:
-        return _render_tokens(request, error=str(refused), status=422)
+        token, secret = tokens.create_api_token(user, request.POST.get("name", ""), scopes, expiry_days)
+    except InvalidFieldsError as error:
+        return _render_tokens(request, error=str(error), status=422)
     record(request, Action.ADDED, f"token {token} with {', '.join(token.scopes)}", reverse("tokens"))
     return _render_tokens(request, made=token, secret=secret)
 
@@ -41,13 +41,13 @@ def list_tokens(request: HttpRequest) -> HttpResponse:
 @require_roles(change=Role.VIEWER)
 @require_POST
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
-    """Revoke a token of the person (POST /settings/tokens/ID/revoke/)."""
+    """Revoke a token of the user (POST /settings/tokens/ID/revoke/)."""
     user = find_owner(request)
     assert user is not None
     try:
         token = tokens.revoke_token(user, token_id)
-    except tokens.TokenError as refused:
-        messages.error(request, str(refused))
+    except tokens.TokenError as error:
+        messages.error(request, str(error))
     else:
         record(request, Action.REVOKED, f"token {token}", reverse("tokens"))
         messages.success(request, f"Revoked: {token}. Its next request is refused.")
@@ -62,6 +62,6 @@ def _render_tokens(
     context: dict[str, object] = {"tokens": tokens.list_tokens(user), "scopes": tokens.list_allowed_scopes(user)}
     context |= {"expiries": EXPIRIES, "made": made, "secret": secret, "error": error}
     typed = (request.POST.get("name", ""), request.POST.get("days", ""), request.POST.getlist("scopes"))
-    usual = ("", str(tokens.EXPIRY_DAYS[1]), [tokens.Scope.READ])
-    context |= dict(zip(("typed_name", "typed_days", "typed_scopes"), typed if error else usual, strict=True))
+    defaults = ("", str(tokens.EXPIRY_DAYS[1]), [tokens.Scope.READ])
+    context |= dict(zip(("typed_name", "typed_days", "typed_scopes"), typed if error else defaults, strict=True))
     return render_page(request, "tokens/list.html", context, status=status)

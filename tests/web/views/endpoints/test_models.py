@@ -28,5 +28,5 @@ def test_two_models_can_be_said_to_be_the_same_weights(owner_client: Client) -> 
     other.refresh_from_db()
     assert other.canonical == "vendor/a"
     answer = owner_client.post(f"/models/{other.pk}/weights/", {"weights": one.canonical}, follow=True)
-    assert "Its weights are vendor/a, from the next run on" in read_html(answer)
+    assert "Its canonical model is vendor/a from now on" in read_html(answer)
     assert owner_client.post("/models/9999/weights/").status_code == 404

@@ -69,7 +69,7 @@ def test_a_case_that_cannot_be_tried_as_asked_is_not_saved_yet(owner_client: Cli
     case = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"no_call": true}', "run": "1"}
     response = owner_client.post("/cases/new/", case | {"model": make_model().pk, "trials": "0"})
     assert response.status_code == 422
-    assert set(response.context["trying"].errors) == {"trials"}
+    assert set(response.context["run_form"].errors) == {"trials"}
     assert not Case.objects.exists()
 
 
@@ -117,7 +117,7 @@ def test_available_model_is_chosen_first_and_unavailable_one_says_so(owner_clien
     for name in ("slow", "perfect"):
         make_model(name, provider=personas)
     ServiceAddress.objects.create(name="simulated", host="here", url="http://x", ready_at="2026-01-01T00:00Z")
-    choices = owner_client.get("/cases/new/").context["trying"].fields["model"].choices
+    choices = owner_client.get("/cases/new/").context["run_form"].fields["model"].choices
     assert [(title, [name for _, name in models]) for title, models in choices] == [
         ("Personas", ["perfect (simulated)", "slow (simulated)"]), ("A local one: not running", ["tiny"]),
     ]  # fmt: skip

@@ -22,7 +22,7 @@ def test_a_file_becomes_drafts_and_a_draft_becomes_a_case(owner_client: Client) 
     assert "the record is not a JSON object (line 4)" in page
     draft = TrafficDraft.objects.get(count=2)
     answer = owner_client.post("/cases/drafts/review/", {"draft": [draft.pk], "decision": "accept"}, follow=True)
-    assert "1 case made." in read_html(answer)
+    assert "1 case created." in read_html(answer)
     assert Case.objects.get().title in read_html(owner_client.get("/cases/drafts/?state=accepted"))
     owner_client.post("/cases/drafts/review/", {"all": "1", "decision": "reject"})
     assert set(TrafficDraft.objects.values_list("state", flat=True)) == {"accepted", "rejected"}

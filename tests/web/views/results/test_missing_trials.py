@@ -36,7 +36,7 @@ def test_all_cells_below_the_target_are_chosen_and_added_at_once(owner_client: C
     answer = owner_client.post(
         f"/runs/{run.pk}/missing/", {"target": "5", "chosen": "1", "shown": "6", "cell": cells}, follow=True
     )
-    assert "6 trials added; they are marked as added by hand." in read_html(answer)
+    assert "6 trials added; they are marked as added manually." in read_html(answer)
     assert run.trials.filter(added_by_hand=True).count() == 6
     assert AuditEntry.objects.get().subject.startswith(f"run {run.pk}: 6 trials added")
 

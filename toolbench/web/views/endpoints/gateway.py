@@ -1,4 +1,4 @@
-"""Views of the gateway: aliases and traces."""
+"""Views of the gateway: its aliases and its traces."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -25,7 +25,7 @@ def list_aliases(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from the measured configuration ?config=; on POST, make the alias."""
+    """Show the form, filled in from the measured configuration ?config=; on POST, create the alias."""
     form = (
         AliasForm(request.POST)
         if request.method == "POST"
@@ -36,7 +36,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, alias_id: int) -> HttpResponse:
-    """Show the form of an alias; on POST, change it."""
+    """Show the form of an alias; on POST, save it."""
     alias = get_object_or_404(ModelAlias, pk=alias_id)
     form = AliasForm(request.POST) if request.method == "POST" else AliasForm.from_alias(alias)
     return _save(request, form, alias)
@@ -59,13 +59,13 @@ def delete(request: HttpRequest, alias_id: int) -> HttpResponse:
     alias = get_object_or_404(ModelAlias, pk=alias_id)
     alias.delete()
     record(request, Action.DELETED, f"alias {alias.name}")
-    messages.success(request, f"Deleted: the alias {alias.name}. Its traces are kept.")
+    messages.success(request, f"The alias {alias.name} is deleted. Its traces are kept.")
     return redirect("gateway")
 
 
 @require_safe
 def list_traces(request: HttpRequest) -> HttpResponse:
-    """Show the traces of ?alias=, or of all, newest first (GET /gateway/traces/)."""
+    """Show the traces of ?alias=, or of all aliases, newest first (GET /gateway/traces/?alias=&before=)."""
     alias = request.GET.get("alias", "").replace("\0", "")
     page = get_trace_page(alias, parse_whole_number(request.GET.get("before", "")))
     return render_page(request, "gateway/traces.html", {"page": page, "alias": alias})
@@ -80,7 +80,7 @@ def show_trace(request: HttpRequest, trace_id: int) -> HttpResponse:
 
 @require_POST
 def make_draft(request: HttpRequest, trace_id: int) -> HttpResponse:
-    """Make a draft of a case from a trace."""
+    """Create a draft of a test case from a trace."""
     trace = get_object_or_404(GatewayTrace, pk=trace_id)
     try:
         result = import_traffic(build_traffic_line(trace), f"trace {trace.pk} of the gateway")

@@ -1,4 +1,4 @@
-"""Views of the known models by provider, and of their compatibility."""
+"""Views of models: the list, one model with its actions, and the compatibility of all."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -46,18 +46,18 @@ def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
         raise Http404(_MODEL_NOT_FOUND.format(model_id))
     record(request, Action.CHANGED, f"weights of model {model_id}", reverse("model", args=[model_id]))
     messages.success(
-        request, f"Its weights are {canonical_name or 'not known'}, from the next run on; runs keep what they froze."
+        request, f"Its canonical model is {canonical_name or 'unknown'} from now on. Earlier runs keep theirs."
     )
     return redirect("model", model_id)
 
 
 @require_POST
 def adopt_omitted_parameters(request: HttpRequest, model_id: int) -> HttpResponse:
-    """Omit the parameters that the model's endpoint refuses from now on (POST /models/ID/left-out/)."""
+    """Save a preset that omits the parameters that the model's endpoint refuses (POST /models/ID/left-out/)."""
     try:
         preset = adopt_omissions(model_id)
         record(request, Action.ADDED, f"preset {preset.name}", reverse("model", args=[model_id]))
-        messages.success(request, f"{preset.name} is a workaround of the model now, from the next launch on.")
+        messages.success(request, f"{preset.name} is a workaround of the model now. New runs use it.")
     except NothingToAdoptError as error:
         messages.error(request, str(error))
     except Model.DoesNotExist:
@@ -67,5 +67,5 @@ def adopt_omitted_parameters(request: HttpRequest, model_id: int) -> HttpRespons
 
 @require_safe
 def show_compatibility(request: HttpRequest) -> HttpResponse:
-    """Show compatibility by model and check (GET /compatibility/)."""
+    """Show the results of probes for each model and check (GET /compatibility/)."""
     return render_page(request, "compatibility/show.html", {"tables": get_provider_tables()})

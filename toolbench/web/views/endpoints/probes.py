@@ -7,8 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.confirmation import ConfirmationNeededError
-from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError
-from toolbench.lab.endpoints.adopt_preset import adopt_preset as adopt_preset
+from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError, adopt_preset
 from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes
 from toolbench.lab.endpoints.probe_page import get_probe_page
 from toolbench.lab.models import Model, Probe, Provider
@@ -19,7 +18,7 @@ from toolbench.web.requests import Action, record
 
 @require_POST
 def start(request: HttpRequest, model_id: int) -> HttpResponse:
-    """Queue a conformance probe and redirect to it; an open one is shown instead of a second one."""
+    """Queue a conformance probe of a model, unless one is open, and redirect to it."""
     model = get_object_or_404(Model.objects.select_related("provider"), pk=model_id)
     probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.")
     record(request, Action.LAUNCHED, f"probe of {model.name}", reverse("probe", args=[probe.pk]))
@@ -28,14 +27,14 @@ def start(request: HttpRequest, model_id: int) -> HttpResponse:
 
 @require_POST
 def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Queue a conformance probe of every model of a provider; paid requests must be confirmed."""
+    """Queue a conformance probe of every model of a provider; ask for confirmation before paid requests."""
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
         probes = queue_probes(provider_id, agreed=parse_whole_number(request.POST.get("agreed", "")) or 0)
     except ConfirmationNeededError as confirmation:
         return render_page(request, "probes/start_all.html", {"provider": provider, "needed": confirmation})
     record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", reverse("compatibility"))
-    messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")
+    messages.success(request, f"{len(probes)} probes are queued. They run one after the other.")
     return redirect(f"{reverse('compatibility')}#provider-{provider_id}")
 
 
@@ -56,7 +55,7 @@ def adopt(request: HttpRequest, probe_id: int) -> HttpResponse:
     try:
         preset = adopt_preset(probe_id)
         record(request, Action.ADDED, f"preset {preset.name}", reverse("model", args=[probe.model_id]))
-        messages.success(request, f"{preset.name} is a workaround of {probe.model_name} now, from the next launch on.")
+        messages.success(request, f"{preset.name} is a workaround of {probe.model_name} now. New runs use it.")
     except NothingToAdoptError as error:
         messages.error(request, str(error))
     return redirect("model", probe.model_id)

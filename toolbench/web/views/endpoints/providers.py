@@ -1,4 +1,4 @@
-"""Views of providers: list, connect, edit, delete, and choose from their models."""
+"""Views of providers: list, connect, edit and delete them, and add their models."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -26,17 +26,17 @@ def list_providers(request: HttpRequest) -> HttpResponse:
 @require_roles(read=Role.OWNER, change=Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from the URL; on POST, connect the provider and list its models."""
+    """Show the form, filled in from the URL; on POST, connect the provider and request the list of its models."""
     if request.method != "POST":
         initial = ProviderForm(initial=request.GET.dict())
         return render_page(request, "providers/edit.html", {"form": initial, "line": None})
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
-            connected = connect.connect_provider(settings := form.build_connection())
-            _record_provider(request, Action.ADDED, connected, settings)
-            request_models(connected.pk)
-            return redirect("provider-models", connected.pk)
+            provider = connect.connect_provider(settings := form.build_connection())
+            _record_provider(request, Action.ADDED, provider, settings)
+            request_models(provider.pk)
+            return redirect("provider-models", provider.pk)
         except connect.ConnectionSettingsError as error:
             add_form_errors(form, error)
     return render_page(request, "providers/edit.html", {"form": form, "line": None}, status=422)
@@ -53,7 +53,7 @@ def show(request: HttpRequest, provider_id: int) -> HttpResponse:
         try:
             settings = form.build_connection()
             _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
-            messages.success(request, "Saved. It counts from the next trial on; runs keep what they froze.")
+            messages.success(request, "Saved. The change applies from the next trial on; runs keep frozen settings.")
             return redirect("provider", provider_id)
         except connect.ConnectionSettingsError as error:
             add_form_errors(form, error)
@@ -77,7 +77,7 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
 @require_roles(read=Role.OPERATOR)
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Show the provider's models; on POST, request a new list or add chosen or typed models."""
+    """Show the models that the provider offers; on POST, request a new list, or add chosen or typed models."""
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         offer = get_offered_models(provider_id, request.GET.get("q", ""))
@@ -96,7 +96,7 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
 def _record_provider(
     request: HttpRequest, action: Action, provider: Provider, settings: connect.ConnectionSettings
 ) -> None:
-    """Record the change of a provider, and that of its keys: headers hold keys as well."""
+    """Add the change of a provider and changes of its secrets, header values included, to the audit list."""
     url = reverse("provider", args=[provider.pk])
     record(request, action, f"provider {provider.name}", url)
     if settings.has_secret:

@@ -1,4 +1,4 @@
-"""Views of test cases: list, show, create, edit, try, delete, import and export."""
+"""Views of test cases: list, show, create, edit, run, delete, import and export."""
 
 from urllib.parse import urlencode
 
@@ -29,7 +29,7 @@ def list_cases(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from ?trial=, ?scenario= or ?example=1; on POST, save the case, and try it if asked."""
+    """Show the form, filled in from ?trial=, ?scenario= or ?example=1; on POST, save it, with `run` also start trials."""
     run_form, trial_text = CaseRunForm(request.POST or None), request.GET.get("trial", "")
     try:
         form, note = CaseForm.from_request(request.POST or None, request.GET)
@@ -39,7 +39,7 @@ def create(request: HttpRequest) -> HttpResponse:
     trial_id = parse_whole_number(trial_text)
     case = form.save(from_trial=trial_id, run_form=submitted_run_form) if request.method == "POST" else None
     if case is None:
-        context = {"form": form, "trying": run_form, "note": note, "found": None, "action": request.get_full_path()}
+        context = {"form": form, "run_form": run_form, "note": note, "page": None, "action": request.get_full_path()}
         return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
     record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
     return _start_trials(request, case.slug, run_form) if "run" in request.POST else redirect("case", case.slug)
@@ -47,7 +47,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show a case (GET /cases/<slug>/), or only its live part for htmx; on POST, try it."""
+    """Show a case (GET /cases/<slug>/), or only its live part for htmx; on POST, start trials of it."""
     if request.method == "POST":
         return _start_trials(request, _find_slug(slug), CaseRunForm(request.POST))
     try:
@@ -56,7 +56,7 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
         raise Http404(str(error)) from None
     run_form = CaseRunForm(request.GET, model=page.last_model)
     answer = plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.PLAN, owner=None)
-    return render_page(request, "cases/show.html", {"page": page, "trying": run_form, "answer": answer}, part="live")
+    return render_page(request, "cases/show.html", {"page": page, "run_form": run_form, "answer": answer}, part="live")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -71,7 +71,7 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
         record(request, Action.CHANGED, f"test case {slug}, version {case.current}", reverse("case", args=[slug]))
         messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")
         return redirect("case", slug)
-    context = {"form": form, "found": page, "trying": None, "note": "", "action": request.path}
+    context = {"form": form, "page": page, "run_form": None, "note": "", "action": request.path}
     return render_page(request, "cases/edit.html", context, status=422 if form.errors else 200)
 
 
@@ -83,7 +83,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
         return render_page(request, "cases/delete.html", {"case": get_case(slug)})
     delete_case(slug)
     record(request, Action.DELETED, f"test case {slug}")
-    messages.success(request, "The case is deleted. Its runs and trials are kept, with what they were judged by.")
+    messages.success(request, "The case is deleted. Its runs and trials are kept, with the version that judged them.")
     return redirect("cases")
 
 
@@ -104,10 +104,7 @@ def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, kind: str) -> HttpResponse:
-    """Return the public cases as a file; with ?private=1, the private ones too.
-
-    GET /cases/export.jsonl or .yaml.
-    """
+    """Return the public cases as a file, with ?private=1 also the private ones (GET /cases/export.jsonl or .yaml)."""
     text = render_cases(kind, private=request.GET.get("private") == "1")
     return build_file_response(text, f"application/{kind}", name=f"toolbench-cases.{kind}")
 
@@ -124,7 +121,10 @@ def import_cases(request: HttpRequest) -> HttpResponse:
 
 
 def _start_trials(request: HttpRequest, slug: str, run_form: CaseRunForm) -> HttpResponse:
-    """Redirect to the case's page, with its new run or with what must be confirmed or corrected first."""
+    """Start trials of a case and redirect to its page.
+
+    If paid requests must be confirmed or a field must be corrected, no trial starts and the page shows the form.
+    """
     if plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.ALL, owner=find_owner(request)).run:
         return redirect("case", slug)
     fields = {name: request.POST.get(name, "") for name in ("model", "trials")}

@@ -1,4 +1,4 @@
-"""View of the format viewer, which parses a pasted text with every text format."""
+"""View of the format viewer, which parses a text with every text format."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
@@ -13,9 +13,9 @@ from toolbench.web.roles import Role, require_roles
 @require_roles(change=Role.VIEWER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in by ?family=, and the table of formats; on POST, the parsed calls.
+    """Show the form, filled in with the example of ?family=, and the table of formats; on POST, the parsed calls.
 
-    Nothing is stored or sent.
+    The text is neither stored nor sent to a model.
     """
     form = FormatForm.from_request(request.POST or None, family=request.GET.get("family", ""))
     is_valid = form.is_valid()

@@ -1,4 +1,4 @@
-"""View that brings the tools of an MCP server into a new case."""
+"""View that reads the tools of an MCP server into the form of a new test case."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -9,12 +9,12 @@ from toolbench.web.forms.case_sources import McpToolsForm, build_case_form
 from toolbench.web.forms.cases import CaseRunForm
 from toolbench.web.rendering import render_page
 
-TOOLS_NOTE = "The tools are filled in as their server declares them. They are simulated: the server is never called."
+TOOLS_NOTE = "The tools are filled in as the server declares them. Trials simulate them and never call the server."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
-    """Show the form of the server; on POST, list its tools, or fill the form of a new case with the chosen ones."""
+    """Show the form for a server; on POST, list its tools, or fill in the form of a new case with the chosen tools."""
     if "choose" in request.POST:
         return _fill_case(request)
     form = McpToolsForm(request.POST or None)
@@ -28,11 +28,11 @@ def _fill_case(request: HttpRequest) -> HttpResponse:
     except ToolListError as error:
         context = {"form": McpToolsForm(), "choices": None, "problem": str(error)}
         return render_page(request, "cases/mcp.html", context, status=422)
-    filled = {
+    case_context = {
         "form": case_form,
-        "trying": CaseRunForm(),
+        "run_form": CaseRunForm(),
         "note": TOOLS_NOTE,
-        "found": None,
+        "page": None,
         "action": reverse("case-new"),
     }
-    return render_page(request, "cases/edit.html", filled)
+    return render_page(request, "cases/edit.html", case_context)

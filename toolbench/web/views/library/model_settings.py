@@ -26,13 +26,13 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponse:
         )
     address = reverse("model-settings", args=[model_id])
     record(request, Action.CHANGED, f"settings of model {page.model}, version {number}", address)
-    messages.success(request, f"This is version {number}, from the next run on; runs keep what they froze.")
+    messages.success(request, f"Saved as version {number}. New runs use it; earlier runs keep their settings.")
     return redirect(address)
 
 
 def _find_page(request: HttpRequest, model_id: int) -> ModelSettingsPage:
-    numbers = (parse_whole_number(request.GET.get(side, "")) for side in ("old", "new"))
+    old, new = (parse_whole_number(request.GET.get(name, "")) for name in ("old", "new"))
     try:
-        return get_model_settings(model_id, *numbers)
+        return get_model_settings(model_id, old, new)
     except Model.DoesNotExist:
         raise Http404(f"There is no model {model_id}; its provider may have been deleted.") from None

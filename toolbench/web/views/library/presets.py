@@ -1,4 +1,4 @@
-"""Views of presets, with create, edit and delete, of simulated models, and of the effective policy."""
+"""Views of presets (list, create, edit, delete), of the effective settings, and of simulated models."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -21,7 +21,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form of a new preset, filled in with a copy of ?copy=; on POST, save it."""
+    """Show the form of a new preset, filled in from the preset ?copy=; on POST, save it."""
     return create_entry(request, _KIND)
 
 
@@ -39,9 +39,12 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def show_policy(request: HttpRequest) -> HttpResponse:
-    """Show the policy of ?model=, ?profile=, ?strategy=, ?method= and ?scenario=, or the frozen one of ?config=."""
-    choice = PolicyQuery.from_query(request.GET.dict())
-    return render_page(request, "presets/policy.html", {"page": get_policy_page(choice)})
+    """Show the effective settings of ?model=, ?profile=, ?strategy=, ?method= and ?scenario=.
+
+    With ?config=, show the settings that a run froze for the configuration.
+    """
+    query = PolicyQuery.from_query(request.GET.dict())
+    return render_page(request, "presets/policy.html", {"page": get_policy_page(query)})
 
 
 @require_safe

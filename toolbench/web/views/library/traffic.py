@@ -1,4 +1,4 @@
-"""Views of drafts of cases from recorded traffic: list, import, accept and reject."""
+"""Views of drafts of test cases from recorded traffic: list, import, accept and reject."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -15,14 +15,14 @@ from toolbench.web.requests import Action, record
 
 @require_safe
 def list_drafts(request: HttpRequest) -> HttpResponse:
-    """Show the drafts in ?state= (GET /cases/drafts/), open ones by default, 100 to a page."""
+    """Show the drafts of ?state=, by default the open ones, 100 a page (GET /cases/drafts/?state=&page=)."""
     page = get_draft_page(request.GET.get("state", ""), parse_whole_number(request.GET.get("page", "")) or 1)
     return render_page(request, "cases/drafts.html", {"page": page, "form": TrafficForm(), "result": None})
 
 
 @require_POST
 def upload(request: HttpRequest) -> HttpResponse:
-    """Import a file of traffic, and show what became of its records."""
+    """Import a file of traffic and show how many of its records became drafts."""
     form = TrafficForm(request.POST, request.FILES)
     result = form.save()
     if result:

@@ -1,4 +1,4 @@
-"""Views that judge stored trials again and show the changes."""
+"""Views that re-judge the trials of a run and show the changed outcomes."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -12,14 +12,15 @@ from toolbench.lab.replays.rejudge import get_changes
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
 
+REJUDGING_QUEUED = "A worker re-judges this run. Reload this page to see its progress."
+
 
 @require_POST
 def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Judge the run's trials again by the current scenarios and rules; a large run is left to a worker."""
-    done = request_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
+    """Re-judge a run's trials by the current scenarios and rules; a worker does it for a large run."""
+    result = request_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
     record(request, Action.CHANGED, f"run {run_id}: judged again", reverse("judgements", args=[run_id]))
-    waiting = "A worker judges this run again. This page shows how far it is."
-    messages.success(request, done.sentence if done else waiting)
+    messages.success(request, result.sentence if result else REJUDGING_QUEUED)
     return redirect("judgements", run_id)
 
 
@@ -27,5 +28,5 @@ def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
 def list_judgements(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the trials whose outcome has changed (GET /runs/ID/judgements/)."""
     run = get_object_or_404(Run, pk=run_id, deleted_at=None)
-    found = {"run": run, "changes": get_changes(run), "waiting": find_rejudging(run)}
-    return render_page(request, "judgements/list.html", found)
+    context = {"run": run, "changes": get_changes(run), "waiting": find_rejudging(run)}
+    return render_page(request, "judgements/list.html", context)

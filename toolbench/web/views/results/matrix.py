@@ -23,34 +23,34 @@ CHOICES: dict[str, object] = {
     "scopes": SCOPES,
     "views": VIEWS,
 }
-PUBLISHED_VIEWS = {name: label for name, label in VIEWS.items() if name != "strategy"}  # one strategy is published
+PUBLISHED_VIEWS = {name: label for name, label in VIEWS.items() if name != "strategy"}  # the snapshot has one strategy
 CHOICES |= {"row_columns": tuple(ROW_COLUMNS.values()), "base": ""}
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the matrix for scope, metric, target, filter and open row of the URL (GET /matrix/)."""
+    """Show the matrix for the scope, metric, target, filter and open row of the URL (GET /matrix/)."""
     query = choose_scope(MatrixQuery.from_query(request.GET))
     if query.scope == "published":
         return _show_published(request, query)
     matrix = get_matrix(query)
     scope = get_scope_chips(query.chosen, kind=query.scope, runs=query.runs)
-    shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix, "scope": scope}
+    context: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix, "scope": scope}
     if query.view == "bars":
-        return render_page(request, "matrix/show.html", {**shown, "panel": get_row_details(matrix)})
+        return render_page(request, "matrix/show.html", {**context, "panel": get_row_details(matrix)})
     grid = get_grid_with_causes(matrix, parse_whole_number(request.GET.get("page", "")) or 1)
-    return render_page(request, "matrix/grid.html", {**shown, "grid": grid})
+    return render_page(request, "matrix/grid.html", {**context, "grid": grid})
 
 
 def _show_published(request: HttpRequest, query: MatrixQuery) -> HttpResponse:
     """Show the published snapshot, as a grid or as bars."""
     published = get_published_matrix(query.target)
     rows = [row for row in published.rows if query.q.lower() in row.model.lower()] if published else []
-    shown: dict[str, object] = {**CHOICES, "views": PUBLISHED_VIEWS, "query": query, "published": published}
+    context: dict[str, object] = {**CHOICES, "views": PUBLISHED_VIEWS, "query": query, "published": published}
     if published is None or query.view == "bars":
-        return render_page(request, "matrix/published.html", {**shown, "rows": rows})
+        return render_page(request, "matrix/published.html", {**context, "rows": rows})
     matrix, grid = build_published_grid(published, query, rows)
-    return render_page(request, "matrix/grid.html", {**shown, "matrix": matrix, "grid": grid})
+    return render_page(request, "matrix/grid.html", {**context, "matrix": matrix, "grid": grid})
 
 
 @require_safe

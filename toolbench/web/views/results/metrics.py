@@ -1,4 +1,4 @@
-"""Views of the explanations of all metrics, and of their values for one run."""
+"""Views of the metrics: their explanations, and their values for one run."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -19,7 +19,7 @@ def show(request: HttpRequest) -> HttpResponse:
 def show_run(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the metrics of a run (GET /runs/ID/metrics/)."""
     try:
-        found = get_run_metrics(run_id)
+        page = get_run_metrics(run_id)
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
-    return render_page(request, "runs/metrics.html", {"page": found})
+    return render_page(request, "runs/metrics.html", {"page": page})

@@ -1,4 +1,4 @@
-"""View that adds the missing trials of several cells of a run at once."""
+"""View that adds missing trials to several cells of a run."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,16 +17,16 @@ from toolbench.web.requests import Action, record
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def add_missing(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Show the cells with fewer trials than ?target= and an estimate; on POST, add what the chosen ones lack."""
+    """Show the cells with fewer trials than ?target= and an estimate; on POST, add trials to the chosen cells."""
     form = MissingTrialsForm.parse(request.POST if request.method == "POST" else request.GET)
     context: dict[str, object] = {"form": form, "error": "", "needed": None}
     try:
-        if request.method == "POST" and _add(request, run_id, form):
+        if request.method == "POST" and _add_trials(request, run_id, form):
             return redirect("run", run_id)
     except control.RunActionError as error:
         context["error"] = str(error)
-    except ConfirmationNeededError as needed:
-        context["needed"] = needed
+    except ConfirmationNeededError as error:
+        context["needed"] = error
     return render_page(request, "runs/missing.html", context | {"page": _get_page(run_id, form)})
 
 
@@ -37,18 +37,18 @@ def _get_page(run_id: int, form: MissingTrialsForm) -> MissingTrialsPage:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
 
 
-def _add(request: HttpRequest, run_id: int, form: MissingTrialsForm) -> bool:
-    """Add the trials and return True; return False for a form without a target, and add nothing.
+def _add_trials(request: HttpRequest, run_id: int, form: MissingTrialsForm) -> bool:
+    """Add the trials that the form requests. Return False for a form without a target, else True.
 
     Raises:
-        RunActionError: they cannot be added.
+        RunActionError: the trials cannot be added.
         ConfirmationNeededError: paid requests must be confirmed first.
     """
     if form.target is None:
         return False
     cells = form.cells or frozenset()
     added = control.add_missing_trials(run_id, cells, form.target, shown=form.shown, agreed=form.agreed)
-    sentence = f"{added:,} trials added; they are marked as added by hand."
+    sentence = f"{added:,} trials added; they are marked as added manually."
     messages.success(request, sentence)
     record(request, Action.CHANGED, f"run {run_id}: {sentence}", reverse("run", args=[run_id]))
     return True

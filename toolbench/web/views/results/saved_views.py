@@ -1,4 +1,4 @@
-"""Views that save and delete a page of results under a name."""
+"""Views that save a page of results under a name, and delete saved views."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -12,13 +12,13 @@ from toolbench.web.roles import Role, require_roles
 @require_roles(change=Role.VIEWER)
 @require_POST
 def save(request: HttpRequest) -> HttpResponse:
-    """Save the page of the form's address under its name, and go back to it."""
+    """Save the page at the form's address under the form's name, and redirect to that page."""
     address, user = request.POST.get("address", ""), find_owner(request)
     assert user is not None
     try:
         view = save_view(user, request.POST.get("name", ""), address, shared=request.POST.get("shared") == "1")
-    except SavedViewError as refused:
-        messages.error(request, str(refused))
+    except SavedViewError as error:
+        messages.error(request, str(error))
     else:
         if view.shared:
             record(request, Action.ADDED, f"shared view {view.name}", view.address[:300])
@@ -29,13 +29,13 @@ def save(request: HttpRequest) -> HttpResponse:
 @require_roles(change=Role.VIEWER)
 @require_POST
 def delete(request: HttpRequest, view_id: int) -> HttpResponse:
-    """Delete a view, and go back to the page of the form's address."""
+    """Delete a saved view, and redirect to the page at the form's address."""
     user = find_owner(request)
     assert user is not None
     try:
         name = delete_view(user, view_id)
-    except SavedViewError as refused:
-        messages.error(request, str(refused))
+    except SavedViewError as error:
+        messages.error(request, str(error))
     else:
         record(request, Action.DELETED, f"view {name}")
         messages.success(request, f"Deleted the view {name}.")

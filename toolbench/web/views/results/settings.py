@@ -1,4 +1,4 @@
-"""Views of chosen settings for other programs, on a page and as files."""
+"""Views of the settings of a configuration for other programs, on a page and as files."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -17,16 +17,14 @@ def show(request: HttpRequest, config_id: int) -> HttpResponse:
 @require_safe
 def download(request: HttpRequest, config_id: int, file: str) -> HttpResponse:
     """Return one file of the settings (GET /decide/settings/ID/FILE)."""
-    written = next(
-        (settings_file for settings_file in _get_page_or_404(config_id).files if settings_file.file == file), None
-    )
-    if written is None:
+    files = {settings_file.file: settings_file for settings_file in _get_page_or_404(config_id).files}
+    if file not in files:
         raise Http404(f"There is no {file} of configuration {config_id}.")
-    return build_file_response(written.text, "text/plain; charset=utf-8", name=f"toolbench-{config_id}-{file}")
+    return build_file_response(files[file].text, "text/plain; charset=utf-8", name=f"toolbench-{config_id}-{file}")
 
 
 def _get_page_or_404(config_id: int) -> SettingsPage:
-    found = get_settings_page(config_id)
-    if found is None:
-        raise Http404(f"There is no configuration {config_id}; its run may be deleted.")
-    return found
+    page = get_settings_page(config_id)
+    if page is None:
+        raise Http404(f"There is no configuration {config_id}; its run may have been deleted.")
+    return page

@@ -1,4 +1,4 @@
-"""Views of the exact bytes of a step: a page of them as text, all as a download, a request as a curl command."""
+"""Views of the exact bytes of a step: as pages of text, as a download, and as a curl command."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -17,17 +17,15 @@ _STEP_NOT_FOUND = "There is no such step; its run may have been deleted."
 def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
     """Show a page of the bytes (GET /steps/<id>/<request|response>/?page=)."""
     try:
-        found = get_bytes_page(step_id, side, parse_whole_number(request.GET.get("page", "")) or 1)
+        page = get_bytes_page(step_id, side, parse_whole_number(request.GET.get("page", "")) or 1)
     except Step.DoesNotExist:
         raise Http404(_STEP_NOT_FOUND) from None
-    return render_page(
-        request, "step_bytes/show.html", {"page": found, "before": found.page - 1, "after": found.page + 1}
-    )
+    return render_page(request, "step_bytes/show.html", {"page": page, "before": page.page - 1, "after": page.page + 1})
 
 
 @require_safe
 def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
-    """Return all bytes as a file, because a browser must not display what a model wrote."""
+    """Return all bytes as a file, since a browser could run what a model wrote (GET /steps/<id>/<side>.bin)."""
     try:
         step, raw = get_bytes(step_id, side)
     except Step.DoesNotExist:
@@ -38,7 +36,7 @@ def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
 
 @require_safe
 def show_curl(request: HttpRequest, step_id: int) -> HttpResponse:
-    """Show the request of a step as a curl command in plain text."""
+    """Return the request of a step as a curl command in plain text (GET /steps/<id>/curl/)."""
     try:
         command = get_curl(step_id)
     except Step.DoesNotExist:

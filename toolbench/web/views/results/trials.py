@@ -1,4 +1,4 @@
-"""Views of trials: the list with its filter in the URL, and one trial step by step."""
+"""Views of trials: the list with its filter, one trial with its steps, human verdicts and notes."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -31,7 +31,7 @@ from toolbench.web.rendering import is_part_request, render_page
 from toolbench.web.requests import Action, choose_local_path, find_owner, record
 from toolbench.web.result_scope import ResultScope
 
-FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}
+FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}  # visible fields of the filter's form
 
 
 @require_safe
@@ -40,13 +40,13 @@ def list_trials(request: HttpRequest) -> HttpResponse:
     trial_filter = TrialFilter.from_query(request.GET)
     columns = choose_trial_columns(trial_filter.layout.trials)
     with_calls = any(column.name in CALL_COLUMNS for column in columns)
-    found = get_trials(trial_filter, parse_whole_number(request.GET.get("page", "")) or 1, with_calls=with_calls)
-    kept = trial_filter.hidden_fields(FORM_FIELDS)
-    context: dict[str, object] = {"page": found, "query": trial_filter.query(), "kept": kept, "fields": FIELDS}
+    page = get_trials(trial_filter, parse_whole_number(request.GET.get("page", "")) or 1, with_calls=with_calls)
+    hidden_fields = trial_filter.hidden_fields(FORM_FIELDS)
+    context: dict[str, object] = {"page": page, "query": trial_filter.query(), "kept": hidden_fields, "fields": FIELDS}
     context |= {"scope": _get_chips(request), "sort_words": SORTS[trial_filter.sort], "columns": columns}
-    context |= {"removals": {name: trial_filter.query(**{name: ""}) for name in kept}}
+    context |= {"removals": {name: trial_filter.query(**{name: ""}) for name in hidden_fields}}
     context |= {"heads": list_heads(columns, trial_filter), "all_columns": tuple(TRIAL_COLUMNS.values())}
-    lines = [(row, list_cells(row, columns)) for row in found.rows]
+    lines = [(row, list_cells(row, columns)) for row in page.rows]
     return render_page(request, "trials/list.html", {**context, "lines": lines})
 
 
@@ -64,46 +64,46 @@ def _get_chips(request: HttpRequest) -> ScopeChips:
 
 @require_safe
 def show(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Show a trial, or one part of its page for htmx."""
-    here = TrialPageQuery.from_query(request.GET)
+    """Show a trial (GET /trials/ID/), or only its steps for htmx."""
+    query = TrialPageQuery.from_query(request.GET)
     try:
-        trace = get_trace(trial_id, here.filter, here.step, view=here.shown_view)
+        trace = get_trace(trial_id, query.filter, query.step, view=query.shown_view)
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    context = {"trace": trace, "here": here, "permalink": request.get_full_path()}
-    context |= {"cause": get_decisive_cause(trace.trial), **_read_view(trace, here)}
-    answer = render_page(request, "trials/show.html", context, part="steps")
+    context = {"trace": trace, "here": query, "permalink": request.get_full_path()}
+    context |= {"cause": get_decisive_cause(trace.trial), **_get_view_context(trace, query)}
+    response = render_page(request, "trials/show.html", context, part="steps")
     if is_part_request(request) and trace.trial.state == Trial.State.DONE:
-        answer.headers["HX-Refresh"] = "true"  # its verdict stands above the steps
-    return answer
+        response.headers["HX-Refresh"] = "true"  # the verdict of an ended trial is outside the part
+    return response
 
 
-def _read_view(trace: Trace, here: TrialPageQuery) -> dict[str, object]:
-    """Return what only some views show, so that each view needs few queries."""
-    if here.shown_view == DIFFERENCES:
-        return {"lane": get_diff_page(trace.trial, beside=here.beside, level=here.level), "causes": ()}
+def _get_view_context(trace: Trace, query: TrialPageQuery) -> dict[str, object]:
+    """Return the context that only the chosen view needs."""
+    if query.shown_view == DIFFERENCES:
+        return {"lane": get_diff_page(trace.trial, beside=query.beside, level=query.level), "causes": ()}
     return {"causes": get_text_call_causes(trace)}
 
 
 @require_POST
 def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Save the verdict of a person beside the judge's, then redirect to the trial."""
-    page = reverse("trial", args=[trial_id])
+    """Save a human verdict beside the judge's, and redirect to the trial."""
+    url = reverse("trial", args=[trial_id])
     verdict, reason = request.POST.get("verdict", ""), request.POST.get("reason", "")
     try:
         save_human_verdict(trial_id, find_owner(request), verdict=verdict, reason=reason)
-        record(request, Action.CHANGED, f"human verdict on trial {trial_id}", page)
+        record(request, Action.CHANGED, f"human verdict on trial {trial_id}", url)
         messages.success(request, "Verdict saved. The judge's verdict and all counts stay as they are.")
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; nothing was saved.") from None
     except InvalidFieldsError as error:
         messages.error(request, f"Nothing was saved. {error}")
-    return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), page))
+    return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), url))
 
 
 @require_POST
 def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Save a label and a note, then redirect to the same step."""
+    """Save the label and the note of a trial, and redirect to the form's page."""
     if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
         raise Http404(f"There is no trial {trial_id}; nothing was saved.")
     record(request, Action.CHANGED, f"note of trial {trial_id}", reverse("trial", args=[trial_id]))

@@ -1,4 +1,4 @@
-"""Views of replays: the results that other settings give on stored answers."""
+"""Views of replays: results of stored answers with other settings."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -17,25 +17,23 @@ from toolbench.web.roles import Role, require_roles
 def show(request: HttpRequest) -> HttpResponse:
     """Show the replay of ?trial=, ?cell= or ?run= with the settings of the URL.
 
-    With ?ablate=1, each transform is left out in turn.
+    With ?ablate=1, also show the results without each of the transforms.
     """
     try:
         scope = ReplayScope.from_query(request.GET)
         settings = WhatIfSettings.from_query(dict(request.GET.lists()))
-        found = get_what_if_page(scope, settings, with_ablation=request.GET.get("ablate") == "1")
-    except NothingToReplayError as nothing:
-        raise Http404(str(nothing)) from None
-    return render_page(
-        request, "what_if/show.html", {"page": found, "permalink": request.get_full_path()}, part="found"
-    )
+        page = get_what_if_page(scope, settings, with_ablation=request.GET.get("ablate") == "1")
+    except NothingToReplayError as error:
+        raise Http404(str(error)) from None
+    return render_page(request, "what_if/show.html", {"page": page, "permalink": request.get_full_path()}, part="found")
 
 
 @require_roles(change=Role.VIEWER)
 @require_POST
 def retry(request: HttpRequest) -> HttpResponse:
-    """Replay again what failed (POST /what-if/again/ with the URL parameters of the replay)."""
+    """Delete the failed replays, so that the page starts them again (POST /what-if/again/?…, as the page's URL)."""
     try:
         delete_failed_replays(ReplayScope.from_query(request.GET), WhatIfSettings.from_query(dict(request.GET.lists())))
-    except NothingToReplayError as nothing:
-        raise Http404(str(nothing)) from None
+    except NothingToReplayError as error:
+        raise Http404(str(error)) from None
     return redirect(f"{reverse('what-if')}?{request.GET.urlencode()}")
