@@ -135,5 +135,5 @@ def test_answers_of_another_server_are_errors_of_the_client(reply: ScriptedReply
 
 
 def test_what_is_no_address_is_named() -> None:
-    with pytest.raises(UnreachableError, match="is no address"):
+    with pytest.raises(UnreachableError, match="is not a URL"):
         ToolbenchClient("http://a:port", "tb_x")

@@ -1,4 +1,4 @@
-"""The API: its operations, its error documents and its OpenAPI description."""
+"""Application of the HTTP API: routers, error handlers, OpenAPI document and URLs."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -69,33 +69,33 @@ _DESCRIPTION = (
 
 
 class LabAPI(NinjaAPI):
-    """The API with the scope of each operation and one document for all errors in its description."""
+    """API whose OpenAPI document also names the scope of each operation and the form of errors."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the name of the Python function."""
+        """Return the id of an operation: the name of its Python function."""
         return operation.view_func.__name__
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the OpenAPI document."""
+        """Return the OpenAPI document; `path_prefix` is PREFIX if it is None."""
         document = super().get_openapi_schema(path_prefix=path_prefix or PREFIX, path_params=path_params)
         schema = problems.ProblemDocument.model_json_schema(ref_template=REF_TEMPLATE)
         document["components"]["schemas"] |= {**schema.pop("$defs", {}), "ProblemDocument": schema}
         content = {problems.CONTENT_TYPE: {"schema": {"$ref": REF_TEMPLATE.format(model="ProblemDocument")}}}
-        scopes = {self.get_openapi_operation_id(found): _find_scope(found) for found in self._iter_operations()}
+        scopes = {self.get_openapi_operation_id(item): _get_scope(item) for item in self._list_operations()}
         for methods in document["paths"].values():
             for details in methods.values():
                 details["responses"]["default"] = {"description": "A problem document", "content": content}
                 details["x-scope"] = scopes[details["operationId"]]
         return document
 
-    def _iter_operations(self) -> list[Operation]:
-        routers = self._get_bound_routers()
-        return [found for router in routers for view in router.path_operations.values() for found in view.operations]
+    def _list_operations(self) -> list[Operation]:
+        views = [view for router in self._get_bound_routers() for view in router.path_operations.values()]
+        return [operation for view in views for operation in view.operations]
 
 
-def _find_scope(operation: Operation) -> str:
+def _get_scope(operation: Operation) -> str:
     (auth,) = operation.auth_callbacks
     assert isinstance(auth, ToolbenchToken)
     return auth.scope.value
@@ -119,8 +119,8 @@ def _build_api() -> LabAPI:
     return api
 
 
-def _serve(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return the view of an address: HEAD as GET, problems for other methods, no secret, ETags for reads."""
+def _wrap_view(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Return a view that answers HEAD like GET, refuses other methods with a problem, masks secrets and adds ETags."""
 
     @wraps(view)
     def respond(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -132,15 +132,15 @@ def _serve(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseB
             return problems.build_problem(405, f"Use {allowed} at this address.", headers={"Allow": allowed})
         return add_etag(request, mask_answer(response))
 
-    # Django's middleware knows no token; no cookie allows a change here.
+    # The operations check tokens themselves, and no cookie allows a change, so that CSRF is not possible.
     return login_not_required(csrf_exempt(respond))
 
 
 def list_urls() -> list[URLPattern | URLResolver]:
-    """Return the addresses of all operations, below PREFIX."""
-    patterns = [found for found in API.urls[0] if isinstance(found, URLPattern) and found.name != "api-root"]
+    """Return the URLs of all operations, relative to PREFIX. Call it once: it wraps the views in place."""
+    patterns = [pattern for pattern in API.urls[0] if isinstance(pattern, URLPattern) and pattern.name != "api-root"]
     for pattern in patterns:
-        pattern.callback = _serve(pattern.callback)
+        pattern.callback = _wrap_view(pattern.callback)
     return [*patterns]
 
 

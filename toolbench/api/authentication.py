@@ -1,4 +1,4 @@
-"""Authentication of requests to the API: a token in the header, and for reading also a signed-in person."""
+"""Authentication of API requests: by a token in the header or, for reading only, by a browser's session."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SAFE_METHODS = ("GET", "HEAD")
 
 
 class ToolbenchToken(HttpBearer):
-    """Check that a request may send what needs a scope."""
+    """Authentication of the operations that need a scope."""
 
     openapi_bearerFormat = "opaque"
 
@@ -24,10 +24,10 @@ class ToolbenchToken(HttpBearer):
         super().__init__()
 
     def __call__(self, request: HttpRequest) -> TokenAccess | None:
-        """Return what the request has access to; None without a valid token.
+        """Return the access of a request; None if it has neither a valid token nor a session that may read.
 
         Raises:
-            ProblemError: the scope is missing, or there were too many requests.
+            ProblemError: the access lacks the scope (403), or too many requests were sent (429).
         """
         access = self._find_access(request)
         if access is None:
@@ -35,47 +35,54 @@ class ToolbenchToken(HttpBearer):
                 count_refusal(request.META.get("REMOTE_ADDR", ""))
             return None
         if self.scope not in access.scopes:
-            raise ProblemError(403, self._describe_missing(access), {"WWW-Authenticate": self._build_challenge()})
+            raise ProblemError(403, self._describe_missing_scope(access), {"WWW-Authenticate": self._build_challenge()})
         check_rate(f"token:{access.token_id}" if access.token_id else f"user:{access.user.pk}", request.method or "")
         return access
 
     def authenticate(self, request: HttpRequest, token: str) -> TokenAccess | None:
-        """Return what a token gives access to."""
+        """Return the access of a token; None for an invalid one. Ninja calls it."""
         return find_access(token)
 
     def _find_access(self, request: HttpRequest) -> TokenAccess | None:
         if "Authorization" in request.headers:
-            found: TokenAccess | None = super().__call__(request)
-            return found
-        # A cookie is sent by any page that makes the browser send a request: it never allows a change.
+            access: TokenAccess | None = super().__call__(request)
+            return access
+        # Any page can make a browser send a request with the cookie, so that a session never allows a change.
         if request.method in SAFE_METHODS and isinstance(request.user, User):
             return TokenAccess(0, request.user, frozenset(list_allowed_scopes(request.user)))
         return None
 
-    def _describe_missing(self, access: TokenAccess) -> str:
+    def _describe_missing_scope(self, access: TokenAccess) -> str:
         role = ROLES_BY_SCOPE[self.scope].label.lower()
         if self.scope not in list_allowed_scopes(access.user):
-            return f"This needs the role {role}, which the maker of the token does not have."
-        return f"This needs a token with the scope {self.scope.value}."
+            return f"The owner of the token lacks the role {role}. Ask an owner of this site for it."
+        return f"The token lacks the scope {self.scope.value}. Send a token that has it."
 
     def _build_challenge(self) -> str:
         return f'Bearer realm="Toolbench", error="insufficient_scope", scope="{self.scope.value}"'
 
 
 def get_user(request: HttpRequest) -> User:
-    """Return the person on whose behalf an authenticated request is sent."""
+    """Return the user of an authenticated request: the owner of its token, or the signed-in user."""
     return get_access(request).user
 
 
 def get_access(request: HttpRequest) -> TokenAccess:
-    """Return what an authenticated request has access to."""
+    """Return the access of an authenticated request. Call it only within an operation."""
     access: Any = getattr(request, "auth", None)
     assert isinstance(access, TokenAccess)
     return access
 
 
 def record(request: HttpRequest, action: Action, subject: str, url: str = "") -> None:
-    """Add what the request did to the audit list."""
+    """Add an action of an authenticated request to the audit list.
+
+    Args:
+        request: the request.
+        action: kind of action.
+        subject: what was changed, such as "run 7".
+        url: path of a page about it; may be empty.
+    """
     record_action(get_user(request), action, subject, url)
 
 

@@ -1,4 +1,4 @@
-"""Reading of JSON bodies and query strings, and writing of JSON answers."""
+"""Parser of JSON bodies and query strings, and renderer of JSON answers."""
 
 import json
 import math
@@ -19,18 +19,18 @@ JSON_TYPE = "application/json"
 
 
 class BodyParser(Parser):
-    """Parser that refuses what is not JSON, and characters that no column takes, with a sentence."""
+    """Parser of requests. It refuses bodies that are not JSON, and characters that PostgreSQL cannot store."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the value of the body.
+        """Return the JSON value of the body.
 
         Raises:
-            ProblemError: the body is not JSON in UTF-8, or holds a NUL or half of a character.
+            ProblemError: the body is not JSON in UTF-8, or contains a NUL or a lone surrogate.
         """
         if request.content_type != JSON_TYPE:
             raise ProblemError(415, f"Send the body as JSON with the header Content-Type: {JSON_TYPE}.")
         value = _parse_json(request.body)
-        if name := next(_iter_unstorable(value, "body"), None):
+        if name := next(_iter_unstorable_names(value, "body"), None):
             raise ProblemError(422, f"Remove NUL characters and lone surrogates from {name}.")
         return cast(dict[str, Any], value)
 
@@ -40,25 +40,25 @@ class BodyParser(Parser):
         """Return the parameters of the query string.
 
         Raises:
-            ProblemError: a value holds a NUL or half of a character.
+            ProblemError: a value contains a NUL or a lone surrogate.
         """
-        found: dict[str, Any] = super().parse_querydict(data, list_fields, request)
-        if name := next(_iter_unstorable(found, "query"), None):
+        parameters: dict[str, Any] = super().parse_querydict(data, list_fields, request)
+        if name := next(_iter_unstorable_names(parameters, "query"), None):
             raise ProblemError(422, f"Remove NUL characters and lone surrogates from {name}.")
-        return found
+        return parameters
 
 
 class JsonRenderer(BaseRenderer):
-    """Renderer of strict JSON: numbers that JSON does not have are null."""
+    """Renderer of strict JSON. It replaces NaN and infinities, which JSON does not have, by null."""
 
     media_type = JSON_TYPE
 
     def render(self, request: HttpRequest, data: Any, *, response_status: int) -> str:
-        """Return the text of an answer."""
+        """Return the JSON text of an answer."""
         try:
             return json.dumps(data, cls=NinjaJSONEncoder, allow_nan=False)
         except ValueError:
-            return json.dumps(_drop_nan(data), cls=NinjaJSONEncoder, allow_nan=False)
+            return json.dumps(_replace_nonfinite(data), cls=NinjaJSONEncoder, allow_nan=False)
 
 
 def _parse_json(body: bytes) -> Any:
@@ -70,25 +70,25 @@ def _parse_json(body: bytes) -> Any:
         raise ProblemError(400, f"Send the body as JSON. It cannot be read: {error}.") from error
 
 
-def _iter_unstorable(value: Any, name: str) -> Iterator[str]:
-    """Yield the names of texts that cannot be stored."""
+def _iter_unstorable_names(value: Any, name: str) -> Iterator[str]:
+    """Yield the names of members whose text or name PostgreSQL cannot store; `name` is the name of `value`."""
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
             yield name
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _iter_unstorable(str(key), f"a name in {name}")
-            yield from _iter_unstorable(item, str(key)[:80])
+            yield from _iter_unstorable_names(str(key), f"a name in {name}")
+            yield from _iter_unstorable_names(item, str(key)[:80])
     elif isinstance(value, list):
         for item in value:
-            yield from _iter_unstorable(item, name)
+            yield from _iter_unstorable_names(item, name)
 
 
-def _drop_nan(value: Any) -> Any:
+def _replace_nonfinite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _drop_nan(item) for key, item in value.items()}
+        return {key: _replace_nonfinite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_drop_nan(item) for item in value]
+        return [_replace_nonfinite(item) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""The OpenAPI document and its page, which lists the operations without scripts."""
+"""Views of the OpenAPI document, of a page that lists its operations, and of unknown addresses."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -18,10 +18,11 @@ from toolbench.api.problems import TITLES, build_problem
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """A parameter or a field of a body.
+    """Parameter of an operation, or field of its body.
 
     Attributes:
-        place: path, query, header or body.
+        place: `path`, `query`, `header` or `body`.
+        kind: its type in words.
     """
 
     place: str
@@ -32,7 +33,12 @@ class FieldRow:
 
 @dataclass(frozen=True, slots=True)
 class OperationRow:
-    """An operation of the page."""
+    """Operation of the page.
+
+    Attributes:
+        name: the operation id of the OpenAPI document.
+        scope: the scope that a token needs.
+    """
 
     name: str
     method: str
@@ -45,13 +51,13 @@ class OperationRow:
 @login_not_required
 @require_safe
 def get_document(request: HttpRequest) -> Any:
-    """Return the OpenAPI document (GET /api/v1/openapi.json). It holds nothing of this installation."""
+    """Return the OpenAPI document, which is public and equal in all installations (GET /api/v1/openapi.json)."""
     return add_etag(request, JsonResponse(_build_document(), json_dumps_params={"indent": 1}))
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the operations by resource (GET /api/v1/docs)."""
+    """Show the operations by tag, without scripts (GET /api/v1/docs)."""
     problems = [(status, title) for status, title in TITLES.items() if status < 500]
     return render(request, "api/docs.html", {"groups": _list_operations(), "problems": problems})
 
@@ -59,8 +65,8 @@ def show(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @csrf_exempt
 def answer_unknown(request: HttpRequest) -> HttpResponse:
-    """Answer an address that is no operation."""
-    return build_problem(404, "There is no such address. The page /api/v1/docs lists all.")
+    """Return 404 for an address without an operation."""
+    return build_problem(404, "There is no such address. The page /api/v1/docs lists all operations.")
 
 
 @cache
@@ -70,7 +76,7 @@ def _build_document() -> dict[str, Any]:
 
 @cache
 def _list_operations() -> tuple[tuple[str, tuple[OperationRow, ...]], ...]:
-    """Return the operations by tag."""
+    """Return (tag, operations) pairs in the order of the OpenAPI document."""
     document = _build_document()
     groups: dict[str, list[OperationRow]] = defaultdict(list)
     for path, methods in document["paths"].items():
@@ -89,24 +95,24 @@ def _list_operations() -> tuple[tuple[str, tuple[OperationRow, ...]], ...]:
 
 def _list_parameters(details: dict[str, Any]) -> list[FieldRow]:
     return [
-        FieldRow(found["in"], found["name"], _describe_kind(found["schema"]), found["required"])
-        for found in details["parameters"]
+        FieldRow(parameter["in"], parameter["name"], _describe_kind(parameter["schema"]), parameter["required"])
+        for parameter in details["parameters"]
     ]
 
 
 def _list_body_fields(details: dict[str, Any], document: dict[str, Any]) -> list[FieldRow]:
     content = details.get("requestBody", {}).get("content", {}).get("application/json", {})
-    name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-    schema = document["components"]["schemas"].get(name, {})
-    required = schema.get("required", ())
+    schema_name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+    schema = document["components"]["schemas"].get(schema_name, {})
+    required_names = schema.get("required", ())
     return [
-        FieldRow("body", field, _describe_kind(found), field in required)
-        for field, found in schema.get("properties", {}).items()
+        FieldRow("body", name, _describe_kind(field_schema), name in required_names)
+        for name, field_schema in schema.get("properties", {}).items()
     ]
 
 
 def _describe_kind(schema: dict[str, Any]) -> str:
-    """Return the type of a value in words: `integer, 1 to 2000`."""
+    """Return the type of a JSON Schema in words, such as `integer, 1 to 2000`."""
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_describe_kind(option) for option in schema["anyOf"]))
     if "$ref" in schema:

@@ -1,4 +1,4 @@
-"""ETags of answers, so that polling an address that did not change costs no body."""
+"""ETags of answers: a client that polls an unchanged address gets no body."""
 
 import hashlib
 
@@ -8,10 +8,13 @@ from django.utils.cache import get_conditional_response, patch_cache_control
 
 
 def add_etag(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Return the answer to a read with its ETag, or 304 if the request names the same."""
+    """Return a response to GET or HEAD with an ETag, or 304 if the request names the same ETag.
+
+    Other responses, and those with another status than 200, are returned unchanged.
+    """
     if not isinstance(response, HttpResponse) or response.status_code != 200 or request.method not in ("GET", "HEAD"):
         return response
     patch_cache_control(response, private=True, no_cache=True)
     response.headers["ETag"] = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
-    found = get_conditional_response(request, etag=response.headers["ETag"], response=response)
-    return response if found is None else found
+    conditional_response = get_conditional_response(request, etag=response.headers["ETag"], response=response)
+    return response if conditional_response is None else conditional_response

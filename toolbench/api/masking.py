@@ -1,4 +1,4 @@
-"""Answers, searched once more for every known secret, as exports are."""
+"""Masking of every known secret in the API's answers and files."""
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -7,14 +7,14 @@ from toolbench.lab.credentials.known_secrets import load_known_secrets
 
 
 def mask_answer(response: HttpResponseBase) -> HttpResponseBase:
-    """Overwrite known secrets in a JSON answer, and return it."""
+    """Mask known secrets in the body of a JSON response, in place, and return the response."""
     if isinstance(response, HttpResponse) and "json" in response.headers.get("Content-Type", "") and response.content:
         response.content = load_known_secrets().masker.mask_body(response.content, join_parts=False)
     return response
 
 
 def build_masked_file(content: bytes, name: str) -> HttpResponse:
-    """Return bytes as a download in which known secrets are overwritten with equal length."""
+    """Return bytes as a download named `name`, with known secrets masked."""
     masked = load_known_secrets().masker.mask_body(content)
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
     return HttpResponse(masked, content_type="application/octet-stream", headers=headers)

@@ -1,4 +1,4 @@
-"""Errors of the API as problem documents (RFC 9457): each has a sentence that says what to change."""
+"""Errors of the API as problem documents (RFC 9457), and the handlers that build them from exceptions."""
 
 import json
 import logging
@@ -39,19 +39,19 @@ MAX_ERRORS = 100
 
 
 class FieldProblem(BaseModel):
-    """A field that has to be changed, and how."""
+    """Field of a request that has to be changed, with a sentence that says how."""
 
     field: str
     message: str
 
 
 class ProblemDocument(BaseModel):
-    """A problem document.
+    """Problem document.
 
     Attributes:
-        errors: the fields to change, with status 422.
-        paid_requests: the most requests by the provider's name, where they have to be confirmed.
-        agreed: the number to send as `agreed` to confirm them.
+        errors: fields to change; only with status 422.
+        paid_requests: maximum of paid requests by the provider's name; only if they have to be confirmed.
+        agreed: number to send as `agreed` to confirm the paid requests.
     """
 
     type: str = "about:blank"
@@ -64,7 +64,13 @@ class ProblemDocument(BaseModel):
 
 
 class ProblemError(Exception):
-    """A problem that an operation answers with."""
+    """Error that an operation answers with a problem document.
+
+    Attributes:
+        status: HTTP status, a key of TITLES.
+        detail: sentences that say what happened and what to do.
+        headers: headers to add to the response.
+    """
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         self.status = status
@@ -79,10 +85,10 @@ def build_problem(
     """Return a problem as a response.
 
     Args:
-        status: the HTTP status, a key of TITLES.
+        status: HTTP status, a key of TITLES.
         detail: sentences that say what happened and what to do.
-        headers: further headers.
-        members: further members of the document, and `title` where it is not the usual one.
+        headers: headers to add to the response.
+        members: further members of the document; `title` replaces the usual title.
     """
     document = ProblemDocument.model_validate({"title": TITLES[status], "status": status, "detail": detail, **members})
     text = json.dumps(document.model_dump(exclude_none=True))
@@ -90,13 +96,17 @@ def build_problem(
 
 
 def build_field_problem(errors: Sequence[FieldProblem]) -> HttpResponse:
-    """Return the problem of a request with values that have to be changed."""
+    """Return the problem (422) of a request with values that have to be changed."""
     detail = " ".join(dict.fromkeys(error.message for error in errors[:5]))
     return build_problem(422, detail, errors=[error.model_dump() for error in errors[:MAX_ERRORS]])
 
 
 def check_readable(ignored: Sequence[str]) -> HttpResponse | None:
-    """Return the problem of a filter with values that cannot be read; None if all can be."""
+    """Return the problem (422) of a filter with ignored parameters; None without any.
+
+    Args:
+        ignored: names of parameters whose value cannot be read.
+    """
     if not ignored:
         return None
     errors = [FieldProblem(field=name, message=f"Change {name}: this value cannot be read.") for name in ignored]
@@ -115,18 +125,18 @@ def handle_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
 
 def handle_unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
     """Return 401 for a request without a valid token."""
-    sent = "Authorization" in request.headers
+    has_token = "Authorization" in request.headers
     detail = (
-        "The token is unknown, expired or revoked, or its account is closed. Make a new one under Tokens."
-        if sent
-        else "Send a token in the header Authorization: Bearer TOKEN. Tokens are made on the page Tokens."
+        "The token is unknown, expired or revoked, or its account is closed. Create a new one on the page Tokens."
+        if has_token
+        else "Send a token in the header Authorization: Bearer TOKEN. Create it on the page Tokens."
     )
-    challenge = 'Bearer realm="Toolbench"' + (', error="invalid_token"' if sent else "")
+    challenge = 'Bearer realm="Toolbench"' + (', error="invalid_token"' if has_token else "")
     return build_problem(401, detail, headers={"WWW-Authenticate": challenge})
 
 
 def handle_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
-    """Return the problem of a body that cannot be read; its cause says why."""
+    """Return the problem of Ninja's own error, or that of the ProblemError that caused it."""
     cause = error.__cause__
     if isinstance(cause, ProblemError):
         return handle_problem(request, cause)
@@ -136,12 +146,12 @@ def handle_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
 def handle_invalid_request(request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Return 422 with a sentence for each value that does not fit its schema."""
     return build_field_problem(
-        [FieldProblem(field=name_field(found["loc"]), message=describe_error(found)) for found in error.errors]
+        [FieldProblem(field=name_field(detail["loc"]), message=describe_error(detail)) for detail in error.errors]
     )
 
 
 def handle_invalid_fields(request: HttpRequest, error: InvalidFieldsError) -> HttpResponse:
-    """Return 422 with the sentences that the lab gives for each field."""
+    """Return 422 with the lab's sentences for each field."""
     return build_field_problem(
         [FieldProblem(field=name, message=text) for name, texts in error.errors.items() for text in texts]
     )
@@ -156,21 +166,21 @@ def handle_confirmation(request: HttpRequest, error: ConfirmationNeededError) ->
 
 
 def handle_large_body(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
-    """Return 413 with the limit."""
+    """Return 413 with the size limit of a body."""
     return build_problem(413, f"Send a body of at most {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes.")
 
 
 def handle_broken_body(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
-    """Return 400 for a body that did not arrive whole."""
-    return build_problem(400, "The body did not arrive whole. Send the request again.")
+    """Return 400 for a body that did not arrive completely."""
+    return build_problem(400, "The body did not arrive completely. Send the request again.")
 
 
 def handle_defect(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Log the exception; return 503 if the database did not carry out the request, else 500."""
+    """Log an unexpected exception; return 503 if the database does not answer, else 500."""
     if isinstance(error, OperationalError | InterfaceError):
         logger.error("API request without a database: %s %s", request.method, request.path, exc_info=error)
         return build_problem(503, "The database does not answer. Send the request again later.")
-    got_request_exception.send(sender=None, request=request)  # as Django does: its test client raises the exception
+    got_request_exception.send(sender=None, request=request)  # Django's test client raises the exception on it
     logger.error("API request failed: %s %s", request.method, request.path, exc_info=error)
     return build_problem(
         500, "This is a defect of Toolbench. Check whether the change was made before you send it again."

@@ -1,4 +1,4 @@
-"""Limits of requests per minute, counted in the broker's database, which all processes share."""
+"""Limits of API requests per minute. All processes count in the broker's database."""
 
 import logging
 import time
@@ -19,28 +19,32 @@ _CLIENT = Redis.from_url(
 
 
 def check_rate(name: str, method: str) -> None:
-    """Count a request of a token or person.
+    """Count a request and check the number in this minute.
+
+    Args:
+        name: key of the token or user.
+        method: HTTP method; reads and changes have separate limits.
 
     Raises:
-        ProblemError: more were sent in this minute than settings allow; the header Retry-After says when to go on.
+        ProblemError: the limit is exceeded (429); its header Retry-After gives the seconds to wait.
     """
     kind = "reads" if method in SAFE_METHODS else "changes"
     limit = settings.API_READS_PER_MINUTE if kind == "reads" else settings.API_CHANGES_PER_MINUTE
     if _count(f"{kind}:{name}") > limit:
-        raise _build_error(f"At most {limit:,} {kind} a minute are accepted from one token.")
+        raise _build_limit_error(f"One token may send at most {limit:,} {kind} a minute.")
 
 
 def count_refusal(address: str) -> None:
-    """Count a wrong token that an address sent. Valid tokens from that address are not affected.
+    """Count a request with an invalid token from an IP address. Valid tokens from that address are not limited by it.
 
     Raises:
-        ProblemError: it sent more in this minute than settings allow.
+        ProblemError: the address sent more of them in this minute than settings allow (429).
     """
     if _count(f"refused:{address}") > settings.API_REFUSALS_PER_MINUTE:
-        raise _build_error("Too many requests with a wrong token came from this address.")
+        raise _build_limit_error("Too many requests with an invalid token came from this address.")
 
 
-def _build_error(sentence: str) -> ProblemError:
+def _build_limit_error(sentence: str) -> ProblemError:
     seconds = WINDOW_SECONDS - int(time.time()) % WINDOW_SECONDS
     return ProblemError(429, f"{sentence} Wait {seconds} seconds.", {"Retry-After": str(seconds)})
 
@@ -50,7 +54,7 @@ def _build_key(name: str) -> str:
 
 
 def _count(name: str) -> int:
-    """Count one; return the number in this minute, 0 if the broker does not answer."""
+    """Add one to a counter and return its value in this minute; 0 if the broker does not answer."""
     key = _build_key(name)
     try:
         with _CLIENT.pipeline() as pipeline:

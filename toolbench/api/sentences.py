@@ -1,10 +1,10 @@
-"""Sentences about values that do not fit a schema: what to change, with the name of the field."""
+"""Sentences for pydantic's errors: they name the field and say what to change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SOURCES = ("body", "query", "path", "header")
-# By pydantic's type of the error; the braces are filled from the error's context.
+# Sentence by the type of pydantic's error. Names in braces are values of the error's context.
 _SENTENCES: Mapping[str, str] = {
     "missing": "Add {field}: it is required.",
     "extra_forbidden": "Remove {field}: there is no such field.",
@@ -38,11 +38,11 @@ _SENTENCES: Mapping[str, str] = {
 
 
 def name_field(location: Sequence[str | int]) -> str:
-    """Return the name of a field from the place of an error: `configs.0.model`; "body" for the whole body."""
+    """Return the name of a field, such as `configs.0.model`, from the location of an error; "body" for the body."""
     parts = list(location)
     source = str(parts.pop(0)) if parts and parts[0] in _SOURCES else ""
     if (source == "body" and parts) or (source == "query" and len(parts) > 1 and parts[0] == "query"):
-        parts.pop(0)  # the parameter of the Python function
+        parts.pop(0)  # the name of the Python function's parameter
     return ".".join(map(str, parts)) or source or "body"
 
 

@@ -1,4 +1,4 @@
-"""Addresses of the API, its OpenAPI document and its page."""
+"""URLs of the API's operations, its OpenAPI document and the page about it."""
 
 from django.urls import URLPattern, URLResolver, path, re_path
 

@@ -1,4 +1,4 @@
-"""Client of the HTTP API for Python programs (docs/api.md)."""
+"""Python client of the HTTP API (docs/api.md)."""
 
 from toolbench.client.connection import ToolbenchClient
 from toolbench.client.documents import RemoteModel, RemotePlan, RemoteRun, RemoteRunDetail, RemoteTrial

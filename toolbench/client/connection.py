@@ -1,4 +1,4 @@
-"""The client: everything that a program needs to launch runs on another installation and read their results."""
+"""Client of one installation: it launches runs there and reads their results."""
 
 import time
 from collections.abc import Iterator
@@ -27,11 +27,17 @@ PAGE_SIZE = 200
 class ToolbenchClient:
     """Client of one installation. Use it in a `with` block, or call `close`.
 
-    Every method may raise ToolbenchError (the API refused the request) and UnreachableError.
+    Every method may raise ToolbenchError, if the API refused the request, and UnreachableError, if it did not answer.
     """
 
     def __init__(self, base_url: str, token: str, *, http: httpx.Client | None = None) -> None:
-        """Connect to `base_url`, such as https://bench.example.org; `http` replaces the client that is made."""
+        """Create the client; it sends no request yet.
+
+        Args:
+            base_url: address of the installation, such as https://toolbench.example.org.
+            token: API token.
+            http: HTTP client to use; None to create one.
+        """
         self.transport = Transport.connect(base_url, token, http)
 
     def __enter__(self) -> "ToolbenchClient":
@@ -43,31 +49,41 @@ class ToolbenchClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections to the server."""
         self.transport.http.close()
 
     def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
-        """Send any operation of the OpenAPI document and return its JSON value; None for an empty answer."""
+        """Send a request to any operation of the OpenAPI document.
+
+        Args:
+            method: HTTP method.
+            path: path below `/api/v1`, such as `/runs`.
+            body: JSON value of the body; None for no body.
+            params: parameters of the query string.
+
+        Returns:
+            The JSON value of the answer; None for an empty answer.
+        """
         if method == "GET":
             return self.transport.get(path, params)
         response = self.transport.send(method, path, params=params, body=body)
         return read_json(response)
 
     def list_models(self, search: str = "") -> list[RemoteModel]:
-        """Return the models whose name has this text."""
+        """Return the models whose name or canonical name contains a text; all for an empty text."""
         return [read_document(RemoteModel, row) for row in self.transport.get("/models", {"q": search})]
 
     def plan(self, **plan: Any) -> RemotePlan:
-        """Plan a run without launching it; the names are those of POST /runs/plan."""
+        """Plan a run without launching it; the arguments are the members of POST /runs/plan."""
         return read_document(RemotePlan, self.request("POST", "/runs/plan", plan))
 
     def launch(self, *, idempotency_key: str = "", agreed: int = 0, **plan: Any) -> RemoteRun:
         """Launch a run.
 
         Args:
-            idempotency_key: the same key and request return the same run when they are sent again.
-            agreed: the number of paid requests that may be sent; ConflictError names it.
-            plan: as for `plan`.
+            idempotency_key: name of this launch, so that a repeated request returns the same run; empty for none.
+            agreed: number of paid requests that may be sent; ConflictError names the number to confirm.
+            plan: the members of POST /runs/plan.
         """
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         response = self.transport.send("POST", "/runs", body=plan | {"agreed": agreed}, headers=headers)
@@ -76,7 +92,7 @@ class ToolbenchClient:
     def iter_runs(
         self, kind: Literal["own", "simulated", "imported", "all"] = "all", label: str = ""
     ) -> Iterator[RemoteRunSummary]:
-        """Yield the runs, newest first; pages are requested as they are needed."""
+        """Yield the runs of a kind and label, newest first. Each page of the list is requested when it is needed."""
         for row in self._iter_rows("/runs", {"kind": kind, "label": label}):
             yield read_document(RemoteRunSummary, row)
 
@@ -85,22 +101,22 @@ class ToolbenchClient:
         return read_document(RemoteRunDetail, self.transport.get(f"/runs/{run_id}"))
 
     def wait_for_run(self, run_id: int, *, seconds: float | None = None) -> RemoteRunDetail:
-        """Return a run as soon as it has ended or is paused.
+        """Wait until a run has ended or is paused, and return it.
 
         Args:
-            run_id: the run.
-            seconds: the longest time to wait; None for no limit.
+            run_id: id of the run.
+            seconds: maximum time to wait; None for no limit.
 
         Raises:
-            TimeoutError: it still goes on after this time.
+            TimeoutError: the run is still running after this time.
         """
-        end = None if seconds is None else time.monotonic() + seconds
+        deadline = None if seconds is None else time.monotonic() + seconds
         while True:
-            found = self.get_run(run_id)
-            if (found.run.has_ended and not found.live) or found.run.state == "paused":
-                return found
-            if end is not None and time.monotonic() > end:
-                raise TimeoutError(f"Run {run_id} still goes on after {seconds:g} s.")
+            detail = self.get_run(run_id)
+            if (detail.run.has_ended and not detail.live) or detail.run.state == "paused":
+                return detail
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"Run {run_id} is still running after {seconds:g} s.")
             self.transport.wait(POLL_SECONDS)
 
     def pause(self, run_id: int) -> RemoteRun:
@@ -116,7 +132,7 @@ class ToolbenchClient:
         return read_document(RemoteRun, self.request("POST", f"/runs/{run_id}/cancel"))
 
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
-        """Yield the trials that match a filter; its names are the parameters of GET /trials."""
+        """Yield the trials that match a filter; the arguments are the parameters of GET /trials."""
         for row in self._iter_rows("/trials", trial_filter):
             yield read_document(RemoteTrial, row)
 
@@ -125,21 +141,21 @@ class ToolbenchClient:
         return read_document(RemoteTrialDetail, self.transport.get(f"/trials/{trial_id}"))
 
     def get_bytes(self, step_id: int, side: Literal["request", "response"]) -> bytes:
-        """Return the exact bytes of a request or response."""
+        """Return the stored bytes of the request or the response of a step, with secrets masked."""
         return self.transport.send("GET", f"/steps/{step_id}/{side}").content
 
     def get_matrix(self, **choice: Any) -> JsonObject:
-        """Return the matrix; the names are the parameters of GET /matrix."""
-        found: JsonObject = self.transport.get("/matrix", choice)
-        return found
+        """Return the matrix; the arguments are the parameters of GET /matrix."""
+        matrix: JsonObject = self.transport.get("/matrix", choice)
+        return matrix
 
     def decide(self, **rule: Any) -> JsonObject:
-        """Apply a rule; the names are the parameters of GET /decide."""
-        found: JsonObject = self.transport.get("/decide", rule)
-        return found
+        """Apply a decision rule; the arguments are the parameters of GET /decide."""
+        decision: JsonObject = self.transport.get("/decide", rule)
+        return decision
 
     def _iter_rows(self, path: str, params: dict[str, Any]) -> Iterator[JsonObject]:
-        """Yield the rows of all pages of a list."""
+        """Yield the items of all pages of a list."""
         cursor: Any = None
         while True:
             page = self.transport.get(path, params | {"limit": PAGE_SIZE, "cursor": cursor})

@@ -1,4 +1,4 @@
-"""Typed documents of the API. Members that a newer server adds are ignored."""
+"""Documents of the API as dataclasses. The reader ignores members that it does not know."""
 
 import types
 from collections.abc import Mapping
@@ -12,7 +12,16 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RemoteRate:
-    """A share of trials with its interval; None where nothing was counted or no interval is valid."""
+    """Share of trials with its interval.
+
+    Attributes:
+        k: trials that passed.
+        n: trials that are counted.
+        share: k / n; None without trials.
+        low: lower bound of the interval, as a fraction; None without trials or without a valid interval.
+        high: upper bound, likewise.
+        interval: method of the interval.
+    """
 
     k: int
     n: int
@@ -24,7 +33,7 @@ class RemoteRate:
 
 @dataclass(frozen=True, slots=True)
 class RemoteCounts:
-    """Counts of trials and what they used; `cost` is in dollars, None if it is unknown."""
+    """Numbers of trials, requests and tokens, and the cost in dollars, which is None if it is unknown."""
 
     trials: int
     passed: int
@@ -42,7 +51,7 @@ class RemoteCounts:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRun:
-    """A run."""
+    """Run. The attributes have the meaning of `RunDocument` in the OpenAPI document."""
 
     id: int
     title: str
@@ -65,13 +74,13 @@ class RemoteRun:
 
     @property
     def has_ended(self) -> bool:
-        """Whether no trial of it will run any more."""
+        """Return whether the run is finished or cancelled."""
         return self.state in ("finished", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteRunSummary:
-    """A run of the list with its sums."""
+    """Run of the list with its sums; the rates are None for a run of several configurations or scenario groups."""
 
     run: RemoteRun
     models: list[str]
@@ -82,7 +91,7 @@ class RemoteRunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RemoteQuantile:
-    """A quantile of times in milliseconds; a bound is None where it is open."""
+    """Quantile of `n` times in milliseconds; an open bound is None."""
 
     value: float
     low: float | None
@@ -105,7 +114,7 @@ class RemoteCell:
 
 @dataclass(frozen=True, slots=True)
 class RemoteConfig:
-    """A configuration of a run with its figures."""
+    """Configuration of a run with its figures in one group of scenarios."""
 
     id: int
     provider: str
@@ -123,7 +132,15 @@ class RemoteConfig:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRunDetail:
-    """A run with its configurations; `live` says whether its figures still change."""
+    """Run with its configurations.
+
+    Attributes:
+        live: whether figures can still change.
+        failures: groups of failures, as FailureGroupDocument of the OpenAPI document.
+        retryable: number of trials with infrastructure errors, which can be queued again.
+        resumable: number of cancelled trials, which can be queued again.
+        seconds_left: expected time to the end, in seconds; None if it is unknown.
+    """
 
     run: RemoteRun
     live: bool
@@ -137,7 +154,13 @@ class RemoteRunDetail:
 
 @dataclass(frozen=True, slots=True)
 class RemotePlan:
-    """What a launch would write; `agreed` is the number of paid requests to confirm, 0 for none."""
+    """Plan of a run.
+
+    Attributes:
+        paid_requests: maximum of paid requests by the provider's name.
+        agreed: number of paid requests to confirm at the launch; 0 if none has to be confirmed.
+        estimate: expected requests, tokens, cost and time; None if they are unknown.
+    """
 
     configs: list[JsonObject]
     cells: int
@@ -152,7 +175,7 @@ class RemotePlan:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTrial:
-    """A trial of the list."""
+    """Trial of the list. The attributes have the meaning of `TrialDocument` in the OpenAPI document."""
 
     id: int
     run: int
@@ -181,7 +204,7 @@ class RemoteTrial:
 
 @dataclass(frozen=True, slots=True)
 class RemoteStep:
-    """One exchange or tool execution of a trial."""
+    """Exchange or tool execution of a trial. The attributes have the meaning of `StepDocument`."""
 
     id: int
     ordinal: int
@@ -197,7 +220,7 @@ class RemoteStep:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTrialDetail:
-    """A trial with its steps, verdict and answer."""
+    """Trial with its steps, verdict and final answer."""
 
     trial: RemoteTrial
     headline: str
@@ -209,7 +232,7 @@ class RemoteTrialDetail:
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model of a provider."""
+    """Model of a provider; `canonical` is empty if the canonical model is unknown."""
 
     id: int
     provider_id: int
@@ -220,23 +243,24 @@ class RemoteModel:
 
 
 def read_document(kind: type[T], value: Any) -> T:
-    """Return a JSON object as a dataclass of this kind.
+    """Return a JSON object as an instance of the dataclass `kind`. The types of plain values are not checked.
 
     Raises:
-        ValueError: a member is missing. The types of plain values are not checked.
+        ValueError: the value is not an object, or a member is missing.
     """
     if not is_dataclass(kind) or not isinstance(value, Mapping):
-        raise ValueError(f"The server sent {type(value).__name__} in the place of {kind.__name__}.")
+        raise ValueError(f"The server sent {type(value).__name__} instead of {kind.__name__}. Check its version.")
     hints = get_type_hints(kind)
-    missing = [item.name for item in fields(kind) if item.name not in value]
-    if missing:
-        raise ValueError(f"The server's {kind.__name__} lacks {', '.join(missing)}. It may be another version.")
-    read = kind(**{item.name: _read_value(hints[item.name], value[item.name]) for item in fields(kind)})
-    return cast(T, read)
+    missing_names = [field.name for field in fields(kind) if field.name not in value]
+    if missing_names:
+        names = ", ".join(missing_names)
+        raise ValueError(f"The server's {kind.__name__} lacks {names}. Check that client and server fit together.")
+    document = kind(**{field.name: _read_value(hints[field.name], value[field.name]) for field in fields(kind)})
+    return cast(T, document)
 
 
 def _read_value(hint: Any, value: Any) -> Any:
-    """Return a value in the type of its field."""
+    """Convert a JSON value to the type of its field."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         if value is None:

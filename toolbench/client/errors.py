@@ -1,4 +1,4 @@
-"""Errors of the client, from the problem documents of the API."""
+"""Exceptions of the client, built from the problem documents of the API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """A field that has to be changed, and how."""
+    """Field of a request that has to be changed, with a sentence that says how."""
 
     field: str
     message: str
@@ -15,13 +15,16 @@ class FieldError:
 
 @dataclass(eq=False)
 class ToolbenchError(Exception):
-    """A request that the API refused; the detail says what to do.
+    """Error of a request that the API refused.
 
     Attributes:
-        status: the HTTP status.
-        errors: the fields to change, with status 422.
-        agreed: the number of paid requests to confirm; None where none have to be.
-        retry_after: seconds to wait, with status 429.
+        status: HTTP status.
+        title: the problem in a few words.
+        detail: sentences that say what happened and what to do.
+        errors: fields to change; empty except with status 422.
+        agreed: number of paid requests to confirm; None if none has to be confirmed.
+        paid_requests: maximum of paid requests by the provider's name; empty if none has to be confirmed.
+        retry_after: seconds to wait; None except with status 429.
     """
 
     status: int
@@ -37,31 +40,31 @@ class ToolbenchError(Exception):
 
 
 class AuthenticationFailedError(ToolbenchError):
-    """The token is missing, unknown, expired or revoked (401)."""
+    """Error for a token that is missing, unknown, expired or revoked (401)."""
 
 
 class NotAllowedError(ToolbenchError):
-    """The scope of the token or the role of its maker does not allow it (403)."""
+    """Error for a request that the token's scopes or its owner's role do not allow (403)."""
 
 
 class NotFoundError(ToolbenchError):
-    """There is no such thing (404)."""
+    """Error for a run, trial or other resource that does not exist (404)."""
 
 
 class ConflictError(ToolbenchError):
-    """Not possible now, or paid requests have to be confirmed first (409)."""
+    """Error for a request that is not possible now, or whose paid requests must be confirmed first (409)."""
 
 
 class InvalidRequestError(ToolbenchError):
-    """Values have to be changed (422)."""
+    """Error for a request with values that have to be changed (422)."""
 
 
 class TooManyRequestsError(ToolbenchError):
-    """Too many requests in a minute (429)."""
+    """Error for too many requests in a minute (429)."""
 
 
 class UnreachableError(Exception):
-    """The server did not answer."""
+    """Error of a request that got no answer."""
 
 
 ERRORS: Mapping[int, type[ToolbenchError]] = {
@@ -75,15 +78,21 @@ ERRORS: Mapping[int, type[ToolbenchError]] = {
 
 
 def build_error(status: int, document: Mapping[str, Any], retry_after: str | None) -> ToolbenchError:
-    """Return the error of a problem document, which may be empty."""
-    listed = document.get("errors")
-    listed = listed if isinstance(listed, list) else []
+    """Return the exception for a response.
+
+    Args:
+        status: HTTP status.
+        document: the problem document; empty if the body is none.
+        retry_after: value of the header Retry-After; None without it.
+    """
+    field_errors = document.get("errors")
+    field_errors = field_errors if isinstance(field_errors, list) else []
     return ERRORS.get(status, ToolbenchError)(
         status=status,
         title=str(document.get("title", f"Status {status}")),
-        detail=str(document.get("detail", "The answer is no problem document. Is this the address of Toolbench?")),
+        detail=str(document.get("detail", "The answer is not a problem document. Check the address of Toolbench.")),
         errors=tuple(
-            FieldError(str(found["field"]), str(found["message"])) for found in listed if _is_field_error(found)
+            FieldError(str(item["field"]), str(item["message"])) for item in field_errors if _is_field_error(item)
         ),
         agreed=document.get("agreed"),
         paid_requests=document.get("paid_requests") or {},
@@ -91,5 +100,5 @@ def build_error(status: int, document: Mapping[str, Any], retry_after: str | Non
     )
 
 
-def _is_field_error(found: Any) -> bool:
-    return isinstance(found, Mapping) and {"field", "message"} <= found.keys()
+def _is_field_error(item: Any) -> bool:
+    return isinstance(item, Mapping) and {"field", "message"} <= item.keys()

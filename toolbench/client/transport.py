@@ -1,4 +1,4 @@
-"""Sending of requests to the API: the token, errors, waiting after 429, and ETags of what was read before."""
+"""Transport of the client: it adds the token, raises errors, waits after 429 and caches answers by ETag."""
 
 import json
 import time
@@ -13,42 +13,56 @@ from toolbench.client.errors import TooManyRequestsError, UnreachableError, buil
 PREFIX = "/api/v1"
 TIMEOUT_SECONDS = 60.0
 MAX_WAITS = 3  # after 429, before the error is raised
-MAX_KEPT_ANSWERS = 100
+MAX_CACHED_ANSWERS = 100
 
 
 @dataclass(slots=True)
 class Transport:
-    """A connection to one server.
+    """Connection to one server.
 
     Attributes:
-        wait: how to wait for so many seconds.
+        wait: function that waits for the given seconds.
     """
 
     http: httpx.Client
     wait: Callable[[float], None] = time.sleep
-    _kept: dict[str, tuple[str, Any]] = field(default_factory=dict)  # ETag and value by address
+    _cached: dict[str, tuple[str, Any]] = field(default_factory=dict)  # ETag and JSON value by URL
 
     @classmethod
     def connect(cls, base_url: str, token: str, http: httpx.Client | None = None) -> "Transport":
-        """Return a connection. `http` replaces the client that is made otherwise: it gets the address and the token."""
+        """Return a connection.
+
+        Args:
+            base_url: address of the server, without `/api/v1`.
+            token: API token.
+            http: HTTP client to use; it gets the address and the token. None to create one.
+
+        Raises:
+            UnreachableError: `base_url` is not a URL.
+        """
         client = http or httpx.Client(timeout=TIMEOUT_SECONDS)
         try:
             client.base_url = httpx.URL(base_url.rstrip("/") + PREFIX)
         except httpx.InvalidURL as error:
-            raise UnreachableError(f"{base_url} is no address ({error}).") from error
+            raise UnreachableError(f"{base_url} is not a URL ({error}). Check the address.") from error
         client.headers["Authorization"] = f"Bearer {token}"
         return cls(client)
 
     def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON value of an address. What has not changed since the last time is not sent again."""
-        address = str(self.http.build_request("GET", path, params=_drop_none(params)).url)
-        etag, value = self._kept.get(address, ("", None))
+        """Return the JSON value of a path; an unchanged value comes from the cache.
+
+        Raises:
+            ToolbenchError: the API refused the request.
+            UnreachableError: the server did not answer.
+        """
+        url = str(self.http.build_request("GET", path, params=_drop_none(params)).url)
+        etag, value = self._cached.get(url, ("", None))
         headers = {"If-None-Match": etag} if etag else {}
         response = self.send("GET", path, params=params, headers=headers)
         if response.status_code == 304:
             return value
         if "ETag" in response.headers:
-            self._keep(address, response)
+            self._cache(url, response)
         return read_json(response)
 
     def send(
@@ -60,10 +74,17 @@ class Transport:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Send a request and return the answer; wait and repeat it after 429.
+        """Send a request and return the response; after 429, wait and send it again, up to `MAX_WAITS` times.
+
+        Args:
+            method: HTTP method.
+            path: path below `/api/v1`.
+            params: parameters of the query string; None values are left out.
+            body: JSON value of the body; None for no body.
+            headers: headers to add.
 
         Raises:
-            ToolbenchError: the API refused it.
+            ToolbenchError: the API refused the request.
             UnreachableError: the server did not answer.
         """
         for waits in range(MAX_WAITS + 1):
@@ -83,16 +104,16 @@ class Transport:
         try:
             response = self.http.request(method, path, params=_drop_none(params), content=content, headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            address = self.http.base_url
-            raise UnreachableError(f"{address} did not answer ({error}). Check the address, then try again.") from error
+            url = self.http.base_url
+            raise UnreachableError(f"{url} did not answer ({error}). Check the address, then try again.") from error
         if not response.is_success and response.status_code != 304:
             raise build_error(response.status_code, _read_object(response), response.headers.get("Retry-After"))
         return response
 
-    def _keep(self, address: str, response: httpx.Response) -> None:
-        if len(self._kept) >= MAX_KEPT_ANSWERS:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[address] = (response.headers["ETag"], read_json(response))
+    def _cache(self, url: str, response: httpx.Response) -> None:
+        if len(self._cached) >= MAX_CACHED_ANSWERS:
+            self._cached.pop(next(iter(self._cached)))
+        self._cached[url] = (response.headers["ETag"], read_json(response))
 
 
 def _drop_none(params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -100,10 +121,10 @@ def _drop_none(params: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def read_json(response: httpx.Response) -> Any:
-    """Return the JSON value of an answer; None for an empty one.
+    """Return the JSON value of a response; None for an empty body.
 
     Raises:
-        ToolbenchError: the answer is not JSON.
+        ToolbenchError: the body is not JSON.
     """
     try:
         return response.json() if response.content else None

@@ -1,4 +1,4 @@
-"""Schemas that several resources use: ids, pages, counts, rates, times."""
+"""Schemas that several resources use: bodies, query strings, counts, rates, quantiles, ranges."""
 
 from typing import Annotated, Any
 
@@ -14,25 +14,25 @@ MAX_PAGE_SIZE = 200
 
 
 class BodySchema(Schema):
-    """A body: types are exact, unknown names are refused."""
+    """Base class of bodies. Types must be exact, and unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class QuerySchema(Schema):
-    """Parameters of a query string: unknown names are refused."""
+    """Base class of query strings. Unknown names are refused."""
 
     @model_validator(mode="before")
     @classmethod
     def refuse_unknown_names(cls, values: Any, info: ValidationInfo) -> Any:
-        """Return the values.
+        """Return the values unchanged if all names of the query string are known.
 
         Raises:
-            PydanticCustomError: the query string has a name that is no parameter.
+            PydanticCustomError: the query string has an unknown name.
         """
-        given = info.context["request"].GET if info.context else {}
-        if unknown := sorted(set(given) - set(cls.model_fields)):
-            raise PydanticCustomError("unknown_parameter", "{names}", {"names": ", ".join(unknown)[:200]})
+        parameters = info.context["request"].GET if info.context else {}
+        if unknown_names := sorted(set(parameters) - set(cls.model_fields)):
+            raise PydanticCustomError("unknown_parameter", "{names}", {"names": ", ".join(unknown_names)[:200]})
         return values
 
 
@@ -40,25 +40,28 @@ class AgreedBody(BodySchema):
     """Confirmation of paid requests.
 
     Attributes:
-        agreed: the number of paid requests that may be sent, as an earlier answer with status 409 named it.
+        agreed: number of paid requests that may be sent; an answer with status 409 names the number to confirm.
     """
 
     agreed: Count = 0
 
 
 class SentenceDocument(Schema):
-    """What an action did, in a sentence."""
+    """Result of an action, in a sentence."""
 
     sentence: str
 
 
 class RateDocument(Schema):
-    """A share of trials with its interval.
+    """Share of trials with its interval.
 
     Attributes:
-        k, n: passed, and counted.
-        low, high: ends of the interval, as fractions; null where no interval is valid or nothing was counted.
-        interval: the method of the interval.
+        k: trials that passed.
+        n: trials that are counted.
+        share: share of passed trials; null without trials.
+        low: lower bound of the interval, as a fraction; null without trials or without a valid interval.
+        high: upper bound, likewise.
+        interval: method of the interval.
     """
 
     k: int
@@ -75,20 +78,20 @@ class RateDocument(Schema):
 
     @staticmethod
     def resolve_low(rate: Any) -> float | None:
-        """Return the lower end."""
+        """Return the lower bound; None without trials or without a valid interval."""
         return None if rate.withheld or not rate.n else rate.low
 
     @staticmethod
     def resolve_high(rate: Any) -> float | None:
-        """Return the upper end."""
+        """Return the upper bound; None without trials or without a valid interval."""
         return None if rate.withheld or not rate.n else rate.high
 
 
 class CountsDocument(Schema):
-    """Counts of trials and what they used.
+    """Numbers of trials by outcome, and the requests, tokens and cost of all of them.
 
     Attributes:
-        cost: dollars; null where the cost of a trial is unknown.
+        cost: dollars; null if the cost of a trial is unknown.
     """
 
     trials: int
@@ -106,7 +109,7 @@ class CountsDocument(Schema):
 
 
 class QuantileDocument(Schema):
-    """A quantile of times in milliseconds, with distribution-free 95 % bounds; null where a bound is open."""
+    """Quantile of `n` times in milliseconds, with distribution-free 95 % bounds; an open bound is null."""
 
     value: float
     low: float | None
@@ -115,7 +118,7 @@ class QuantileDocument(Schema):
 
 
 class RangeDocument(Schema):
-    """A range; both ends are equal for one number."""
+    """Range of a figure; for a single number, both ends are equal."""
 
     low: float
     high: float

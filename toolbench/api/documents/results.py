@@ -16,11 +16,13 @@ Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT)]
 
 
 class ChosenQuery(QuerySchema):
-    """Which results: runs, models, profiles, strategies, scenarios and days.
+    """Filter of results by runs, models, profiles, strategies, scenarios and days.
 
     Attributes:
-        run: ids of runs, with commas between or several times.
-        after, before: days on which runs began; `upto`: the newest run.
+        run: ids of runs, separated by commas or as several parameters.
+        after: first day on which a run was created.
+        before: last day on which a run was created.
+        upto: id of the newest run.
     """
 
     run: RunIds = []
@@ -34,12 +36,14 @@ class ChosenQuery(QuerySchema):
 
 
 class MatrixParameters(ChosenQuery):
-    """Scope and filters of the matrix.
+    """Scope and filter of the matrix.
 
     Attributes:
         scope: without it, own runs if there are any, else the published figures.
-        metric: a name that GET /metrics lists; its value is one of the columns in any case.
-        q: part of the model's name; `group`: a group of scenarios; `prompt`: a version, or `each`.
+        metric: name of a metric that GET /metrics lists; the table has the columns of all metrics.
+        q: part of the model's name.
+        group: name of a group of scenarios.
+        prompt: version of a scenario's prompt, or `each`.
     """
 
     scope: Literal["real", "runs", "demo", "imported", "published"] | None = None
@@ -51,23 +55,23 @@ class MatrixParameters(ChosenQuery):
 
 
 class FailuresParameters(ChosenQuery):
-    """Scope of the failures."""
+    """Scope and filter of the failures."""
 
     scope: Literal["real", "demo"] = "real"
 
 
 class LatencyParameters(QuerySchema):
-    """Which times of a run, and of which group of scenarios."""
+    """Choice of the measured time and of a group of scenarios."""
 
     metric: Literal["trial", "working", "first_byte", "first_token", "first_call", "model", "tool"] = "trial"
     group: Text = ""
 
 
 class TableDocument(Schema):
-    """A table as the exports of the pages have it.
+    """Table, equal to the export of a page.
 
     Attributes:
-        rows: one value for each column, in a few columns a list; null is unknown, never 0.
+        rows: rows with one value for each column. A few columns have lists. An unknown value is null.
     """
 
     title: str
@@ -82,10 +86,12 @@ def build_table(table: ExportTable) -> dict[str, Any]:
 
 
 class MatrixDocument(Schema):
-    """The matrix: a row for each model with its settings.
+    """Matrix, with one row for each configuration.
 
     Attributes:
-        warnings: what limits the comparison of the rows.
+        target: target of the success rate in percent.
+        groups: names of the groups of scenarios.
+        warnings: sentences about limits of a comparison of the rows.
     """
 
     scope: str
@@ -96,7 +102,7 @@ class MatrixDocument(Schema):
 
 
 class MetricDocument(Schema):
-    """A metric and what it counts."""
+    """Metric with its denominator in words."""
 
     name: str
     label: str
@@ -104,7 +110,7 @@ class MetricDocument(Schema):
 
 
 class ChangedInstanceDocument(Schema):
-    """An instance whose outcome changed, with one trial on each side."""
+    """Instance with a changed outcome, and the id of a trial of each side."""
 
     fate: Literal["regressed", "fixed"]
     scenario: str
@@ -114,14 +120,17 @@ class ChangedInstanceDocument(Schema):
 
 
 class ComparisonDocument(Schema):
-    """The comparison of two sides.
+    """Comparison of two sides.
 
     Attributes:
-        comparable: whether the sides share a stratum and no trial.
+        comparable: whether the sides have a stratum in common and no trial.
+        shared_trials: number of trials that belong to both sides.
         how: paired or stratified.
-        noise: fraction by which equal sides of this size differ at most in 95 of 100 comparisons.
-        needed_trials: trials of each side that detect `points`.
-        table: a row for the whole, then one for each scenario and metric of calls.
+        noise: A/A noise: difference, as a fraction, that 95 % of comparisons of equal sides of this size stay below.
+        points: difference in percentage points that `needed_trials` can detect.
+        needed_trials: number of trials of each side that detects `points`.
+        more_trials: number of trials that each side lacks for it.
+        table: a row for all scenarios, then rows for each scenario and each metric of calls.
     """
 
     names: list[str]
@@ -139,11 +148,12 @@ class ComparisonDocument(Schema):
 
 
 class FailureDocument(Schema):
-    """Failures of one cause, scenario and place.
+    """Failure group.
 
     Attributes:
-        exemplar: the first trial; `nearest`: the nearest trial that passed.
-        trials: query string of GET /trials that lists them.
+        exemplar: id of its first trial.
+        nearest: id of a passed trial to compare with, if possible of the same cell and instance; null without one.
+        trials: query string with which GET /trials lists the group.
     """
 
     signature: str
@@ -160,7 +170,7 @@ class FailureDocument(Schema):
 
 
 class CauseDocument(Schema):
-    """A cause with the number of failed trials, and their query string for GET /trials."""
+    """Cause with the number of its failed trials; `trials` is the query string with which GET /trials lists them."""
 
     cause: str
     count: int
@@ -171,7 +181,7 @@ class FailuresDocument(Schema):
     """Failures by cause and in groups, the largest first.
 
     Attributes:
-        version: of the table of causes.
+        version: version of the table of causes.
     """
 
     version: int
@@ -183,8 +193,8 @@ class LatencyRowDocument(Schema):
     """Times of one configuration in milliseconds.
 
     Attributes:
-        local: whether the model shares the machine with Toolbench.
-        saturated: trials measured while this machine was saturated.
+        local: whether the model runs on the machine of Toolbench.
+        saturated: number of trials with event-loop lag, whose times include delays of Toolbench.
     """
 
     config_id: int
@@ -209,12 +219,12 @@ class LatencyDocument(Schema):
 
 
 class WhatIfBody(BodySchema):
-    """Which trials to replay, and with which settings; exactly one of trial, cell and run.
+    """Trials to replay, named by exactly one of trial, cell and run, and the settings of the replay.
 
     Attributes:
-        presets: laid over all layers but the scenario's.
-        without: transforms and repairs to leave out.
-        ablate: replay also with each transform left out in turn.
+        presets: presets applied after all layers except the scenario's.
+        without: names of transforms and repairs to leave out.
+        ablate: whether to replay also without each transform.
     """
 
     trial: Id | None = None
@@ -232,11 +242,11 @@ class WhatIfBody(BodySchema):
 
 
 class ChangeDocument(Schema):
-    """The outcome of a trial before and after.
+    """Changed outcome of a trial.
 
     Attributes:
-        after: an outcome, or unknown.
-        unknown_from: number of the first unknown step.
+        after: trial outcome, or `unknown` if the replay needs an answer that is not stored.
+        unknown_from: number of the first step without a stored answer; null if all are stored.
     """
 
     trial: int
@@ -249,7 +259,12 @@ class ChangeDocument(Schema):
 
 
 class AblationDocument(Schema):
-    """The replay without one transform or repair; `name` is all where every one is left out."""
+    """Replay without one transform or repair; `name` is `all` for the replay without any of them.
+
+    Attributes:
+        changed: ids of trials with a changed outcome.
+        unsure: number of trials with an unknown outcome.
+    """
 
     name: str
     sentence: str
@@ -258,11 +273,14 @@ class AblationDocument(Schema):
 
 
 class WhatIfDocument(Schema):
-    """What other settings would change. No request was sent.
+    """Result of a replay with other settings.
 
     Attributes:
-        waiting: whether a worker still replays; send the same request again.
+        waiting: whether a worker still replays trials; send the same request again.
         refused: why the trials cannot be replayed; "" if they can.
+        before: success rate with the stored outcomes.
+        after_least: success rate if every trial with an unknown outcome fails.
+        after_most: success rate if every trial with an unknown outcome passes.
     """
 
     trials: int
@@ -277,7 +295,7 @@ class WhatIfDocument(Schema):
 
 
 class JudgementDocument(Schema):
-    """A trial whose outcome changed when it was judged again."""
+    """Trial whose outcome changed when it was re-judged."""
 
     trial: int
     before: str
@@ -286,10 +304,10 @@ class JudgementDocument(Schema):
 
 
 class RejudgingDocument(Schema):
-    """Stored trials that were judged again by the current scenarios and rules.
+    """Result of re-judging the trials of a run by the current scenarios and rules.
 
     Attributes:
-        waiting: whether a worker still judges them.
+        waiting: whether a worker is still re-judging trials.
     """
 
     waiting: bool

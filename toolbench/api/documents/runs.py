@@ -1,4 +1,4 @@
-"""Schemas of runs: the list, one run, its plan and what may be sent to change it."""
+"""Schemas of runs: lists, one run, plans, and the bodies of requests that launch or change a run."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -31,12 +31,11 @@ State = Literal["running", "paused", "cancelling", "cancelled", "finished"]
 
 
 class RunQuery(QuerySchema):
-    """Which runs to list.
+    """Filter of the list of runs, with its cursor.
 
     Attributes:
-        kind: own, simulated, imported or all runs.
-        label: only runs with this label.
-        cursor: `next` of the page before.
+        label: label of the runs; "" for all.
+        cursor: `next` of the previous page.
     """
 
     kind: Literal["own", "simulated", "imported", "all"] = "all"
@@ -46,14 +45,17 @@ class RunQuery(QuerySchema):
 
 
 class RunDocument(Schema):
-    """A run.
+    """Run.
 
     Attributes:
         stopped_reason: why it is paused or was cancelled; "" otherwise.
-        purpose: what started it: "", api, cli, aa, confirm and others.
-        until: the rule of sequential stopping; {} for a fixed number of trials.
-        repeat_of: the run that this one repeats.
-        skipped: what was asked for and left out, with the reason.
+        purpose: where it was launched or for what: "", api, cli, aa, confirm and others.
+        owner: name of the user; "" without one.
+        seed: start of the random generator that draws its instances.
+        until: rule of sequential stopping; {} for a fixed number of trials.
+        deadline_seconds: trial deadline.
+        repeat_of: id of the run that this one repeats; null if it repeats none.
+        skipped: requested configurations and cells that were left out, with the reason.
     """
 
     id: int
@@ -84,22 +86,27 @@ class RunDocument(Schema):
 
     @staticmethod
     def resolve_owner(run: Run) -> str:
-        """Return the name of the account that launched it."""
+        """Return the name of the user who launched the run; "" without one."""
         return run.owner.username if run.owner else ""
 
     @staticmethod
     def resolve_repeat_of(run: Run) -> int | None:
-        """Return the primary key of the repeated run."""
+        """Return the id of the repeated run; None if the run repeats none."""
         return run.repeat_of_id
 
     @staticmethod
     def resolve_url(run: Run) -> str:
-        """Return the path of its page."""
+        """Return the path of the run's page."""
         return f"/runs/{run.pk}/"
 
 
 class RunSummaryDocument(Schema):
-    """A run of the list with its sums over all scenarios, and rates over those that are no controls."""
+    """Run of the list, with counts of all scenarios and rates of the scenarios that are not controls.
+
+    Attributes:
+        answered: answered success; null for a run of several configurations or scenario groups.
+        delivered: end-to-end success; null likewise.
+    """
 
     run: RunDocument
     models: list[str]
@@ -109,14 +116,20 @@ class RunSummaryDocument(Schema):
 
 
 class RunListDocument(Schema):
-    """A page of runs, newest first; `next` is the cursor of the page after."""
+    """Page of runs, newest first; `next` is the cursor of the next page, null on the last one."""
 
     items: list[RunSummaryDocument]
     next: int | None
 
 
 class CellDocument(Schema):
-    """One configuration in one scenario."""
+    """Cell: one configuration in one scenario.
+
+    Attributes:
+        p50_ms: median duration; null without times.
+        p95_ms: 95th percentile of the duration; null without times.
+        decided: result of sequential stopping in words; "" without it.
+    """
 
     cell_id: int
     scenario: str
@@ -129,17 +142,17 @@ class CellDocument(Schema):
 
     @staticmethod
     def resolve_p50_ms(row: Any) -> Any:
-        """Return the median duration."""
+        """Return the median of the durations."""
         return row.times.p50
 
     @staticmethod
     def resolve_p95_ms(row: Any) -> Any:
-        """Return the 95th percentile of the duration."""
+        """Return the 95th percentile of the durations."""
         return row.times.p95
 
 
 class ConfigDocument(Schema):
-    """A configuration of a run with its figures on one group of scenarios."""
+    """Configuration of a run with its figures in one group of scenarios."""
 
     id: int
     provider: str
@@ -173,11 +186,7 @@ def build_config(row: ConfigRow) -> dict[str, Any]:
 
 
 class FailureGroupDocument(Schema):
-    """Failures of a run with one signature.
-
-    Attributes:
-        exemplar: a trial of the group.
-    """
+    """Failure group of a run; `exemplar` is the id of one of its trials."""
 
     sentence: str
     failure_class: str
@@ -188,13 +197,13 @@ class FailureGroupDocument(Schema):
 
 
 class RunDetailDocument(Schema):
-    """A run with its configurations, cells and failures.
+    """Run with its configurations, cells and failures.
 
     Attributes:
-        live: whether it goes on, so that its figures change.
-        retryable: trials that `retry` would queue again.
-        resumable: cancelled trials that `resume-cancelled` would queue again.
-        seconds_left: the time left at the pace of the last minutes.
+        live: whether figures can still change.
+        retryable: number of trials that `retry` would queue again.
+        resumable: number of cancelled trials that `resume-cancelled` would queue again.
+        seconds_left: expected time to the end at the pace of the last minutes; null if it is unknown.
     """
 
     run: RunDocument
@@ -208,7 +217,7 @@ class RunDetailDocument(Schema):
 
 
 class ConfigBody(BodySchema):
-    """One configuration of a request."""
+    """Configuration of a requested run; `model` is the id of a model."""
 
     model: Id
     profile: Name = "default"
@@ -219,16 +228,19 @@ class ConfigBody(BodySchema):
 
 
 class PlanBody(BodySchema):
-    """What a run is to try: the cross product of the lists, or exactly `configs` where they are given.
+    """Request for a run: every combination of the lists, or exactly `configs` if they are given.
 
     Attributes:
-        models: ids of models, as GET /models lists them.
-        scenarios: slugs, or `set:` and the name of a set of test cases.
-        until: rule of sequential stopping: rule, rate, target, width, error.
-        overrides: a patch above every preset: {"max_turns": 6}.
-        seed: equal requests with an equal seed plan equal trials.
-        jobs: simultaneous trials at one provider, within its own limit.
-        enforce_applicability: leave out profiles that do not apply to a model.
+        models: ids of models; GET /models lists them.
+        examples: names of example sets; "" for none.
+        scenarios: slugs of scenarios, or `set:` and the name of a set of test cases.
+        trials: trials of each cell.
+        until: rule of sequential stopping, with the members rule, rate, target, width and error.
+        overrides: settings above every preset, such as {"max_turns": 6}.
+        seed: start of the random generator; equal requests with an equal seed plan equal trials.
+        jobs: concurrency limit of the run at one provider; the provider's own limit also applies.
+        enforce_applicability: whether to leave out profiles that do not apply to a model.
+        probe_unknown: whether to probe models with unknown capabilities.
     """
 
     title: Annotated[str, Field(max_length=200)] = ""
@@ -260,20 +272,20 @@ class PlanBody(BodySchema):
 
 
 class LaunchBody(PlanBody, AgreedBody):
-    """What a run is to try, and how many paid requests are confirmed for it."""
+    """Request for a run, with the confirmed number of paid requests."""
 
     model_config = ConfigDict(extra="forbid", strict=True, title="LaunchBody")
 
 
 class SkippedDocument(Schema):
-    """A requested item that is left out, and why."""
+    """Requested configuration or cell that is left out, with the reason."""
 
     what: str
     why: str
 
 
 class PlannedConfigDocument(Schema):
-    """A configuration as it would be frozen."""
+    """Configuration of a plan."""
 
     model: str = Field(validation_alias="model_name")
     provider: str = Field(validation_alias="provider_name")
@@ -285,12 +297,13 @@ class PlannedConfigDocument(Schema):
 
 
 class EstimateDocument(Schema):
-    """Expected requests, tokens, cost in dollars and time in seconds; null is unknown.
+    """Expected requests, tokens, cost in dollars and time in seconds; an unknown one is null.
 
     Attributes:
-        unseen: cells without similar earlier trials, of all `cells`.
-        unpriced: models without a price, which `cost` leaves out.
-        sources: what the ranges are based on.
+        unpriced: models without a price, whose cost is not included.
+        sources: sentences about the earlier trials that the ranges are based on.
+        cells: number of all cells.
+        unseen: number of cells without similar earlier trials.
     """
 
     requests: RangeDocument | None
@@ -304,12 +317,17 @@ class EstimateDocument(Schema):
 
 
 class PlanDocument(Schema):
-    """What a launch would write. Nothing was written or sent.
+    """Plan of a run, which is neither saved nor started.
 
     Attributes:
-        paid_requests: the most paid requests by the provider's name.
-        agreed: the number to send as `agreed`; 0 where no confirmation is needed.
-        detectable_points: the smallest difference of two configurations that the trials detect, in percentage points.
+        cells: number of cells.
+        trials: maximum of trials.
+        least_trials: minimum of trials; less than `trials` with sequential stopping.
+        least_requests: requests if every trial passes at the first attempt.
+        most_requests: requests if every turn and retry is used.
+        paid_requests: maximum of paid requests by the provider's name.
+        agreed: number to send as `agreed`; 0 if no confirmation is needed.
+        detectable_points: detectable difference of two configurations in percentage points; null if it is unknown.
     """
 
     configs: list[PlannedConfigDocument]
@@ -326,39 +344,39 @@ class PlanDocument(Schema):
 
 
 class LimitsBody(BodySchema):
-    """Limits of a paused run; null for none."""
+    """New limits of a paused run; null for no limit."""
 
     request_cap: Cap | None
     token_cap: Cap | None
 
 
 class AddTrialsBody(AgreedBody):
-    """How many repeats to add to a cell."""
+    """Number of trials to add to a cell."""
 
     count: Annotated[int, Field(ge=1, le=1_000)]
 
 
 class RepeatBody(AgreedBody):
-    """How to repeat a run: with the same seeds, or with new sampling seeds (A/A)."""
+    """Kind of a repeat: with the same seeds, or with new sampling seeds (`aa`)."""
 
     kind: Literal["same", "aa"] = "same"
 
 
 class LabelBody(BodySchema):
-    """The label of a run; "" removes it."""
+    """Label of a run; "" removes it."""
 
     label: Annotated[str, Field(max_length=80)]
 
 
 class FrozenQuery(QuerySchema):
-    """Which configuration of the run, and the scenario whose own layer is applied last."""
+    """Choice of a configuration and of a scenario, whose policy layer is applied last."""
 
     config: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
     scenario: Annotated[str, Field(max_length=80)] = ""
 
 
 class FrozenSettingDocument(Schema):
-    """A setting with its value and the policy layer that set it."""
+    """Setting with its value and its origin: the policy layer that set it."""
 
     key: str
     value: Any
@@ -366,10 +384,12 @@ class FrozenSettingDocument(Schema):
 
 
 class FrozenSettingsDocument(Schema):
-    """Settings of a configuration as frozen when its run started.
+    """Settings that a run froze for a configuration.
 
     Attributes:
-        chosen: those that some layer sets; `defaults`: those of the engine.
+        config: id of the configuration.
+        chosen: settings that a layer sets.
+        defaults: settings with the engine's default.
     """
 
     config: int

@@ -1,4 +1,4 @@
-"""Schemas of trials, their steps and what people add to them."""
+"""Schemas of trials, their steps, notes and human verdicts."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -28,16 +28,21 @@ SortOrder = Literal[
 
 
 class TrialListQuery(QuerySchema):
-    """The filter of the list of trials, and the page.
+    """Filter of the list of trials, with the order and the cursor.
 
     Attributes:
-        runs, cells: ids with commas between; cells also as ranges, 3-7.
-        config: only this configuration; `alike`: every configuration with the same settings.
+        runs: ids separated by commas.
+        cells: ids separated by commas, or ranges such as 3-7.
+        config: id of a configuration.
+        alike: id of a configuration; trials of every configuration with the same settings match.
         search: words, "phrases" and terms such as outcome:fail, as in the search field of the page.
-        seen: a cause that was seen in the trial; `path`: a JSON path at which it was seen.
-        scope: all shows own, simulated and imported runs; without it, own runs unless `demo` or `imported` is 1.
-        after, before: days on which runs began; `upto`: the newest run.
-        cursor: `next` of the page before.
+        seen: cause that was found in the trial.
+        path: JSON path at which a cause was found.
+        scope: `all` for own, simulated and imported runs; without it, own runs unless `demo` or `imported` is 1.
+        after: first day on which a run was created.
+        before: last day on which a run was created.
+        upto: id of the newest run.
+        cursor: `next` of the previous page.
     """
 
     run: Whole | None = None
@@ -84,13 +89,13 @@ class TrialListQuery(QuerySchema):
 
 
 class TrialDocument(Schema):
-    """A trial of the list.
+    """Trial of the list.
 
     Attributes:
-        outcome: an outcome, or running, or queued.
-        sentence: what went wrong first.
-        index: number of the repeat within its cell, from 1.
-        cost: dollars; null where it is unknown.
+        outcome: trial outcome; running or queued for a trial without one.
+        sentence: the first problem; "" without one.
+        index: number of the repeat within its cell.
+        cost: dollars; null if it is unknown.
     """
 
     id: int
@@ -149,19 +154,22 @@ def build_trial(trial: Trial) -> dict[str, Any]:
 
 
 class TrialListDocument(Schema):
-    """A page of trials; `next` is the cursor of the page after."""
+    """Page of trials; `next` is the cursor of the next page, null on the last one."""
 
     items: list[TrialDocument]
     next: str | None
 
 
 class StepDocument(Schema):
-    """One attempt of an exchange, or one tool execution. Times are in milliseconds since the trial began.
+    """Exchange or tool execution of a trial.
 
     Attributes:
-        ok: of an exchange, whether an answer was read; of a tool execution, whether it succeeded.
-        truncated: whether more was received than is stored.
-        request_url, response_url: paths of the exact bytes.
+        started_ms: milliseconds from the start of the trial to that of the step.
+        method: the method used; "" for a tool execution.
+        ok: whether an answer was read, or the tool succeeded; null if neither is known.
+        truncated: whether more bytes were received than are stored.
+        request_url: path of the stored request.
+        response_url: path of the stored response.
     """
 
     id: int
@@ -201,10 +209,10 @@ def build_step(step: Step) -> dict[str, Any]:
 
 
 class HumanVerdictDocument(Schema):
-    """A verdict of a person.
+    """Human verdict.
 
     Attributes:
-        current: false for one that was replaced.
+        current: false for a verdict that a later one has replaced.
     """
 
     verdict: str
@@ -215,12 +223,14 @@ class HumanVerdictDocument(Schema):
 
 
 class TrialDetailDocument(Schema):
-    """A trial with its steps, verdict and answer.
+    """Trial with its steps, verdict and final answer.
 
     Attributes:
         verdict: the judge's rule, checks and first problem.
-        causes: all causes that were seen, recovered or not.
-        earlier: executions that were lost, requeued or retried, and their numbers of steps.
+        causes: all causes that were found, recovered or not.
+        steps: steps of the last execution, in order.
+        steps_truncated: whether the trial has more steps.
+        earlier: number of steps by execution, for earlier executions, which were lost, requeued or retried.
     """
 
     trial: TrialDocument
@@ -236,7 +246,7 @@ class TrialDetailDocument(Schema):
 
 
 class StepDetailDocument(Schema):
-    """A step with its details: what was found and changed, headers without secrets, the parsed answer."""
+    """Step with its details: findings, changes, headers with masked secrets, and the parsed answer."""
 
     step: StepDocument
     trial: int
@@ -244,14 +254,14 @@ class StepDetailDocument(Schema):
 
 
 class AnnotationBody(BodySchema):
-    """Label and note of a trial; they never change a verdict."""
+    """Label and note of a trial, which change no verdict."""
 
     label: Annotated[str, Field(max_length=80)]
     note: Annotated[str, Field(max_length=20_000)]
 
 
 class VerdictBody(BodySchema):
-    """A person's verdict on a trial, and why."""
+    """Human verdict on a trial with its reason."""
 
     verdict: Literal["pass", "fail"]
     reason: Annotated[str, Field(min_length=1, max_length=4_000)]

@@ -28,13 +28,13 @@ from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 router = Router()
 Title = Annotated[str, Field(max_length=120)]
 SetName = Annotated[str, Field(min_length=1, max_length=80)]
-Words = Annotated[str, Field(max_length=200_000)]
-DRAFT_PLAIN = ("message", "system", "turns", "parallel", "group", "control", "behaviour")
-DRAFT_VALUES = ("tools", "expect", "results", "start", "further", "workspace", "settings")
+Text = Annotated[str, Field(max_length=200_000)]
+DRAFT_PLAIN_FIELDS = ("message", "system", "turns", "parallel", "group", "control", "behaviour")
+DRAFT_JSON_FIELDS = ("tools", "expect", "results", "start", "further", "workspace", "settings")
 
 
 class CaseDocument(Schema):
-    """A test case of the list."""
+    """Test case of the list."""
 
     slug: str
     title: str
@@ -43,10 +43,10 @@ class CaseDocument(Schema):
 
 
 class CaseSetDocument(Schema):
-    """A set of test cases.
+    """Set of test cases.
 
     Attributes:
-        public: whether its cases go into exports and bundles.
+        public: whether exports and bundles include its cases.
     """
 
     id: int
@@ -57,53 +57,57 @@ class CaseSetDocument(Schema):
 
 
 class CaseBody(BodySchema):
-    """A test case as the form has it.
+    """Test case with the fields of the page's form (docs/cases.md).
 
     Attributes:
-        tools: a list of tools in OpenAI's form.
-        message: the user's message; `messages` in its place for a conversation.
-        expect: what is expected: a call, several calls or checks (docs/cases.md).
-        results: what tools return, by name.
-        start: the state before the first call.
-        turns: the most turns.
+        tools: list of tools in OpenAI's form.
+        message: the user's message; empty if `messages` is given.
+        messages: a conversation that ends with the user's message; null for a single message.
+        expect: expected call or calls, or checks.
+        results: results of tools by the tool's name.
+        start: state before the first call.
+        turns: maximum of turns; null for the default.
+        parallel: whether to request several calls in one answer.
         further: later messages of the user.
-        control: whether it only shows that the model answers; a control expects no call.
-        behaviour: the behaviour of a built-in scenario that it tests, "" for none.
-        workspace: `{id, writable}` of the workspace that `state_get` and `state_patch` work on.
+        group: name of a group, whose rates are shown separately; "" for none.
+        control: whether the task needs no tool.
+        behaviour: behaviour whose occurrence verdicts show; "" for none.
+        workspace: `{id, writable}` of the workspace of `state_get` and `state_patch`.
         settings: settings of the loop.
     """
 
     title: Title = ""
     tools: JsonValue = None
-    message: Words = ""
+    message: Text = ""
     messages: Annotated[list[JsonValue], Field(min_length=1, max_length=200)] | None = None
     expect: JsonValue = None
-    system: Words = ""
+    system: Text = ""
     results: JsonValue = None
     start: JsonValue = None
     turns: Annotated[int, Field(ge=1, le=1_000)] | None = None
     parallel: bool = False
     further: JsonValue = None
-    group: Words = ""
+    group: Text = ""
     control: bool = False
-    behaviour: Words = ""
+    behaviour: Text = ""
     workspace: JsonValue = None
     settings: JsonValue = None
 
 
 class NewCaseBody(CaseBody):
-    """A new test case and the set that it goes to."""
+    """New test case and the name of its set."""
 
     set: SetName = DEFAULT_SET_NAME
 
 
 class CaseDetailDocument(CaseDocument):
-    """A test case with its parts, as PUT takes them.
+    """Test case with all fields, in the form of PUT.
 
     Attributes:
-        messages: the messages where there are several; `message` is "" then.
-        editable: whether it is one of the user's own.
-        schema_violations: where the expectation does not fit the tools.
+        messages: the conversation, with an empty `message`; null for a single message.
+        editable: whether users can change it; benchmark cases cannot be changed.
+        versions: numbers of its versions.
+        schema_violations: errors of the expected calls against the schemas of the tools.
     """
 
     tools: JsonValue
@@ -127,20 +131,20 @@ class CaseDetailDocument(CaseDocument):
 
 
 class CaseImportBody(BodySchema):
-    """Cases as JSON Lines, JSON or YAML, and the set for new ones; "" for the set that each names."""
+    """Text of cases as JSON Lines, JSON or YAML, and the set for new ones; "" for the set that each case names."""
 
     text: Annotated[str, Field(min_length=1, max_length=2_500_000)]
     set: Annotated[str, Field(max_length=80)] = ""
 
 
 class PrivacyBody(BodySchema):
-    """Whether the cases of a set go into exports and bundles."""
+    """Choice whether exports and bundles include the cases of a set."""
 
     public: bool
 
 
 class CaseExportQuery(QuerySchema):
-    """The format of the file, and whether cases of private sets are in it."""
+    """Format of the file, and whether it includes cases of private sets."""
 
     format: Literal["jsonl", "yaml"] = "jsonl"
     private: bool = False
@@ -167,18 +171,18 @@ def create_case(request: HttpRequest, body: NewCaseBody) -> Status[dict[str, Any
 
 @router.post("/cases/import", response=SentenceDocument, auth=LAUNCH)
 def bring_cases(request: HttpRequest, body: CaseImportBody) -> dict[str, str]:
-    """Import cases, all or none."""
+    """Import all cases of a text, or none if one of them is not valid."""
     try:
         result = import_cases(body.text, body.set)
-    except CaseImportError as refused:
-        raise ProblemError(422, f"{refused} Nothing was imported.") from refused
+    except CaseImportError as error:
+        raise ProblemError(422, f"{error} Nothing was imported.") from error
     record(request, Action.IMPORTED, f"test cases: {result.sentence}", "/cases/")
     return {"sentence": result.sentence}
 
 
 @router.get("/cases/export", auth=READ)
 def export_cases(request: HttpRequest, query: Query[CaseExportQuery]) -> HttpResponse:
-    """Return the user's own cases as a file."""
+    """Return the users' test cases as a file."""
     return HttpResponse(render_cases(query.format, private=query.private), content_type=f"application/{query.format}")
 
 
@@ -187,8 +191,8 @@ def change_privacy(request: HttpRequest, set_id: int, body: PrivacyBody) -> dict
     """Make a set public or private."""
     try:
         case_set = set_privacy(set_id, public=body.public)
-    except CaseSetNotFoundError as missing:
-        raise Http404(str(missing)) from missing
+    except CaseSetNotFoundError as error:
+        raise Http404(str(error)) from error
     sentence = f"{case_set} is {'public' if case_set.public else 'private'}."
     record(request, Action.CHANGED, f"test case set {sentence}", "/cases/")
     return {"sentence": sentence}
@@ -199,8 +203,8 @@ def get_case(request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return a test case."""
     try:
         page = get_case_page(slug)
-    except UnknownCaseError as missing:
-        raise Http404(str(missing)) from missing
+    except UnknownCaseError as error:
+        raise Http404(str(error)) from error
     return (
         _build_case(page.case, page.case.set.name)
         | read_draft_values(page.draft)
@@ -214,9 +218,9 @@ def get_case(request: HttpRequest, slug: str) -> dict[str, Any]:
 
 @router.put("/cases/{slug:slug}", response=CaseDocument, auth=LAUNCH)
 def change_case(request: HttpRequest, slug: str, body: CaseBody) -> dict[str, Any]:
-    """Save a test case, with a new version if anything but the title has changed."""
+    """Save a test case. It gets a new version, unless only the title has changed."""
     title, definition = parse_draft(_build_draft(body))
-    case = edit_case(_find_editable(slug), title, definition)
+    case = edit_case(_check_editable(slug), title, definition)
     record(request, Action.CHANGED, f"test case {slug}, version {case.current}", f"/cases/{slug}/")
     return _build_case(case, case.set.name)
 
@@ -224,22 +228,31 @@ def change_case(request: HttpRequest, slug: str, body: CaseBody) -> dict[str, An
 @router.delete("/cases/{slug:slug}", response={204: None}, auth=LAUNCH)
 def remove_case(request: HttpRequest, slug: str) -> Status[None]:
     """Delete a test case. Its runs and trials are kept."""
-    delete_case(_find_editable(slug))
+    delete_case(_check_editable(slug))
     record(request, Action.DELETED, f"test case {slug}", "/cases/")
     return Status(204, None)
 
 
-def _find_editable(slug: str) -> str:
+def _check_editable(slug: str) -> str:
+    """Return the slug of a case that users can change.
+
+    Raises:
+        Http404: there is no such case.
+    """
     try:
         return get_editable_case_page(slug).case.slug
-    except UnknownCaseError as missing:
-        raise Http404(str(missing)) from missing
+    except UnknownCaseError as error:
+        raise Http404(str(error)) from error
 
 
 def _build_draft(body: CaseBody) -> CaseDraft:
-    """Return the fields of the form; the lab checks them."""
-    fields: dict[str, Any] = {name: getattr(body, name) for name in DRAFT_PLAIN}
-    fields |= {name: "" if (value := getattr(body, name)) is None else json.dumps(value) for name in DRAFT_VALUES}
+    """Return the body as texts of the form's fields, which the lab checks.
+
+    Raises:
+        ProblemError: the body has both a message and messages.
+    """
+    fields: dict[str, Any] = {name: getattr(body, name) for name in DRAFT_PLAIN_FIELDS}
+    fields |= {name: "" if (value := getattr(body, name)) is None else json.dumps(value) for name in DRAFT_JSON_FIELDS}
     if body.messages is not None:
         if body.message:
             raise ProblemError(422, "Give message or messages, not both.")

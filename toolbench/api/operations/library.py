@@ -27,10 +27,10 @@ Version = Annotated[int, Field(ge=1, le=30_000)]
 
 
 class ScenarioDocument(Schema):
-    """A scenario of the list.
+    """Scenario of the list.
 
     Attributes:
-        control: whether it needs no tool.
+        control: whether its task needs no tool.
     """
 
     slug: str
@@ -42,14 +42,14 @@ class ScenarioDocument(Schema):
 
 
 class ScenarioQuery(QuerySchema):
-    """Which instance: without a seed, the fixed wording; without a version, the newest."""
+    """Choice of an instance: without a seed, the published wording; without a version, the newest one."""
 
     seed: Seed | None = None
     version: Version | None = None
 
 
 class ScenarioToolDocument(Schema):
-    """A tool that is offered, with its parameters as JSON Schema."""
+    """Tool of a scenario, with the text of the JSON Schema of its parameters."""
 
     name: str
     description: str
@@ -57,7 +57,7 @@ class ScenarioToolDocument(Schema):
 
 
 class ScenarioDetailDocument(ScenarioDocument):
-    """A scenario with one instance."""
+    """Scenario with one instance."""
 
     system: str
     message: str
@@ -69,10 +69,10 @@ class ScenarioDetailDocument(ScenarioDocument):
 
 
 class ProfileDocument(Schema):
-    """A sampling profile.
+    """Sampling profile.
 
     Attributes:
-        version: send it with a change, so that no other change is overwritten.
+        version: number of the newest version. Send it with a change; a change of another version is refused.
     """
 
     name: str
@@ -85,10 +85,10 @@ class ProfileDocument(Schema):
 
 
 class PresetDocument(Schema):
-    """A preset: a patch of the policy.
+    """Preset: a saved policy layer.
 
     Attributes:
-        version: as for a profile.
+        version: number of the newest version. Send it with a change; a change of another version is refused.
     """
 
     name: str
@@ -100,7 +100,7 @@ class PresetDocument(Schema):
 
 
 class ProfileContent(BodySchema):
-    """Options of a profile, the pattern of the models that it applies to, and tags."""
+    """Options of a profile, the pattern of names of models that it applies to, and its tags."""
 
     options: JsonObject
     applies_to: Pattern = "*"
@@ -108,39 +108,39 @@ class ProfileContent(BodySchema):
 
 
 class ProfileBody(ProfileContent):
-    """A new profile."""
+    """New sampling profile."""
 
     name: Slug
 
 
 class ProfileVersionBody(ProfileContent):
-    """A new version of a profile, made from the version that was read."""
+    """New version of a profile; `version` is the one that was read before the change."""
 
     version: Id
 
 
 class PresetContent(BodySchema):
-    """The patch of a preset and what it is for."""
+    """Patch of a preset and its description."""
 
     patch: JsonObject
     description: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class PresetBody(PresetContent):
-    """A new preset."""
+    """New preset."""
 
     name: Slug
 
 
 class PresetVersionBody(PresetContent):
-    """A new version of a preset, made from the version that was read."""
+    """New version of a preset; `version` is the one that was read before the change."""
 
     version: Id
 
 
 @router.get("/scenarios", response=list[ScenarioDocument], auth=READ)
 def list_scenarios(request: HttpRequest) -> list[Any]:
-    """List the scenarios that ship with Toolbench; test cases are listed by GET /cases."""
+    """List the built-in scenarios. GET /cases lists test cases."""
     return [scenario for scenarios in get_scenarios().values() for scenario in scenarios]
 
 
@@ -174,7 +174,7 @@ def get_profile(request: HttpRequest, slug: str) -> dict[str, Any]:
 
 @router.put("/profiles/{slug:slug}", response=ProfileDocument, auth=LAUNCH)
 def change_profile(request: HttpRequest, slug: str, body: ProfileVersionBody) -> dict[str, Any]:
-    """Save a new version of a profile. Runs keep the options that they froze."""
+    """Save a new version of a profile. Earlier runs keep their options."""
     return _change_entry(request, PROFILES, slug, body.version, body.model_dump(exclude={"version"}))
 
 
@@ -204,7 +204,7 @@ def get_preset(request: HttpRequest, slug: str) -> dict[str, Any]:
 
 @router.put("/presets/{slug:slug}", response=PresetDocument, auth=LAUNCH)
 def change_preset(request: HttpRequest, slug: str, body: PresetVersionBody) -> dict[str, Any]:
-    """Save a new version of a preset. Runs keep the layers that they froze."""
+    """Save a new version of a preset. Earlier runs keep their settings."""
     return _change_entry(request, PRESETS, slug, body.version, body.model_dump(exclude={"version"}))
 
 

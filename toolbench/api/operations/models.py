@@ -26,18 +26,18 @@ Text = Annotated[str, Field(max_length=300)]
 
 
 class ModelQuery(QuerySchema):
-    """Which models to list: `q` is part of the name or canonical name."""
+    """Filter of the models: `q` is part of the name or canonical name."""
 
     q: Text = ""
 
 
 class ModelDocument(Schema):
-    """A model.
+    """Model of a provider.
 
     Attributes:
-        canonical: name of the same weights at several providers; "" if it is not known.
-        workarounds: presets that the strategy production applies.
-        constraint: what the method constrained uses.
+        canonical: the canonical model; "" if it is unknown.
+        workarounds: names of presets that the strategy production applies.
+        constraint: kind of constraint that the method constrained uses.
     """
 
     id: int
@@ -52,10 +52,10 @@ class ModelDocument(Schema):
 
 
 class ModelSettingsDocument(Schema):
-    """Settings of a model that a person edits.
+    """Settings of a model that users edit.
 
     Attributes:
-        version: send it with a change, so that no other change is overwritten.
+        version: number of the newest version. Send it with a change; a change of another version is refused.
     """
 
     version: int
@@ -63,20 +63,20 @@ class ModelSettingsDocument(Schema):
 
 
 class ModelSettingsBody(BodySchema):
-    """New settings of a model; names that are left out keep their value."""
+    """New settings of a model. A setting that is left out keeps its value."""
 
     version: Id
     content: JsonObject
 
 
 class CanonicalBody(BodySchema):
-    """The canonical model; "" if it is not known."""
+    """Canonical model of a model; "" if it is unknown."""
 
     canonical: Text
 
 
 class ProbeCheckDocument(Schema):
-    """One check of a probe."""
+    """Check of a probe with its outcome."""
 
     title: str
     outcome: str = Field(validation_alias="word")
@@ -84,10 +84,14 @@ class ProbeCheckDocument(Schema):
 
 
 class ProbeDocument(Schema):
-    """A probe: what an endpoint was asked about its capabilities.
+    """Probe of a model's endpoint.
 
     Attributes:
-        proposed: the preset that it proposes; {} for none.
+        live: whether the probe is still queued or running.
+        checks: the checks with a result so far.
+        total: number of all checks.
+        cost: dollars; null if it is unknown.
+        proposed: patch of the preset that the probe proposes; {} for none.
     """
 
     id: int
@@ -112,7 +116,7 @@ class ProbesDocument(Schema):
 
 @router.post("/providers/{int:provider_id}/probes", response={201: ProbesDocument}, auth=LAUNCH)
 def probe_provider(request: HttpRequest, provider_id: int, body: AgreedBody) -> Status[dict[str, Any]]:
-    """Queue a probe of every model of a provider."""
+    """Queue a conformance probe of every model of a provider."""
     provider = Provider.objects.filter(pk=provider_id).first()
     if provider is None:
         raise Http404(f"There is no provider {provider_id}; it may have been deleted.")
@@ -137,9 +141,9 @@ def get_model(request: HttpRequest, model_id: int) -> dict[str, Any]:
 
 @router.patch("/models/{int:model_id}", response=ModelDocument, auth=LAUNCH)
 def set_canonical_model(request: HttpRequest, model_id: int, body: CanonicalBody) -> dict[str, Any]:
-    """Set the canonical model of a model, from the next run on."""
+    """Set the canonical model of a model. Earlier runs keep theirs."""
     if set_canonical_name(model_id, body.canonical) is None:
-        raise _build_missing_model(model_id)
+        raise _build_model_not_found(model_id)
     record(request, Action.CHANGED, f"weights of model {model_id}", f"/models/{model_id}/")
     model = _get_model_or_404(model_id)
     return _build_model(model, model.constraint)
@@ -147,20 +151,20 @@ def set_canonical_model(request: HttpRequest, model_id: int, body: CanonicalBody
 
 @router.get("/models/{int:model_id}/settings", response=ModelSettingsDocument, auth=READ)
 def read_model_settings(request: HttpRequest, model_id: int) -> dict[str, Any]:
-    """Return the settings of a model that a person edits."""
+    """Return the settings of a model that users edit."""
     model = _get_model_or_404(model_id)
     return {"version": get_model_settings(model_id).versions[0].number, "content": read_content(model)}
 
 
 @router.put("/models/{int:model_id}/settings", response=ModelSettingsDocument, auth=LAUNCH)
 def edit_model_settings(request: HttpRequest, model_id: int, body: ModelSettingsBody) -> dict[str, Any]:
-    """Save a new version of a model's settings. Runs keep what they froze."""
+    """Save a new version of a model's settings. Earlier runs keep their settings."""
     model = _get_model_or_404(model_id)
     content = read_content(model)
-    if unknown := sorted(set(body.content) - set(content)):
-        raise ProblemError(422, f"Remove {', '.join(unknown)[:200]}: a model has only {', '.join(content)}.")
-    if wrong := [name for name, value in body.content.items() if type(value) is not type(content[name])]:
-        raise ProblemError(422, f"Give {', '.join(wrong)} in the form that GET returns.")
+    if unknown_names := sorted(set(body.content) - set(content)):
+        raise ProblemError(422, f"Remove {', '.join(unknown_names)[:200]}: a model has only {', '.join(content)}.")
+    if wrong_names := [name for name, value in body.content.items() if type(value) is not type(content[name])]:
+        raise ProblemError(422, f"Give {', '.join(wrong_names)} in the form that GET returns.")
     username = get_user(request).username
     number = save_model_settings(model, content | body.content, read_number=body.version, username=username)
     record(request, Action.CHANGED, f"settings of model {model.name}, version {number}", f"/models/{model_id}/")
@@ -169,7 +173,7 @@ def edit_model_settings(request: HttpRequest, model_id: int, body: ModelSettings
 
 @router.post("/models/{int:model_id}/probes", response={201: ProbesDocument}, auth=LAUNCH)
 def probe_model(request: HttpRequest, model_id: int) -> Status[dict[str, Any]]:
-    """Queue a probe of a model; an open one is returned instead of a second one."""
+    """Queue a conformance probe of a model, unless one is open, and return its id."""
     model = _get_model_or_404(model_id)
     probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.")
     record(request, Action.LAUNCHED, f"probe of {model.name}", f"/probes/{probe.pk}/")
@@ -178,12 +182,12 @@ def probe_model(request: HttpRequest, model_id: int) -> Status[dict[str, Any]]:
 
 @router.post("/models/{int:model_id}/omissions", response=SentenceDocument, auth=LAUNCH)
 def omit_refused_parameters(request: HttpRequest, model_id: int) -> dict[str, str]:
-    """Omit the parameters that the model's endpoint refuses, from the next launch on."""
+    """Save a preset that omits the parameters that the model's endpoint refuses. New runs use it."""
     _get_model_or_404(model_id)
     try:
         preset = adopt_omissions(model_id)
-    except NothingToAdoptError as nothing:
-        raise ProblemError(409, str(nothing)) from nothing
+    except NothingToAdoptError as error:
+        raise ProblemError(409, str(error)) from error
     record(request, Action.ADDED, f"preset {preset.name}", f"/models/{model_id}/")
     return {"sentence": f"{preset.name} is a workaround of the model now."}
 
@@ -206,8 +210,8 @@ def adopt_proposed_preset(request: HttpRequest, probe_id: int) -> dict[str, str]
         raise Http404(f"There is no probe {probe_id}; its model may have been deleted.")
     try:
         preset = adopt_preset(probe_id)
-    except NothingToAdoptError as nothing:
-        raise ProblemError(409, str(nothing)) from nothing
+    except NothingToAdoptError as error:
+        raise ProblemError(409, str(error)) from error
     record(request, Action.ADDED, f"preset {preset.name}", f"/models/{probe.model_id}/")
     return {"sentence": f"{preset.name} is a workaround of {probe.model_name} now."}
 
@@ -215,11 +219,11 @@ def adopt_proposed_preset(request: HttpRequest, probe_id: int) -> dict[str, str]
 def _get_model_or_404(model_id: int) -> Model:
     model = Model.objects.select_related("provider").filter(pk=model_id).first()
     if model is None:
-        raise _build_missing_model(model_id)
+        raise _build_model_not_found(model_id)
     return model
 
 
-def _build_missing_model(model_id: int) -> Http404:
+def _build_model_not_found(model_id: int) -> Http404:
     return Http404(f"There is no model {model_id}; its provider may have been deleted.")
 
 

@@ -1,4 +1,4 @@
-"""Operations on providers. No answer holds a key, a header's value or a login."""
+"""Operations on providers. No answer contains a key, the value of a header or a proxy's login."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -32,11 +32,11 @@ Seconds = Annotated[float, Field(gt=0, le=3_600)]
 
 
 class ProviderDocument(Schema):
-    """A provider.
+    """Provider.
 
     Attributes:
-        key: where the key comes from, never the key.
-        state: pass, infra or na, and `state_text` why.
+        key: source of the key, never the key itself.
+        state: pass, infra or na; `state_text` says why.
         models: number of models that are not retired.
     """
 
@@ -69,9 +69,9 @@ class ProviderBody(BodySchema):
     """Settings of a provider. Blank values come from the template; a blank key keeps the stored one.
 
     Attributes:
-        key: a key to store, encrypted; it is in no answer.
-        key_env: a variable of the worker's environment that has the key.
-        headers: secret headers that are added to the stored ones.
+        key: key to store encrypted; no answer contains it.
+        key_env: name of an environment variable of the worker that contains the key.
+        headers: secret headers to add to the stored ones.
         budget_per_month: dollars that trials may cost in a calendar month (UTC); null for no limit.
     """
 
@@ -101,11 +101,12 @@ class ProviderBody(BodySchema):
 
 
 class OfferedModelsDocument(Schema):
-    """The models that a provider listed last.
+    """Models that a provider listed last.
 
     Attributes:
-        added: names that are added to the provider already.
+        added: names of models that the provider has already.
         trouble: why the list could not be read; "" without an error.
+        listed_at: when the provider was asked last; null before the first request.
     """
 
     names: list[str]
@@ -122,7 +123,7 @@ class AddModelsBody(BodySchema):
 
 
 class OfferedQuery(QuerySchema):
-    """Which models to list: `q` is part of the name."""
+    """Filter of the models: `q` is part of the name."""
 
     q: Text = ""
 
@@ -151,7 +152,7 @@ def get_one_provider(request: HttpRequest, provider_id: int) -> dict[str, Any]:
 
 @router.patch("/providers/{int:provider_id}", response=ProviderDocument, auth=ADMIN)
 def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) -> dict[str, Any]:
-    """Change the settings of a provider that are sent, from the next trial on; the others stay."""
+    """Change the settings that are sent, from the next trial on; other settings are kept."""
     provider = _get_provider_or_404(provider_id)
     stored = {name: getattr(provider, name) for name in STORED_SETTINGS if name not in body.model_fields_set}
     settings = _build_settings(body.model_copy(update=stored))
@@ -170,14 +171,14 @@ def delete_provider(request: HttpRequest, provider_id: int) -> Status[None]:
 
 @router.get("/providers/{int:provider_id}/offered", response=OfferedModelsDocument, auth=READ)
 def list_offered_models(request: HttpRequest, provider_id: int, query: Query[OfferedQuery]) -> dict[str, Any]:
-    """Return the models that the provider listed last; no request is sent."""
+    """Return the models that the provider listed last, without sending it a request."""
     _get_provider_or_404(provider_id)
     return _build_offer(provider_id, query.q)
 
 
 @router.post("/providers/{int:provider_id}/offered", response=OfferedModelsDocument, auth=LAUNCH)
 def request_offered_models(request: HttpRequest, provider_id: int) -> dict[str, Any]:
-    """Ask the provider for its models: one request."""
+    """Request the list of models from the provider. It sends one request."""
     _get_provider_or_404(provider_id)
     request_models(provider_id)
     return _build_offer(provider_id, "")
@@ -197,15 +198,15 @@ def _build_settings(body: ProviderBody) -> connect.ConnectionSettings:
     network = {"ca": body.ca_pem, "proxy": body.proxy_url, "query": body.query, "key_header": body.key_header}
     network |= {"client_certificate": body.client_certificate, "client_key": body.client_key}
     names = set(connect.ConnectionSettings.__dataclass_fields__) & set(ProviderBody.model_fields)
-    given = body.model_dump(include=names) | {"remove_headers": tuple(body.remove_headers)}
+    values = body.model_dump(include=names) | {"remove_headers": tuple(body.remove_headers)}
     settings = NetworkSettings(**network, remove_proxy_login=body.remove_proxy_login)
-    return fill_from_template(connect.ConnectionSettings(**given, network=settings))
+    return fill_from_template(connect.ConnectionSettings(**values, network=settings))
 
 
 def _record_provider(
     request: HttpRequest, action: Action, provider: Provider, settings: connect.ConnectionSettings
 ) -> None:
-    """Record the change of a provider and of its keys."""
+    """Add the change of a provider and changes of its secrets to the audit list."""
     url = f"/providers/{provider.pk}/"
     record(request, action, f"provider {provider.name}", url)
     if settings.has_secret:
@@ -224,7 +225,10 @@ def _get_provider_or_404(provider_id: int) -> Provider:
 def _build_provider(row: ProviderRow) -> dict[str, Any]:
     """Return the values of a ProviderDocument."""
     provider = row.provider
-    names = {"id", "kind", "header_names", *STORED_SETTINGS} - {"base_url", "api_prefix"}  # these are in the address
+    names = {"id", "kind", "header_names", *STORED_SETTINGS} - {
+        "base_url",
+        "api_prefix",
+    }  # `address` contains these two
     return {name: getattr(provider, name) for name in names} | {
         name: getattr(row, name) for name in ("address", "key", "state", "state_text", "models")
     }

@@ -1,4 +1,4 @@
-"""Operations that read results: matrix, comparison, failures, latency, what-if, new verdicts."""
+"""Operations on results: metrics, matrix, comparison, failures, latency, replays, re-judged trials."""
 
 from dataclasses import replace
 from typing import Any
@@ -55,7 +55,7 @@ _COMPARE_PARAMETERS = [
 
 @router.get("/metrics", response=list[MetricDocument], auth=READ)
 def list_metrics(request: HttpRequest) -> tuple[Metric, ...]:
-    """List the metrics with what they count."""
+    """List the metrics with their denominators."""
     return tuple(METRICS.values())
 
 
@@ -78,11 +78,14 @@ def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> An
 
 @router.get("/compare", response=ComparisonDocument, auth=READ, openapi_extra={"parameters": _COMPARE_PARAMETERS})
 def compare_sides(request: HttpRequest) -> Any:
-    """Compare two sides: a_run=1&b_run=2, or any other axis with a_ and b_; without a prefix, of both sides."""
-    if unknown := sorted(set(request.GET) - set(COMPARE_NAMES)):
-        listed = ", ".join(unknown)[:200]
-        message = f"Remove {listed}: there is no such parameter."
-        return build_field_problem([FieldProblem(field=listed, message=message)])
+    """Compare two sides, such as a_run=1&b_run=2.
+
+    Any axis may have the prefix a_ or b_ for one side; without a prefix, it applies to both sides.
+    """
+    if unknown_names := sorted(set(request.GET) - set(COMPARE_NAMES)):
+        names_text = ", ".join(unknown_names)[:200]
+        message = f"Remove {names_text}: there is no such parameter."
+        return build_field_problem([FieldProblem(field=names_text, message=message)])
     query = CompareQuery.from_query(request.GET)
     if problem := check_readable(query.ignored):
         return problem
@@ -90,21 +93,21 @@ def compare_sides(request: HttpRequest) -> Any:
         return build_field_problem(
             [FieldProblem(field="a_run", message="Name two different sides of measured trials.")]
         )
-    found = get_compare_page(query)
-    page = found.page
+    compared = get_compare_page(query)
+    page = compared.page
     names = ("names", "comparable", "shared_trials", "metric", "how", "noise", "warnings")
     return {name: getattr(page, name) for name in names} | {
         "points": page.needed.points,
         "needed_trials": page.needed.trials,
         "more_trials": page.needed.more,
-        "changed": found.changed,
+        "changed": compared.changed,
         "table": build_table(export_comparison(query)),
     }
 
 
 @router.get("/failures", response=FailuresDocument, auth=READ)
 def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any:
-    """Return failures by cause, and groups of equal failures."""
+    """Return failures by cause and failure groups."""
     failures_query = replace(FailuresQuery.from_query(request.GET), by="scenario")
     if problem := check_readable(failures_query.ignored):
         return problem
@@ -131,32 +134,32 @@ def get_run_latency(request: HttpRequest, run_id: int, query: Query[LatencyParam
 
 @router.post("/what-if", response=WhatIfDocument, auth=READ)
 def replay_trials(request: HttpRequest, body: WhatIfBody) -> Any:
-    """Replay stored trials under other settings. No request is sent; many trials are left to a worker."""
-    named = {kind: getattr(body, kind) for kind in SCOPE_KINDS if getattr(body, kind) is not None}
-    if len(named) != 1:
+    """Replay stored trials with other settings, without sending a request. A worker replays large scopes."""
+    scopes = {kind: getattr(body, kind) for kind in SCOPE_KINDS if getattr(body, kind) is not None}
+    if len(scopes) != 1:
         return build_field_problem([FieldProblem(field="trial", message="Name exactly one of trial, cell and run.")])
-    ((kind, number),) = named.items()
+    ((kind, scope_id),) = scopes.items()
     settings = WhatIfSettings.from_query(_list_settings(body))
     if problem := check_readable(settings.ignored):
         return problem
     try:
-        return _build_what_if(get_what_if_page(ReplayScope(kind, number), settings, with_ablation=body.ablate))
-    except NothingToReplayError as nothing:
-        raise ProblemError(404, str(nothing)) from nothing
+        return _build_what_if(get_what_if_page(ReplayScope(kind, scope_id), settings, with_ablation=body.ablate))
+    except NothingToReplayError as error:
+        raise ProblemError(404, str(error)) from error
 
 
 @router.post("/runs/{int:run_id}/rejudge", response=RejudgingDocument, auth=LAUNCH)
 def rejudge_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    """Judge the trials of a run again by the current scenarios and rules; a large run is left to a worker."""
+    """Re-judge the trials of a run by the current scenarios and rules. A worker re-judges a large run."""
     run = _get_run_or_404(run_id)
-    done = request_rejudging(run)
+    result = request_rejudging(run)
     record(request, Action.CHANGED, f"run {run_id}: judged again", f"/runs/{run_id}/judgements/")
-    return _build_rejudging(run, done.sentence if done else "A worker judges this run again.")
+    return _build_rejudging(run, result.sentence if result else "A worker re-judges this run.")
 
 
 @router.get("/runs/{int:run_id}/judgements", response=RejudgingDocument, auth=READ)
 def list_judgements(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    """Return the trials whose outcome changed when they were judged again."""
+    """Return the trials whose outcome changed when they were re-judged."""
     return _build_rejudging(_get_run_or_404(run_id), "")
 
 
@@ -170,15 +173,15 @@ def _get_run_or_404(run_id: int) -> Run:
 def _build_rejudging(run: Run, sentence: str) -> dict[str, Any]:
     """Return the values of a RejudgingDocument."""
     changes = [
-        {"trial": now.trial_id, "before": before.outcome, "after": now.outcome, "judged_at": now.judged_at}
-        for before, now in get_changes(run)
+        {"trial": after.trial_id, "before": before.outcome, "after": after.outcome, "judged_at": after.judged_at}
+        for before, after in get_changes(run)
     ]
     waiting = find_rejudging(run)
     return {"waiting": waiting is not None, "sentence": sentence, "changes": changes}
 
 
 def _list_settings(body: WhatIfBody) -> dict[str, list[str]]:
-    """Return the settings as the URL parameters of the page."""
+    """Return the settings of a body as the URL parameters of the page What-if."""
     limits = {name: getattr(body, name) for name in LIMIT_KEYS}
     pairs = [("strategy", body.strategy), ("format", body.text_format)]
     pairs += [("preset", name) for name in body.presets] + [("without", name) for name in body.without]

@@ -1,4 +1,4 @@
-"""Operations on runs: list, read, plan, launch, control, repeat, judge again, download."""
+"""Operations on runs: list, plan, launch, read, control and repeat them, and add trials."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ from toolbench.lab.scenarios.case_sets import expand_set_words
 
 router = Router()
 PURPOSE = "api"
-KEY = Header("", max_length=MAX_KEY_CHARACTERS, pattern=r"^[!-~]*$")
+IDEMPOTENCY_KEY = Header("", max_length=MAX_KEY_CHARACTERS, pattern=r"^[!-~]*$")
 
 
 @router.get("/runs", response=RunListDocument, auth=READ)
@@ -50,7 +50,7 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> dict[str, Any]:
     """List runs with their sums, newest first."""
     kind = None if query.kind == "all" else query.kind
     rows = list_runs_before(kind, label=query.label, before=query.cursor, limit=query.limit + 1)
-    shown = rows[: query.limit]
+    page_rows = rows[: query.limit]
     items = [
         {
             "run": row.run,
@@ -59,22 +59,22 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> dict[str, Any]:
             "answered": row.answered,
             "delivered": row.delivered,
         }
-        for row in shown
+        for row in page_rows
     ]
-    return {"items": items, "next": shown[-1].run.pk if len(rows) > query.limit else None}
+    return {"items": items, "next": page_rows[-1].run.pk if len(rows) > query.limit else None}
 
 
 @router.post("/runs", response={200: RunDocument, 201: RunDocument}, auth=LAUNCH)
-def launch_run(request: HttpRequest, body: LaunchBody, idempotency_key: str = KEY) -> Status[Run]:
-    """Launch a run. With the header Idempotency-Key, the same request sent again answers 200 with the same run."""
+def launch_run(request: HttpRequest, body: LaunchBody, idempotency_key: str = IDEMPOTENCY_KEY) -> Status[Run]:
+    """Launch a run. A repeated request with the same header Idempotency-Key gets 200 and the same run."""
     run_request = _build_request(body)
     try:
-        sent = body.model_dump(mode="json", exclude={"agreed"})
+        values = body.model_dump(mode="json", exclude={"agreed"})
         run, is_new = launch_once(
-            run_request, owner=get_user(request), key=idempotency_key, body=sent, agreed=body.agreed
+            run_request, owner=get_user(request), key=idempotency_key, body=values, agreed=body.agreed
         )
-    except LaunchKeyError as used:
-        raise ProblemError(409, str(used)) from used
+    except LaunchKeyError as error:
+        raise ProblemError(409, str(error)) from error
     if is_new:
         record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201 if is_new else 200, run)
@@ -82,7 +82,7 @@ def launch_run(request: HttpRequest, body: LaunchBody, idempotency_key: str = KE
 
 @router.post("/runs/plan", response=PlanDocument, auth=READ)
 def plan_run(request: HttpRequest, body: PlanBody) -> dict[str, Any]:
-    """Plan a run and estimate it (dry run): nothing is written or sent."""
+    """Plan and estimate a run. Nothing is saved, and no request is sent."""
     run_request = _build_request(body)
     plan = build_plan(run_request)
     power = get_power_hint(plan, None) if plan.cells else None
@@ -97,7 +97,7 @@ def plan_run(request: HttpRequest, body: PlanBody) -> dict[str, Any]:
 
 @router.get("/runs/{int:run_id}", response=RunDetailDocument, auth=READ)
 def get_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    """Return a run with its configurations, cells and failures. Poll it with its ETag."""
+    """Return a run with its configurations, cells and failures. Send its ETag when you poll it."""
     _get_run_or_404(run_id)
     page = get_run_page(run_id)
     names = ("run", "live", "retryable", "resumable")
@@ -121,7 +121,7 @@ def label_run(request: HttpRequest, run_id: int, body: LabelBody) -> Run:
 def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
     """Delete a run that has ended."""
     _get_run_or_404(run_id)
-    _act(list_deletable_runs, [run_id])
+    _run_action(list_deletable_runs, [run_id])
     control.delete_run(run_id)
     record(request, Action.DELETED, f"run {run_id}")
     return Status(204, None)
@@ -129,7 +129,7 @@ def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
 
 @router.get("/runs/{int:run_id}/estimate", response=EstimateDocument | None, auth=READ)
 def estimate_run(request: HttpRequest, run_id: int) -> Any:
-    """Estimate the open trials of a run; null where none is open or nothing is known."""
+    """Estimate the open trials of a run; null without open trials or without an estimate."""
     _get_run_or_404(run_id)
     return estimate_remaining(run_id)
 
@@ -140,18 +140,18 @@ def read_run_settings(request: HttpRequest, run_id: int, query: Query[FrozenQuer
     run = _get_run_or_404(run_id)
     if query.config is not None and not run.configs.filter(pk=query.config).exists():
         raise Http404(f"Run {run_id} has no configuration {query.config}.")
-    found = get_frozen_settings(run_id, config=str(query.config or ""), scenario=query.scenario)
-    if found is None:
+    settings = get_frozen_settings(run_id, config=str(query.config or ""), scenario=query.scenario)
+    if settings is None:
         raise Http404(f"Run {run_id} has no configuration.")
     names = ("scenario", "chosen", "defaults")
-    return {name: getattr(found, name) for name in names} | {"config": found.config.pk}
+    return {name: getattr(settings, name) for name in names} | {"config": settings.config.pk}
 
 
 @router.post("/runs/{int:run_id}/pause", response=RunDocument, auth=LAUNCH)
 def pause_run(request: HttpRequest, run_id: int) -> Run:
-    """Pause a run: trials in flight finish, no new one starts."""
+    """Pause a run: running trials finish, and no new one starts."""
     _get_run_or_404(run_id)
-    _act(control.pause_run, run_id, f"by {get_user(request).username}")
+    _run_action(control.pause_run, run_id, f"by {get_user(request).username}")
     return _finish(request, run_id, "pause")
 
 
@@ -159,53 +159,53 @@ def pause_run(request: HttpRequest, run_id: int) -> Run:
 def resume_run(request: HttpRequest, run_id: int) -> Run:
     """Resume a paused run."""
     _get_run_or_404(run_id)
-    _act(control.resume_run, run_id)
+    _run_action(control.resume_run, run_id)
     return _finish(request, run_id, "resume")
 
 
 @router.post("/runs/{int:run_id}/cancel", response=RunDocument, auth=LAUNCH)
 def cancel_run(request: HttpRequest, run_id: int) -> Run:
-    """Cancel a run: requests in flight are dropped, finished trials stay."""
+    """Cancel a run: requests in flight are dropped, and finished trials are kept."""
     _get_run_or_404(run_id)
-    _act(control.cancel_run, run_id)
+    _run_action(control.cancel_run, run_id)
     return _finish(request, run_id, "cancel")
 
 
 @router.post("/runs/{int:run_id}/retry", response=SentenceDocument, auth=LAUNCH)
 def retry_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, str]:
-    """Queue all trials again that ended with an infrastructure error."""
+    """Queue all trials with an infrastructure error again."""
     _get_run_or_404(run_id)
-    count = _act(control.retry_errored_trials, run_id, agreed=body.agreed)
+    count = _run_action(control.retry_errored_trials, run_id, agreed=body.agreed)
     _finish(request, run_id, "retry")
-    return {"sentence": f"{count} trials that the infrastructure stopped are queued again."}
+    return {"sentence": f"{count} trials with infrastructure errors are queued again."}
 
 
 @router.post("/runs/{int:run_id}/resume-cancelled", response=SentenceDocument, auth=LAUNCH)
 def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, str]:
-    """Queue the planned trials again that were cancelled."""
+    """Queue all cancelled trials again."""
     _get_run_or_404(run_id)
-    count = _act(control.resume_cancelled_run, run_id, agreed=body.agreed)
+    count = _run_action(control.resume_cancelled_run, run_id, agreed=body.agreed)
     _finish(request, run_id, "resume-cancelled")
-    return {"sentence": f"{count} cancelled trials are queued again. What they sent before stays counted."}
+    return {"sentence": f"{count} cancelled trials are queued again. Requests already sent stay counted."}
 
 
 @router.post("/runs/{int:run_id}/limits", response=RunDocument, auth=LAUNCH)
 def raise_limits(request: HttpRequest, run_id: int, body: LimitsBody) -> Run:
     """Set both limits of a paused run and resume it."""
     _get_run_or_404(run_id)
-    _act(control.raise_caps_and_resume, run_id, request_cap=body.request_cap, token_cap=body.token_cap)
+    _run_action(control.raise_caps_and_resume, run_id, request_cap=body.request_cap, token_cap=body.token_cap)
     return _finish(request, run_id, "raise")
 
 
 @router.post("/runs/{int:run_id}/cells/{int:cell_id}/trials", response=SentenceDocument, auth=LAUNCH)
 def add_trials(request: HttpRequest, run_id: int, cell_id: int, body: AddTrialsBody) -> dict[str, str]:
-    """Add trials to a cell; they are marked as added by hand."""
+    """Add trials to a cell; they are marked as added manually."""
     run = _get_run_or_404(run_id)
     if not run.cells.filter(pk=cell_id).exists():
         raise Http404(f"Run {run_id} has no cell {cell_id}.")
-    count = _act(control.add_trials, run_id, cell_id, body.count, agreed=body.agreed)
+    count = _run_action(control.add_trials, run_id, cell_id, body.count, agreed=body.agreed)
     _finish(request, run_id, "add")
-    return {"sentence": f"{count} trials added; they are marked as added by hand."}
+    return {"sentence": f"{count} trials added; they are marked as added manually."}
 
 
 @router.post("/runs/{int:run_id}/repeat", response={201: RunDocument}, auth=LAUNCH)
@@ -213,15 +213,15 @@ def repeat_run(request: HttpRequest, run_id: int, body: RepeatBody) -> Status[Ru
     """Launch a run again with its frozen settings."""
     _get_run_or_404(run_id)
     repeat = control.start_repeat if body.kind == "same" else control.start_noise_repeat
-    run = _act(repeat, run_id, owner=get_user(request), agreed=body.agreed)
+    run = _run_action(repeat, run_id, owner=get_user(request), agreed=body.agreed)
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201, run)
 
 
 def _build_request(body: PlanBody) -> RunRequest:
-    given = body.model_dump(exclude={"agreed"}) | {"purpose": PURPOSE}
-    given["scenarios"] = list(expand_set_words(body.scenarios))
-    return RunRequest.from_json(given)
+    values = body.model_dump(exclude={"agreed"}) | {"purpose": PURPOSE}
+    values["scenarios"] = list(expand_set_words(body.scenarios))
+    return RunRequest.from_json(values)
 
 
 def _get_run_or_404(run_id: int) -> Run:
@@ -231,15 +231,19 @@ def _get_run_or_404(run_id: int) -> Run:
     return run
 
 
-def _act(action: Any, *args: Any, **named: Any) -> Any:
-    """Return the result of an action on a run; one that is not possible now is a problem."""
+def _run_action(action: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function that changes a run, and return its result.
+
+    Raises:
+        ProblemError: the action is not possible now (409).
+    """
     try:
-        return action(*args, **named)
-    except control.RunActionError as refused:
-        raise ProblemError(409, str(refused)) from refused
+        return action(*args, **kwargs)
+    except control.RunActionError as error:
+        raise ProblemError(409, str(error)) from error
 
 
 def _finish(request: HttpRequest, run_id: int, action: str) -> Run:
-    """Record an action and return the run as it is now."""
+    """Add an action to the audit list and return the changed run."""
     record(request, Action.CHANGED, f"run {run_id}: {action}", f"/runs/{run_id}/")
     return _get_run_or_404(run_id)

@@ -1,4 +1,4 @@
-"""Operations on schedules, alert rules and their messages. No answer holds the address of a webhook."""
+"""Operations on schedules, alert rules and deliveries. No answer contains the URL of a webhook."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -33,11 +33,14 @@ Requests = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class ScheduleDocument(Schema):
-    """A plan that is launched again and again.
+    """Schedule.
 
     Attributes:
-        every_hours, hour_utc: one of them is set: the interval, or the hour of every night.
-        skip_reason: why the last due run was not launched; "" if it was.
+        every_hours: hours between two runs; null for a nightly schedule.
+        hour_utc: hour of a nightly schedule, in UTC; null for one with `every_hours`.
+        requests_per_run: request budget of each run.
+        requests_per_month: request budget of all runs of a calendar month (UTC).
+        skip_reason: why the last due run was not launched; "" if it was launched.
     """
 
     id: int
@@ -52,10 +55,12 @@ class ScheduleDocument(Schema):
 
 
 class RuleDocument(Schema):
-    """An alert rule.
+    """Alert rule.
 
     Attributes:
-        fires_when: the rule in words.
+        schedule: id of its schedule; null for a rule for all runs.
+        fires_when: its condition in words.
+        threshold: value of the condition in percent, seconds or dollars; null for a condition without a value.
         webhook_host: host of the webhook; "" without one.
     """
 
@@ -71,7 +76,11 @@ class RuleDocument(Schema):
 
 
 class ScheduleDetailDocument(ScheduleDocument):
-    """A schedule with its runs, baseline, budget and rules."""
+    """Schedule with its plan in words, the ids of its runs and its baseline, and its rules.
+
+    Attributes:
+        requests_of_month: requests that its runs have reserved in this calendar month (UTC).
+    """
 
     plan: str
     runs: list[int]
@@ -81,13 +90,13 @@ class ScheduleDetailDocument(ScheduleDocument):
 
 
 class TrendQuery(QuerySchema):
-    """What is measured in each run."""
+    """Choice of the measure."""
 
     measure: Literal["success", "p50", "p95", "p99", "cost", "tokens"] = "success"
 
 
 class TrendPointDocument(Schema):
-    """One run of a line; null where the measure is unknown or a bound is open."""
+    """Run of a series; a value is null if it is unknown, a bound is null if it is open."""
 
     run: int
     value: float | None
@@ -99,10 +108,10 @@ class TrendPointDocument(Schema):
 
 
 class TrendLineDocument(Schema):
-    """One configuration with its runs, the oldest first.
+    """Series of one configuration, the oldest run first.
 
     Attributes:
-        state: worse, better, steady or untested, by the drift test.
+        state: result of the drift test: worse, better, steady or untested.
     """
 
     config: str
@@ -112,7 +121,7 @@ class TrendLineDocument(Schema):
 
 
 class ScheduleBody(BodySchema):
-    """Settings of a schedule. Saving confirms so many paid requests for each run."""
+    """Settings of a schedule. Saving confirms `requests_per_run` paid requests for each run."""
 
     name: Annotated[str, Field(min_length=1, max_length=120)]
     every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] | None = None
@@ -122,29 +131,29 @@ class ScheduleBody(BodySchema):
 
 
 class NewScheduleBody(ScheduleBody):
-    """A new schedule for the plan of a run."""
+    """New schedule for the plan of a run."""
 
     run: Id
 
 
 class ActiveBody(BodySchema):
-    """Whether it is active."""
+    """Choice whether a schedule or rule is active."""
 
     active: bool
 
 
 class BaselineBody(BodySchema):
-    """The runs that later runs are compared with."""
+    """Runs of a new baseline."""
 
     runs: Annotated[list[Id], Field(max_length=50)]
 
 
 class AlertRuleBody(BodySchema):
-    """A new alert rule for a schedule, or for all runs.
+    """New alert rule for a schedule, or for all runs if `schedule` is null.
 
     Attributes:
-        threshold: in the unit of the kind: percent, seconds or dollars.
-        webhook: stored encrypted; no answer holds it.
+        threshold: value of the condition in percent, seconds or dollars, as the kind requires.
+        webhook: URL, which is stored encrypted and in no answer.
     """
 
     schedule: Id | None = None
@@ -187,14 +196,14 @@ def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
 
 @router.get("/schedules/{int:schedule_id}/trend", response=list[TrendLineDocument], auth=READ)
 def get_trend(request: HttpRequest, schedule_id: int, query: Query[TrendQuery]) -> list[dict[str, Any]]:
-    """Return a measure of every run of a schedule, by configuration, and what the drift test says."""
+    """Return the series of a schedule with one measure and the results of the drift test."""
     _get_schedule_or_404(schedule_id)
     return [_build_trend_line(line) for line in get_trend_page(schedule_id, query.measure).lines]
 
 
 @router.put("/schedules/{int:schedule_id}", response=ScheduleDocument, auth=LAUNCH)
 def change_schedule(request: HttpRequest, schedule_id: int, body: ScheduleBody) -> Schedule:
-    """Replace the settings of a schedule, from the next run on."""
+    """Replace the settings of a schedule; they apply from the next run on."""
     schedule = _get_schedule_or_404(schedule_id)
     edit_schedule(schedule, _build_settings(body))
     _record(request, Action.CHANGED, schedule)
@@ -225,15 +234,15 @@ def launch_scheduled(request: HttpRequest, schedule_id: int) -> Status[Run]:
     schedule = _get_schedule_or_404(schedule_id)
     try:
         run = launch_now(schedule_id)
-    except SkippedError as skipped:
-        raise ProblemError(409, f"{skipped} Nothing was launched.") from skipped
+    except SkippedError as error:
+        raise ProblemError(409, f"{error} Nothing was launched.") from error
     record(request, Action.LAUNCHED, f"run {run.pk} of schedule {schedule}", f"/runs/{run.pk}/")
     return Status(201, run)
 
 
 @router.put("/schedules/{int:schedule_id}/baseline", response=SentenceDocument, auth=LAUNCH)
 def pin_runs(request: HttpRequest, schedule_id: int, body: BaselineBody) -> dict[str, str]:
-    """Set the runs that later runs are compared with."""
+    """Set the baseline: the runs that later runs are compared with."""
     schedule = _get_schedule_or_404(schedule_id)
     count = pin_baseline(schedule, body.runs)
     _record(request, Action.CHANGED, schedule)
@@ -242,7 +251,7 @@ def pin_runs(request: HttpRequest, schedule_id: int, body: BaselineBody) -> dict
 
 @router.get("/alert-rules", response=list[RuleDocument], auth=READ)
 def list_rules(request: HttpRequest) -> list[dict[str, Any]]:
-    """List the alert rules for all runs; those of a schedule stand there."""
+    """List the alert rules for all runs. GET /schedules/ID lists the rules of a schedule."""
     return [_build_rule(row) for row in get_schedules_page().rules]
 
 
@@ -257,7 +266,7 @@ def add_rule(request: HttpRequest, body: AlertRuleBody) -> Status[dict[str, str]
 
 @router.patch("/alert-rules/{int:rule_id}", response=SentenceDocument, auth=LAUNCH)
 def switch_rule(request: HttpRequest, rule_id: int, body: ActiveBody) -> dict[str, str]:
-    """Switch an alert rule on or off."""
+    """Turn an alert rule on or off."""
     rule = _get_rule_or_404(rule_id)
     AlertRule.objects.filter(pk=rule_id).update(active=body.active)
     _record(request, Action.CHANGED, rule.schedule)
@@ -278,24 +287,24 @@ def send_test_message(request: HttpRequest, rule_id: int) -> dict[str, str]:
     """Send a test message to the addresses of a rule."""
     rule = _get_rule_or_404(rule_id)
     if not list_channels(rule):
-        raise ProblemError(409, "The rule has no address, so there is nothing to test.")
+        raise ProblemError(409, "The rule has no address. Add a rule with a webhook or an e-mail address to test it.")
     _record(request, Action.CHANGED, rule.schedule)
     return {"sentence": " ".join(send_test(rule))}
 
 
 @router.post("/alert-messages/{int:delivery_id}/retry", response=SentenceDocument, auth=LAUNCH)
 def retry_message(request: HttpRequest, delivery_id: int) -> dict[str, str]:
-    """Send a message again that failed for good."""
+    """Queue a delivery again that has failed all its attempts."""
     if not AlertDelivery.objects.filter(pk=delivery_id).exists():
-        raise Http404(f"There is no message {delivery_id}.")
+        raise Http404(f"There is no message {delivery_id}; its rule may have been deleted.")
     if not retry_delivery(delivery_id):
         raise ProblemError(409, "The message was sent or is on its way; nothing was changed.")
     return {"sentence": "The message is queued again."}
 
 
 def _build_settings(body: ScheduleBody) -> ScheduleSettings:
-    given = body.model_dump(exclude={"run"}) | {"name": clean_text(body.name, 120)}
-    return ScheduleSettings(**given)
+    values = body.model_dump(exclude={"run"}) | {"name": clean_text(body.name, 120)}
+    return ScheduleSettings(**values)
 
 
 def _get_schedule_or_404(schedule_id: int) -> Schedule:
@@ -313,6 +322,7 @@ def _get_rule_or_404(rule_id: int) -> AlertRule:
 
 
 def _record(request: HttpRequest, action: Action, schedule: Schedule | None) -> None:
+    """Add the change of a schedule, or without one the change of rules for all runs, to the audit list."""
     url = f"/schedules/{schedule.pk}/" if schedule else "/schedules/"
     record(request, action, f"schedule {schedule}" if schedule else "alert rules for all runs", url)
 

@@ -32,7 +32,7 @@ router = Router()
 
 
 class ShareLinkBody(BodySchema):
-    """What to share: `target` is a run or trial, `query` the query string of GET /compare."""
+    """New share link: `target` is a run or trial, `query` the query string of GET /compare."""
 
     kind: Literal["run", "comparison", "trial"]
     target: Id | None = None
@@ -41,7 +41,7 @@ class ShareLinkBody(BodySchema):
 
 
 class ShareLinkDocument(Schema):
-    """A valid link; `url` is its address on this site."""
+    """Valid share link; `url` is its path on this site."""
 
     id: int
     kind: str
@@ -53,20 +53,20 @@ class ShareLinkDocument(Schema):
 
 
 class BundleQuery(QuerySchema):
-    """Whether private test cases are part of the bundle."""
+    """Choice whether the bundle includes private test cases."""
 
     private: bool = False
 
 
 @router.get("/share-links", response=list[ShareLinkDocument], auth=LAUNCH)
 def list_links(request: HttpRequest) -> list[dict[str, Any]]:
-    """List your valid share links; an owner gets those of everybody."""
+    """List your valid share links; an owner gets the links of all users."""
     return [_build_link(link) for link in list_share_links(get_user(request))]
 
 
 @router.post("/share-links", response={201: ShareLinkDocument}, auth=LAUNCH)
 def make_link(request: HttpRequest, body: ShareLinkBody) -> Status[dict[str, Any]]:
-    """Make a link at which one run, comparison or trial is read without an account."""
+    """Create a link that shows one run, comparison or trial to readers without an account."""
     check_shareable(body.kind, body.query)
     link = create_share_link(get_user(request), body.kind, target=body.target, query=body.query, days=body.days)
     record(request, Action.ADDED, f"share {link}", "/settings/links/")
@@ -75,7 +75,7 @@ def make_link(request: HttpRequest, body: ShareLinkBody) -> Status[dict[str, Any
 
 @router.delete("/share-links/{int:link_id}", response={204: None}, auth=LAUNCH)
 def revoke_link(request: HttpRequest, link_id: int) -> Status[None]:
-    """Revoke a link."""
+    """Revoke a share link."""
     link = revoke_share_link(get_user(request), link_id)
     if link is None:
         raise Http404("There is no such link; it may have expired or been revoked already.")
@@ -85,45 +85,45 @@ def revoke_link(request: HttpRequest, link_id: int) -> Status[None]:
 
 @router.get("/runs/{int:run_id}/report.html", auth=READ)
 def download_report_page(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Return a run as one HTML file that opens without a network."""
+    """Return a run as one HTML file that opens offline."""
     try:
         return HttpResponse(
             render_run_report(run_id), headers=_build_headers("text/html; charset=utf-8", run_id, "html")
         )
-    except SharedPageError as gone:
-        raise Http404(str(gone)) from gone
+    except SharedPageError as error:
+        raise Http404(str(error)) from error
 
 
 @router.get("/runs/{int:run_id}/report.zip", auth=READ)
 def download_report(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Return the report of a run with a file for each trial."""
     try:
-        return _stream(iter_report_zip(run_id), run_id)
-    except ReportError as gone:
-        raise Http404(str(gone)) from gone
+        return _stream_zip(iter_report_zip(run_id), run_id)
+    except ReportError as error:
+        raise Http404(str(error)) from error
 
 
 @router.get("/runs/{int:run_id}/bundle.zip", auth=READ)
 def download_bundle(request: HttpRequest, run_id: int, query: Query[BundleQuery]) -> HttpResponseBase:
     """Return the evidence bundle of a run, which another installation imports."""
     try:
-        return _stream(iter_bundle_chunks(run_id, private=query.private), run_id)
-    except UnknownRunError as gone:
-        raise Http404(str(gone)) from gone
-    except BundleError as refused:
-        raise ProblemError(409, str(refused)) from refused
+        return _stream_zip(iter_bundle_chunks(run_id, private=query.private), run_id)
+    except UnknownRunError as error:
+        raise Http404(str(error)) from error
+    except BundleError as error:
+        raise ProblemError(409, str(error)) from error
 
 
 @router.get("/runs/{int:run_id}/trials", response=TableDocument, auth=READ)
 def export_run_trials(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    """Return a row for each trial of a run, as the export of its page has it."""
+    """Return one row for each trial of a run, like the export of the run's page."""
     try:
         return build_table(export_trials(run_id))
-    except ReportError as gone:
-        raise Http404(str(gone)) from gone
+    except ReportError as error:
+        raise Http404(str(error)) from error
 
 
-def _stream(chunks: Iterator[bytes], run_id: int) -> StreamingHttpResponse:
+def _stream_zip(chunks: Iterator[bytes], run_id: int) -> StreamingHttpResponse:
     return StreamingHttpResponse(chunks, headers=_build_headers("application/zip", run_id, "zip"))
 
 

@@ -1,4 +1,4 @@
-"""Operations on trials and steps: list, read, exact bytes, notes and verdicts of people."""
+"""Operations on trials and steps: list and read them, their exact bytes, notes and human verdicts."""
 
 from typing import Any, Literal
 
@@ -38,15 +38,15 @@ NO_STEP = "There is no such step; its run may have been deleted."
 
 @router.get("/trials", response=TrialListDocument, auth=READ)
 def list_trials(request: HttpRequest, query: Query[TrialListQuery]) -> Any:
-    """List the trials that match the filter, page by page. A page stays right while trials are added."""
-    given: QueryDict = request.GET.copy()
-    trial_filter = TrialFilter.from_query(given)
+    """List the trials that match the filter. A cursor stays valid while trials are added."""
+    parameters: QueryDict = request.GET.copy()
+    trial_filter = TrialFilter.from_query(parameters)
     if problem := check_readable(trial_filter.ignored):
         return problem
     try:
         page = get_trials_after(trial_filter, query.cursor, query.limit)
-    except CursorError as wrong:
-        return build_field_problem([FieldProblem(field="cursor", message=str(wrong))])
+    except CursorError as error:
+        return build_field_problem([FieldProblem(field="cursor", message=str(error))])
     return {"items": [build_trial(trial) for trial in page.trials], "next": page.cursor}
 
 
@@ -56,26 +56,26 @@ def get_trial(request: HttpRequest, trial_id: int) -> dict[str, Any]:
     try:
         trace = get_trace(trial_id, TrialFilter(), view=STEPS)
     except Trial.DoesNotExist:
-        raise _build_missing(trial_id) from None
-    return _list_values(trace)
+        raise _build_trial_not_found(trial_id) from None
+    return _build_trial_detail(trace)
 
 
 @router.patch("/trials/{int:trial_id}", response=SentenceDocument, auth=LAUNCH)
 def annotate_trial(request: HttpRequest, trial_id: int, body: AnnotationBody) -> dict[str, str]:
-    """Set label and note of a trial."""
+    """Set the label and the note of a trial."""
     if not annotate(trial_id, label=body.label, note=body.note):
-        raise _build_missing(trial_id)
+        raise _build_trial_not_found(trial_id)
     record(request, Action.CHANGED, f"note of trial {trial_id}", f"/trials/{trial_id}/")
     return {"sentence": "Label and note are saved."}
 
 
 @router.post("/trials/{int:trial_id}/verdict", response=SentenceDocument, auth=LAUNCH)
 def judge_trial(request: HttpRequest, trial_id: int, body: VerdictBody) -> dict[str, str]:
-    """Save a person's verdict beside the judge's; it changes no count."""
+    """Save a human verdict beside the judge's; it changes no count."""
     try:
         save_human_verdict(trial_id, get_user(request), verdict=body.verdict, reason=body.reason)
     except Trial.DoesNotExist:
-        raise _build_missing(trial_id) from None
+        raise _build_trial_not_found(trial_id) from None
     record(request, Action.CHANGED, f"human verdict on trial {trial_id}", f"/trials/{trial_id}/")
     return {"sentence": "Verdict saved. The judge's verdict and all counts stay as they are."}
 
@@ -93,7 +93,7 @@ def get_step(request: HttpRequest, step_id: int) -> dict[str, Any]:
 
 @router.get("/steps/{int:step_id}/{side}", auth=READ)
 def get_step_bytes(request: HttpRequest, step_id: int, side: Literal["request", "response", "curl"]) -> HttpResponse:
-    """Return the exact bytes of a request or response as they were stored, or the request as a curl command."""
+    """Return the stored bytes of a request or response, or the request as a curl command."""
     try:
         if side == "curl":
             return build_masked_file(get_curl(step_id), f"step-{step_id}.sh")
@@ -103,11 +103,11 @@ def get_step_bytes(request: HttpRequest, step_id: int, side: Literal["request", 
     return build_masked_file(raw, f"trial-{step.trial_id}-step-{step.ordinal}-{side}.bin")
 
 
-def _build_missing(trial_id: int) -> Http404:
+def _build_trial_not_found(trial_id: int) -> Http404:
     return Http404(f"There is no trial {trial_id}; its run may have been deleted.")
 
 
-def _list_values(trace: Trace) -> dict[str, Any]:
+def _build_trial_detail(trace: Trace) -> dict[str, Any]:
     """Return the values of a TrialDetailDocument."""
     trial = trace.trial
     steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[:MAX_STEPS])
