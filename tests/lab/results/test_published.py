@@ -45,7 +45,7 @@ def test_published_page_shows_every_published_category(published: PublishedMatri
 
 
 def test_a_model_with_tools_off_is_not_applicable_under_our_rules(published: PublishedMatrix) -> None:
-    assert (published.ours.k, published.ours.n) == (1002, 1120)
+    assert (published.applicable.k, published.applicable.n) == (1002, 1120)
     off = [row for row in published.rows if row.not_applicable]
     assert [row.name for row in off] == ["minimax-m2-her"]
     assert dict(off[0].dots) == {"na": 40}

@@ -1,4 +1,4 @@
-"""What needs a look on the home page: failing and paused runs, set-aside cells, providers, outdated probes."""
+"""Items for the section Attention of the home page: runs, cells, providers and models with a problem."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,20 @@ from toolbench.lab.endpoints.setup_pages import ProviderRow
 from toolbench.lab.models import Cell, Model, Run
 from toolbench.lab.results.run.index import RunRow
 
-PROBE_AGE = timedelta(days=30)  # what a probe found may have changed by then
+PROBE_AGE = timedelta(days=30)  # capabilities that were probed earlier may have changed
 MAX_STALE_MODELS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionItem:
-    """Something that needs a look.
+    """Problem that the home page points out.
 
     Attributes:
-        mark: an outcome mark.
-        page: name of the page that shows it.
-        page_id: id of what the page shows; None if the page needs none.
+        mark: outcome whose shape and colour it gets.
+        text: the problem in one sentence.
+        detail: further facts.
+        page: URL name of the page about it.
+        page_id: argument of that URL; None if it has none.
     """
 
     mark: str
@@ -33,7 +35,7 @@ class AttentionItem:
 
 
 def list_attention(runs: Sequence[RunRow], providers: Sequence[ProviderRow]) -> tuple[AttentionItem, ...]:
-    """Return what needs a look among these runs, these providers and everything else, with two queries."""
+    """Return the problems of the given runs and providers, and of all cells and models. Two queries."""
     return (*_iter_runs(runs), *_iter_cells(), *_iter_providers(providers), *_iter_stale_models())
 
 
@@ -41,15 +43,15 @@ def _iter_runs(runs: Sequence[RunRow]) -> Iterator[AttentionItem]:
     for row in runs:
         if row.run.state == Run.State.PAUSED:
             reason = row.run.stopped_reason or "Paused."
-            waiting = f"{row.tally.queued:,} of {row.tally.total:,} trials wait"
-            yield AttentionItem("cancelled", f"Run {row.run.pk} is paused: {reason}", waiting, "run", row.run.pk)
+            detail = f"{row.tally.queued:,} of {row.tally.total:,} trials are queued"
+            yield AttentionItem("cancelled", f"Run {row.run.pk} is paused: {reason}", detail, "run", row.run.pk)
         if row.answered and row.answered.target_status == "below":
-            percent = f"Run {row.run.pk}: {row.answered.percent} % passed"
-            below = f"its interval lies below {row.answered.target:g} %"
-            yield AttentionItem("fail", percent, f"{row.run} · {below}", "run", row.run.pk)
+            text = f"Run {row.run.pk}: {row.answered.percent} % passed"
+            detail = f"its interval lies below {row.answered.target:g} %"
+            yield AttentionItem("fail", text, f"{row.run} · {detail}", "run", row.run.pk)
         if row.tally.infra:
-            errors = f"Run {row.run.pk}: {row.tally.infra:,} infrastructure error{'' if row.tally.infra == 1 else 's'}"
-            yield AttentionItem("infra", errors, f"{row.run} · they can be retried", "run", row.run.pk)
+            text = f"Run {row.run.pk}: {row.tally.infra:,} infrastructure error{'' if row.tally.infra == 1 else 's'}"
+            yield AttentionItem("infra", text, f"{row.run} · they can be retried", "run", row.run.pk)
 
 
 def _iter_cells() -> Iterator[AttentionItem]:
@@ -66,10 +68,10 @@ def _iter_providers(providers: Sequence[ProviderRow]) -> Iterator[AttentionItem]
 
 
 def _iter_stale_models() -> Iterator[AttentionItem]:
-    """Yield models whose newest probe is old; the oldest first."""
-    probed = Model.objects.filter(retired=False).annotate(probed=Max("probes__finished_at"))
-    stale = probed.filter(probed__lt=timezone.now() - PROBE_AGE).select_related("provider").order_by("probed")
+    """Yield the models whose newest probe is older than `PROBE_AGE`, the oldest first."""
+    models = Model.objects.filter(retired=False).annotate(probed_at=Max("probes__finished_at"))
+    stale = models.filter(probed_at__lt=timezone.now() - PROBE_AGE).select_related("provider").order_by("probed_at")
     for model in stale[:MAX_STALE_MODELS]:
-        assert model.probed is not None
-        detail = f"{model.provider} · last probed on {model.probed:%d %b %Y}"
+        assert model.probed_at is not None
+        detail = f"{model.provider} · last probed on {model.probed_at:%d %b %Y}"
         yield AttentionItem("na", f"{model.name}: capabilities may be outdated", detail, "model", model.pk)

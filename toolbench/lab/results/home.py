@@ -1,6 +1,6 @@
-"""The home page: what can be connected, the published matrix, failures worth opening and the user's own runs.
+"""Home page: connections, the published matrix, newest failures, newest runs and problems.
 
-The fields are in the order of the page. The local run is in `local_run`.
+`toolbench/lab/runs/local_demo.py` reads its demonstration run.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from toolbench.lab.runs.local_demo import INTENT_PURPOSE, WEATHER_PURPOSE
 from toolbench.lab.worker.health import is_worker_alive
 from toolbench.providers.templates import ProviderTemplate
 
-MAX_FAILURES_SEARCHED = 400  # failed trials, newest first, among which three of different classes are looked for
+MAX_FAILURES_SEARCHED = 400  # newest failed trials, from which those of different failure classes are chosen
 MAX_FAILURES_SHOWN = 3
 MAX_RECENT_RUNS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class FailureHighlight:
-    """A failed trial that the home page links to."""
+    """Failed trial that the home page links to."""
 
     trial_id: int
     sentence: str
@@ -34,14 +34,17 @@ class FailureHighlight:
 
 @dataclass(frozen=True, slots=True)
 class HomePage:
-    """Everything that the home page shows.
+    """Content of the home page.
 
     Attributes:
-        recent: the newest of the user's own runs; the local run is not one of them.
-        attention: what needs a look.
-        kinds: names of the local servers that can be detected.
-        servers: empty until local servers have been searched for.
-        has_worker: False when no worker has sent a heartbeat for a minute; trials then stay queued.
+        keys: API keys in environment variables.
+        servers: local model servers that were looked for; empty before the first search.
+        kinds: names of the local model servers that can be detected.
+        connected: providers that are connected.
+        failures: newest failed trials, each of another failure class.
+        recent: newest own runs, without the demonstration runs.
+        attention: problems to point out.
+        has_worker: whether a worker has sent a heartbeat within a minute; without one, trials stay queued.
     """
 
     keys: tuple[DetectedKey, ...]
@@ -56,15 +59,15 @@ class HomePage:
     has_worker: bool
 
     @property
-    def silent(self) -> tuple[str, ...]:
-        """Return the kinds of local servers of which none answers."""
+    def unanswered_kinds(self) -> tuple[str, ...]:
+        """Return the names of local model servers that did not answer the search."""
         return tuple(server.template.title for server in self.servers if server.models is None)
 
 
 def get_home_page() -> HomePage:
-    """Return the home page with a fixed number of queries, whatever the number of trials. No request is sent."""
+    """Return the home page with a number of queries that does not depend on the number of trials."""
     recent = get_runs("own", MAX_RECENT_RUNS, without=(WEATHER_PURPOSE, INTENT_PURPOSE))
-    connected = tuple(line for line in get_providers() if line.is_connected)
+    connected = tuple(row for row in get_providers() if row.is_connected)
     return HomePage(
         keys=list_detected_keys(),
         servers=get_detected_servers(),
@@ -83,8 +86,8 @@ def _list_failures() -> tuple[FailureHighlight, ...]:
     failed = Trial.objects.filter(outcome=Trial.Outcome.FAIL, run__simulated=False, run__deleted_at=None)
     failed = failed.filter(cell__control=False, run__imported=False)
     newest = failed.order_by("-pk").values_list("pk", "sentence", "failure_class", "config__model_name", "scenario")
-    worth: dict[str, FailureHighlight] = {}
+    by_class: dict[str, FailureHighlight] = {}
     for row in newest[:MAX_FAILURES_SEARCHED]:
-        found = FailureHighlight(*row)
-        worth.setdefault(found.failure_class, found)
-    return tuple(worth.values())[:MAX_FAILURES_SHOWN]
+        failure = FailureHighlight(*row)
+        by_class.setdefault(failure.failure_class, failure)
+    return tuple(by_class.values())[:MAX_FAILURES_SHOWN]

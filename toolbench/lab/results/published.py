@@ -1,4 +1,4 @@
-"""The published matrix: figures as published and under the rules of Toolbench, none of them measured here."""
+"""Published matrix: figures of the case study as published, and computed from them by the rules of Toolbench."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,12 +12,21 @@ from toolbench.lab.models import PublishedCell, PublishedRecommendation, Publish
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A row of the published matrix.
+    """Row of the published matrix.
 
     Attributes:
-        answered: success without published timeouts.
+        position: number of the row in the publication.
+        name: name of the model without its vendor.
+        tool: success in tool scenarios.
+        scenarios: number of failures by scenario, as far as they were published.
+        categories: number of failures by category, as far as they were published.
+        unlisted: number of failures in scenarios that were not published.
+        timeouts: number of published timeouts.
+        answered: success without the timeouts.
         failures: the published failures in the words of the source.
-        unlisted: failures in scenarios that were not published.
+        split: success by scenario; None if it was not published.
+        recommendation: the published recommendation for the model and profile; None without one.
+        again: whether the row above has the same model.
     """
 
     position: int
@@ -34,14 +43,14 @@ class PublishedRow:
     unlisted: int
     timeouts: int
     answered: Rate
-    failures: str  # the published column's words
-    split: tuple[tuple[str, Rate | None], ...]  # by scenario; None: not published
+    failures: str
+    split: tuple[tuple[str, Rate | None], ...]
     recommendation: PublishedRecommendation | None
     again: bool = False
 
     @property
     def key(self) -> str:
-        """Return the name of the row in the URL."""
+        """Return the row's name in URLs."""
         return f"p{self.position}"
 
     @property
@@ -54,11 +63,21 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishedMatrix:
-    """The published matrix.
+    """Published matrix.
 
     Attributes:
-        tool: success as published.
-        ours: success without the cells whose tools are off.
+        published: month of the publication in ISO form.
+        month: the same in words.
+        trials: trials of each cell.
+        overall: success in all scenarios, as published.
+        tool: success in tool scenarios, as published.
+        applicable: success in tool scenarios without the rows whose tools were off.
+        control: success in the control, as published.
+        scenarios: success by scenario, the highest first.
+        clear: number of rows whose interval lies above the target.
+        undecided: number of rows whose interval contains the target.
+        below: number of rows whose interval lies below the target.
+        perfect: number of rows in which every trial passed.
     """
 
     slug: str
@@ -70,7 +89,7 @@ class PublishedMatrix:
     trials: int
     overall: Rate
     tool: Rate
-    ours: Rate
+    applicable: Rate
     control: Rate
     scenarios: tuple[tuple[str, Rate], ...]
     rows: tuple[PublishedRow, ...]
@@ -87,7 +106,7 @@ class PublishedMatrix:
 
     @property
     def indistinguishable_from_best(self) -> tuple[PublishedRow, ...]:
-        """Return a row for each lower count without a significant difference from the best, the highest first."""
+        """Return the rows below the best that do not differ significantly from it, one for each count, highest first."""
         best = self.best
         lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
         return tuple(
@@ -96,15 +115,15 @@ class PublishedMatrix:
 
 
 def _is_indistinguishable(first: Rate, second: Rate) -> bool:
-    found = compute_difference([Stratum(first.k, first.n, second.k, second.n)])
-    return found is None or not found.is_significant
+    difference = compute_difference([Stratum(first.k, first.n, second.k, second.n)])
+    return difference is None or not difference.is_significant
 
 
 def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
-    """Return the newest published matrix with three queries; None if no snapshot is loaded.
+    """Return the newest published matrix, or None if no snapshot is loaded. Three queries.
 
     Args:
-        target: success in percent that rates are judged against; None for no target.
+        target: target of the rates in percent; None for no target.
     """
     snapshot = PublishedSnapshot.objects.order_by("-published", "pk").first()
     if snapshot is None:
@@ -112,7 +131,7 @@ def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
     recommendations = tuple(snapshot.recommendations.all())
     rows = tuple(_build_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
     counted = [row for row in rows if not row.not_applicable]
-    against = [row.tool.target_status for row in counted]
+    statuses = [row.tool.target_status for row in counted]
     return PublishedMatrix(
         slug=snapshot.slug,
         title=snapshot.title,
@@ -123,22 +142,22 @@ def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
         trials=snapshot.trials,
         overall=_build_total_rate(snapshot, "overall", target),
         tool=_build_total_rate(snapshot, "tool", target),
-        ours=build_rate(sum(row.tool.k for row in counted), sum(row.tool.n for row in counted), target=target),
+        applicable=build_rate(sum(row.tool.k for row in counted), sum(row.tool.n for row in counted), target=target),
         control=_build_total_rate(snapshot, "control", target),
         scenarios=_list_scenario_rates(snapshot, target),
         rows=_mark_repeated_models(rows),
         recommendations=recommendations,
-        clear=against.count("clears"),
-        undecided=against.count("open"),
-        below=against.count("below"),
+        clear=statuses.count("clears"),
+        undecided=statuses.count("open"),
+        below=statuses.count("below"),
         perfect=sum(row.tool.k == row.tool.n for row in counted),
     )
 
 
 def _mark_repeated_models(rows: tuple[PublishedRow, ...]) -> tuple[PublishedRow, ...]:
-    """Mark each row whose predecessor has the same model."""
-    above = ("", *(row.model for row in rows))
-    return tuple(replace(row, again=row.model == model) for row, model in zip(rows, above, strict=False))
+    """Set `again` in each row whose previous row has the same model."""
+    previous_models = ("", *(row.model for row in rows))
+    return tuple(replace(row, again=row.model == model) for row, model in zip(rows, previous_models, strict=False))
 
 
 def _build_total_rate(snapshot: PublishedSnapshot, name: str, target: int | None) -> Rate:
@@ -147,7 +166,7 @@ def _build_total_rate(snapshot: PublishedSnapshot, name: str, target: int | None
 
 
 def _list_scenario_rates(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[str, Rate], ...]:
-    """Return the rates by scenario, the highest first. The database does not keep their order."""
+    """Return the rates by scenario, the highest first. The JSON column does not keep an order of its own."""
     rates = [(slug, build_rate(ok, runs, target=target)) for slug, (ok, runs) in snapshot.scenarios.items()]
     return tuple(sorted(rates, key=lambda pair: (-pair[1].axis, pair[0])))
 
@@ -158,9 +177,10 @@ def _build_row(
     recommendations: tuple[PublishedRecommendation, ...],
     target: int | None,
 ) -> PublishedRow:
-    named = [(row["name"], row["count"]) for row in cell.failures]
-    scenarios = tuple(pair for pair in named if pair[0].islower())
-    categories = tuple(pair for pair in named if not pair[0].islower())
+    counts = [(failure["name"], failure["count"]) for failure in cell.failures]
+    # The source lists scenarios in lower case and categories in upper case in one column.
+    scenarios = tuple(pair for pair in counts if pair[0].islower())
+    categories = tuple(pair for pair in counts if not pair[0].islower())
     unlisted = cell.tool_runs - cell.tool_ok - sum(count for _, count in scenarios)
     timeouts = dict(categories).get("TIMEOUT", 0)
     vendor, _, name = cell.model.rpartition("/")
@@ -179,18 +199,20 @@ def _build_row(
         unlisted=unlisted,
         timeouts=timeouts,
         answered=build_rate(cell.tool_ok, cell.tool_runs - timeouts, target=target),
-        failures="; ".join(f"{name} x{count}" for name, count in named) or "-",
+        failures="; ".join(f"{name} x{count}" for name, count in counts) or "-",
         split=_split_by_scenario(dict(scenarios), unlisted, snapshot, target),
-        recommendation=next((r for r in recommendations if (r.model, r.profile) == (cell.model, cell.profile)), None),
+        recommendation=next(
+            (item for item in recommendations if (item.model, item.profile) == (cell.model, cell.profile)), None
+        ),
     )
 
 
 def _split_by_scenario(
     failed: dict[str, int], unlisted: int, snapshot: PublishedSnapshot, target: int | None
 ) -> tuple[tuple[str, Rate | None], ...]:
-    """Return the rates by scenario, None where the published part does not tell.
+    """Return the rates by scenario, None for unpublished ones.
 
-    A scenario that is not named has passed every time only if all failures are named.
+    A scenario without a published failure passed in all trials if all failures were published, else it is unknown.
     """
     trials = snapshot.trials
     names = sorted(name for name in snapshot.scenarios if name != CONTROL_SCENARIO)
@@ -199,7 +221,7 @@ def _split_by_scenario(
 
 
 def _format_month(published: str) -> str:
-    """Return `2026-02` as February 2026, and anything else unchanged."""
+    """Return a month such as `2026-02` as `February 2026`; return any other text unchanged."""
     try:
         return f"{date.fromisoformat(published + '-01'):%B %Y}"
     except ValueError:

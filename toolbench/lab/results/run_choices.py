@@ -1,4 +1,4 @@
-"""The runs that a page offers as a choice."""
+"""Reading of the runs that a page offers as choices."""
 
 from collections.abc import Collection
 
@@ -10,14 +10,14 @@ DEFAULT_RUN_COUNT = 12
 
 
 def list_run_choices(
-    kept: QuerySet[Run], chosen: Collection[int] = (), *, newest: int = DEFAULT_RUN_COUNT
+    runs: QuerySet[Run], chosen: Collection[int] = (), *, newest: int = DEFAULT_RUN_COUNT
 ) -> tuple[Run, ...]:
-    """Return the runs that a page offers, with one query.
+    """Return the runs that a page offers. One query.
 
     Args:
-        kept: the runs that may be offered.
-        chosen: primary keys of runs that come first, however old, so that a form sent again keeps them.
-        newest: how many other runs follow, newest first.
+        runs: the runs that the page may offer.
+        chosen: primary keys of chosen runs. They come first, also old ones, so that a form keeps them.
+        newest: maximum of other runs, which follow, newest first.
     """
     rank = Case(When(pk__in=chosen, then=0), default=1)
-    return tuple(kept.order_by(rank, "-pk")[: newest + len(chosen)])
+    return tuple(runs.order_by(rank, "-pk")[: newest + len(chosen)])

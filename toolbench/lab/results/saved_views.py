@@ -1,4 +1,4 @@
-"""Saved views: pages of results with their scope, kept by a person under a name and shared on request."""
+"""Saved views: pages of results with their scope that users save under a name, for themselves or for all users."""
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -12,30 +12,31 @@ from toolbench.lab.query_params import clean_text
 
 MAX_NAME_CHARACTERS = 80
 MAX_ADDRESS_CHARACTERS = 2000
-MAX_VIEWS = 100  # of one person
+MAX_VIEWS = 100  # of one user
 PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/", "/trend/")
 
 
 class SavedViewError(ValueError):
-    """A view that cannot be saved or changed; the message is for the user."""
+    """Error of a view that cannot be saved or deleted; the message is for the user."""
 
 
 def list_views(user: User) -> Sequence[SavedView]:
-    """Return the person's own views and shared ones, by name, with one query."""
+    """Return the user's views and all shared views, by name. One query."""
     return list(SavedView.objects.filter(Q(owner=user) | Q(shared=True)).select_related("owner"))
 
 
 def save_view(user: User, name: str, address: str, *, shared: bool) -> SavedView:
-    """Save a page under a name. A view of this person with the same name is replaced.
+    """Save a page under a name. It replaces the user's view with the same name.
 
     Raises:
-        SavedViewError: the name is empty, the address is no page of results, or there are too many views.
+        SavedViewError: the name is empty, the address is not that of a page of results or is too long, or the user has
+            too many views.
     """
     name = clean_text(name, MAX_NAME_CHARACTERS)
     if not name:
-        raise SavedViewError("The view needs a name. Nothing was saved.")
+        raise SavedViewError("The view has no name. Enter one. Nothing was saved.")
     if not _is_page_of_results(address):
-        raise SavedViewError("Only a page of results can be saved as a view. Nothing was saved.")
+        raise SavedViewError("This is not a page of results. Save one of those. Nothing was saved.")
     if len(address) > MAX_ADDRESS_CHARACTERS:
         raise SavedViewError(
             f"The address of this page has more than {MAX_ADDRESS_CHARACTERS:,} characters: choose fewer values. "
@@ -56,15 +57,16 @@ def delete_view(user: User, view_id: int) -> str:
     """Delete a view and return its name.
 
     Raises:
-        SavedViewError: there is no such view, or it belongs to another person and the user is no owner of the site.
+        SavedViewError: the view does not exist, or it belongs to another user. Owners of the site may delete shared
+            views of others.
     """
     view = SavedView.objects.filter(pk=view_id).first()
     if view is None or not (view.owner_id == user.pk or (view.shared and has_role(user, Role.OWNER))):
-        raise SavedViewError("There is no view of yours with this number. Nothing was deleted.")
+        raise SavedViewError("You have no such view; it may have been deleted. Nothing was deleted.")
     view.delete()
     return view.name
 
 
 def find_newest_run_id() -> int:
-    """Return the primary key of the newest run; 0 without runs. A frozen address names it."""
+    """Return the primary key of the newest run, which a frozen address contains; 0 without runs."""
     return Run.objects.order_by("-pk").values_list("pk", flat=True).first() or 0

@@ -1,6 +1,5 @@
-"""The chips of a page of results: what can be chosen of its runs, and what is."""
+"""Chips of a page of results: choices of models, profiles, strategies, scenarios and days."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.pools import list_choices
@@ -11,11 +10,11 @@ _LABELS = {"model": "Models", "profile": "Profiles", "strategy": "Strategies", "
 
 @dataclass(frozen=True, slots=True)
 class ScopeChip:
-    """A choice of several values.
+    """Choice of several values.
 
     Attributes:
-        name: of the parameter in the query string.
-        options: values with whether each is chosen; chosen ones that were never tried are among them.
+        name: name of the parameter in the query string.
+        options: (value, whether it is chosen), also for chosen values without trials.
     """
 
     name: str
@@ -24,23 +23,23 @@ class ScopeChip:
 
     @property
     def chosen_count(self) -> int:
-        """The number of chosen values."""
+        """Return the number of chosen values."""
         return sum(is_chosen for _, is_chosen in self.options)
 
     @property
     def is_useful(self) -> bool:
-        """Whether there is anything to choose or to take back."""
+        """Return whether there is more than one value, or a chosen one that can be removed."""
         return len(self.options) > 1 or bool(self.chosen_count)
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeChips:
-    """The chips of a page.
+    """Chips and dates of a page.
 
     Attributes:
-        after: first day in ISO form; "" for none.
-        before: last day in ISO form; "" for none.
-        upto: primary key of the newest run of a frozen address; None for none.
+        after: first day in ISO form; "" without one.
+        before: last day in ISO form; "" without one.
+        upto: primary key of the newest run of a frozen address; None for another address.
     """
 
     chips: tuple[ScopeChip, ...]
@@ -50,19 +49,19 @@ class ScopeChips:
 
 
 def get_scope_chips(chosen: ResultFilter, *, kind: str, runs: tuple[int, ...] = ()) -> ScopeChips:
-    """Return the chips with two queries.
+    """Return the chips of a page. Two queries.
 
     Args:
-        chosen: what is chosen now.
-        kind: "demo" for simulated runs, "imported" for imported ones, else the user's own.
-        runs: primary keys of named runs, for which `kind` does not count.
+        chosen: filter of the page.
+        kind: "demo" for simulated runs, "imported" for imported runs, any other value for own runs.
+        runs: primary keys of chosen runs, which make `kind` irrelevant; empty for all runs of the kind.
     """
-    tried = list_choices(simulated=kind == "demo", imported=kind == "imported", runs=runs)
-    chips = tuple(_build_chip(name, tried, values) for name, values in chosen.choices.items())
+    offered = list_choices(simulated=kind == "demo", imported=kind == "imported", runs=runs)
+    chips = tuple(_build_chip(name, offered[name], values) for name, values in chosen.choices.items())
     after, before = (day.isoformat() if day else "" for day in (chosen.after, chosen.before))
     return ScopeChips(tuple(chip for chip in chips if chip.is_useful), after, before, chosen.upto)
 
 
-def _build_chip(name: str, tried: Mapping[str, tuple[str, ...]], chosen: tuple[str, ...]) -> ScopeChip:
-    values = sorted({*tried[name], *chosen})
+def _build_chip(name: str, offered: tuple[str, ...], chosen: tuple[str, ...]) -> ScopeChip:
+    values = sorted({*offered, *chosen})
     return ScopeChip(name, _LABELS[name], tuple((value, value in chosen) for value in values))

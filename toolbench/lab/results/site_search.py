@@ -1,4 +1,4 @@
-"""What the command palette finds: models, runs, trials and scenarios."""
+"""Search of the command palette for models, runs, trials and scenarios."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ MAX_SEARCH_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A page that a search found.
+    """Page that matches a search.
 
     Attributes:
-        note: what tells the page from others with a similar label.
+        note: text that distinguishes pages with similar labels.
     """
 
     label: str
@@ -36,9 +36,12 @@ class HitGroup:
 
 
 def search_site(search: str) -> tuple[HitGroup, ...]:
-    """Return the models, runs, trials and scenarios that match a text or a number, with at most five queries.
+    """Return links to models, runs, trials and scenarios that match a text. At most five queries.
 
-    A number, with or without "#", also finds the run and the trial with that number. A blank text finds nothing.
+    A number, also with "#" before it, also matches the run and the trial with that primary key.
+
+    Returns:
+        Groups with at least one hit; empty for a blank text.
     """
     text = clean_text(search, MAX_SEARCH_CHARS)
     if not text:

@@ -1,4 +1,4 @@
-"""Columns and density of the tables of results, as the URL holds them."""
+"""Layout of the tables of results in the URL: columns and density."""
 
 from dataclasses import dataclass, replace
 
@@ -6,17 +6,17 @@ from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_
 
 COMFORTABLE, COMPACT = "comfortable", "compact"
 DENSITIES = (COMFORTABLE, COMPACT)
-MAX_COLUMNS = 60  # names of one table in a URL
+MAX_COLUMNS = 60  # names of columns of one table in a URL
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """What a person chose for the tables; the tabs of the results keep it.
+    """Chosen layout of the tables, which links between pages of results keep.
 
     Attributes:
-        grid: names of the columns after the cells of the grid; () for the usual ones.
-        trials: names of the columns of the trial list; () for the usual ones.
-        density: one of DENSITIES; "" for the usual one of each table.
+        grid: names of the columns after the cells of the grid; empty for the default columns.
+        trials: names of the columns of the trial list; empty for the default columns.
+        density: one of DENSITIES; "" for the default of each table.
     """
 
     grid: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class TableLayout:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "TableLayout":
-        """Return the layout of these URL parameters. Unknown names are kept: the table that has none ignores them."""
+        """Parse URL parameters. Unknown names of columns are kept here; the tables ignore them."""
         density = clean_text(query.get("density", ""))
         return cls(
             grid=_read_names(query, "grid_column"),
@@ -35,7 +35,7 @@ class TableLayout:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The parameters of a query string that give the same layout."""
+        """Return the URL parameters of the layout."""
         values = {
             "grid_column": ",".join(self.grid),
             "trial_column": ",".join(self.trials),
@@ -45,12 +45,12 @@ class TableLayout:
 
     @property
     def without_grid(self) -> "TableLayout":
-        """The layout that a form for the grid adds its own choice to."""
+        """Return the layout without what a form for the grid chooses."""
         return replace(self, grid=(), density="")
 
     @property
     def without_trials(self) -> "TableLayout":
-        """The layout that a form for the trial list adds its own choice to."""
+        """Return the layout without what a form for the trial list chooses."""
         return replace(self, trials=(), density="")
 
 
@@ -58,6 +58,6 @@ USUAL_LAYOUT = TableLayout()
 
 
 def _read_names(query: QueryParams, name: str) -> tuple[str, ...]:
-    """Return the names that a parameter holds, which check boxes repeat and addresses separate by commas."""
+    """Return the names in a parameter, which forms send several times and links separate by commas."""
     parts = (part for value in query.getlist(name) for part in clean_text(value).split(","))
     return tuple(dict.fromkeys(part for part in parts if 0 < len(part) <= MAX_VALUE_CHARACTERS))[:MAX_COLUMNS]

@@ -218,7 +218,8 @@ def _export_published(query: MatrixQuery) -> ExportTable:
         return ExportTable("Published matrix", ("The published figures are not loaded.",), columns, ())
     notes = (
         f"Published {published.published}, not measured here: {published.source}.",
-        f"As published {published.tool.k}/{published.tool.n}, under our rules {published.ours.k}/{published.ours.n}.",
+        f"As published {published.tool.k}/{published.tool.n}, without rows whose tools were off "
+        f"{published.applicable.k}/{published.applicable.n}.",
         "Only the most frequent failures were published: what is not listed is unknown, not zero.",
     )
     return ExportTable("Published matrix", notes, columns, _build_published_rows(published, query.q.lower()))

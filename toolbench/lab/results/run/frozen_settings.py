@@ -1,4 +1,4 @@
-"""Frozen settings of a run, by key, with the policy layer that decided each."""
+"""Frozen settings of a configuration, each with its origin: the policy layer that set it."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from toolbench.lab.scenarios.catalogue import find_scenarios
 
 @dataclass(frozen=True, slots=True)
 class FrozenSetting:
-    """A setting with its value and the name of the policy layer that set it."""
+    """Setting with its value and its origin: the name of the policy layer that set it."""
 
     key: str
     value: object
@@ -24,19 +24,19 @@ class FrozenSetting:
 
     @property
     def text(self) -> str:
-        """Return the value as JSON, or a string without its quotes."""
+        """Return the value as JSON; a string without quotation marks."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenSettings:
-    """Settings of a configuration, as frozen when its run started.
+    """Settings that a run froze for a configuration.
 
     Attributes:
-        scenario: the scenario whose own layer is applied last; empty for none.
-        chosen: keys that some layer sets.
-        defaults: keys with the engine's default.
-        lint: findings about the tools of the scenario.
+        scenario: slug of the scenario whose layer is applied last; empty for none.
+        chosen: settings that a layer sets.
+        defaults: settings with the engine's default.
+        lint: findings about the tools of the scenario; empty without one.
     """
 
     config: RunConfig
@@ -47,12 +47,12 @@ class FrozenSettings:
 
 
 def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
-    """Return the settings of a configuration with one to three queries; None if there is none.
+    """Return the settings of a configuration; None for a run without configurations. One to three queries.
 
     Args:
-        run_id: the run.
-        scenario: scenario whose own layer is applied last; empty for none.
-        config: primary key of the configuration; any other value means the first configuration of the run.
+        run_id: primary key of the run.
+        config: primary key of the configuration; any other text stands for the first configuration of the run.
+        scenario: slug of the scenario whose layer is applied last; empty for none.
     """
     configs = RunConfig.objects.filter(run_id=run_id)
     number = parse_whole_number(config)
@@ -62,18 +62,20 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
 
 
 def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
-    """Return the settings. Layers of a version with other keys are returned as stored, unresolved."""
+    """Return the resolved settings; layers that this version of the engine cannot resolve are returned as stored."""
     layers = [(name, patch) for name, patch in config.layers]
-    if found := find_scenarios([scenario] if scenario else ()).get(scenario):
-        instance = found.draw_instance(0, kind="parity")
-        layers.append((f"scenario {found.slug}", instance.layer))
-    lint = lint_tools(instance.tools) if found else ()
+    lint: tuple[Finding, ...] = ()
+    if loaded_scenario := find_scenarios([scenario] if scenario else ()).get(scenario):
+        instance = loaded_scenario.draw_instance(0, kind="parity")
+        layers.append((f"scenario {loaded_scenario.slug}", instance.layer))
+        lint = lint_tools(instance.tools)
     try:
         resolved = resolve_policy(layers)
     except PolicyError:
         stored = tuple(FrozenSetting(key, value, name) for name, patch in layers for key, value in patch.items())
         return FrozenSettings(config, scenario, stored, (), lint)
     values = flatten_policy(policy_to_json(resolved.policy))
-    keys = [FrozenSetting(key, values[key], origin) for key, origin in sorted(resolved.origins.items())]
-    chosen = tuple(key for key in keys if key.origin != ENGINE_LAYER)
-    return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE_LAYER), lint)
+    settings = [FrozenSetting(key, values[key], origin) for key, origin in sorted(resolved.origins.items())]
+    chosen = tuple(setting for setting in settings if setting.origin != ENGINE_LAYER)
+    defaults = tuple(setting for setting in settings if setting.origin == ENGINE_LAYER)
+    return FrozenSettings(config, scenario, chosen, defaults, lint)

@@ -1,4 +1,4 @@
-"""The list of runs with their sums."""
+"""List of runs with their counts, rates and times."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -21,20 +21,23 @@ Kind = Literal["own", "simulated", "imported"]
 _KIND_FILTERS: Mapping[Kind, Q] = {
     "own": Q(imported=False, simulated=False),
     "simulated": Q(imported=False, simulated=True),
-    "imported": Q(imported=True),  # simulated or not
+    "imported": Q(imported=True),  # also imported runs of simulated models
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run of the list.
+    """Run of the list.
 
     Attributes:
-        tools: as `tally`, without the controls.
-        answered: None for a run of several configurations or scenario groups, whose sum has no meaning.
-        delivered: None as for `answered`.
-        p50: times of tool scenarios without local models; None where there are none.
-        p95: as `p50`.
+        models: names of its models, each once.
+        tally: counts of all scenarios.
+        tools: counts of the scenarios that are not controls.
+        answered: answered success; None for a run of several configurations or scenario groups, since a rate over
+            all of them would have no meaning.
+        delivered: end-to-end success; None likewise.
+        p50: medians in tool scenarios, without local models; None without times.
+        p95: 95th percentiles, likewise.
     """
 
     run: Run
@@ -48,20 +51,20 @@ class RunRow:
 
     @property
     def tokens(self) -> int | None:
-        """Input and output tokens; None where the sums of a cell are unknown."""
+        """Return the number of input and output tokens; None if the sums of a cell are unknown."""
         return None if self.tally.set_aside else self.tally.input_tokens + self.tally.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """A page of the list of runs, newest first.
+    """Page of the list of runs, newest first.
 
     Attributes:
-        total: runs on all pages.
-        label: only runs with this label; "" for all.
-        labels: the labels that runs of this kind have.
-        newer: number of the page before; None on the first.
-        older: number of the page after; None on the last.
+        total: number of runs on all pages.
+        label: label of the listed runs; "" for all runs.
+        labels: labels of runs of this kind, at most MAX_LABELS.
+        newer: number of the previous page; None on the first page.
+        older: number of the next page; None on the last page.
     """
 
     rows: tuple[RunRow, ...]
@@ -73,59 +76,68 @@ class RunList:
 
 
 def get_run_list(kind: Kind, *, label: str = "", page: int = 1) -> RunList:
-    """Return a page of the runs of one kind with their sums, with six queries; a page too far is the last one."""
+    """Return a page of the runs of a kind. Six queries.
+
+    Args:
+        kind: kind of the runs.
+        label: label of the runs; "" for all.
+        page: number of the page, from 1; a greater number than that of the last page stands for the last page.
+    """
     label = clean_text(label, MAX_VALUE_CHARACTERS)
-    kept = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None)
-    found = kept.filter(label=label) if label else kept
-    total = found.count()
+    runs_of_kind = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None)
+    runs = runs_of_kind.filter(label=label) if label else runs_of_kind
+    total = runs.count()
     number = min(max(page, 1), max(1, -(-total // PAGE_SIZE)))
     start = (number - 1) * PAGE_SIZE
-    labels = kept.exclude(label="").order_by("label").values_list("label", flat=True).distinct()[:MAX_LABELS]
+    labels = runs_of_kind.exclude(label="").order_by("label").values_list("label", flat=True).distinct()
     return RunList(
-        rows=_build_rows(found[start : start + PAGE_SIZE]),
+        rows=_build_rows(runs[start : start + PAGE_SIZE]),
         total=total,
         label=label,
-        labels=tuple(labels),
+        labels=tuple(labels[:MAX_LABELS]),
         newer=number - 1 if number > 1 else None,
         older=number + 1 if start + PAGE_SIZE < total else None,
     )
 
 
 def get_runs(kind: Kind, limit: int = 100, *, without: Collection[str] = ()) -> tuple[RunRow, ...]:
-    """Return the newest runs of one kind with their sums over all cells, with four queries.
+    """Return the newest runs of a kind. Four queries.
 
-    Runs with a purpose in `without` are left out.
+    Args:
+        kind: kind of the runs.
+        limit: maximum of runs.
+        without: purposes whose runs are left out.
     """
-    found = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None).exclude(purpose__in=without)
-    return _build_rows(found[:limit])
+    runs = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None).exclude(purpose__in=without)
+    return _build_rows(runs[:limit])
 
 
 def list_runs_before(
     kind: Kind | None, *, label: str = "", before: int | None = None, limit: int
 ) -> tuple[RunRow, ...]:
-    """Return the newest runs of one kind, or of all, with their sums, with four queries.
+    """Return the newest runs. Four queries.
 
     Args:
-        kind: None for all kinds.
-        label: only runs with this label; "" for all.
-        before: only runs with a smaller primary key.
-        limit: the most runs to return.
+        kind: kind of the runs; None for all kinds.
+        label: label of the runs; "" for all.
+        before: primary key above those of the runs; None for the newest runs.
+        limit: maximum of runs.
     """
-    found = Run.objects.filter(_KIND_FILTERS[kind] if kind else Q(), deleted_at=None).select_related("owner")
+    runs = Run.objects.filter(_KIND_FILTERS[kind] if kind else Q(), deleted_at=None).select_related("owner")
     if label:
-        found = found.filter(label=label)
+        runs = runs.filter(label=label)
     if before is not None:
-        found = found.filter(pk__lt=before)
-    return _build_rows(found[:limit])
+        runs = runs.filter(pk__lt=before)
+    return _build_rows(runs[:limit])
 
 
-def _build_rows(found: QuerySet[Run]) -> tuple[RunRow, ...]:
-    runs = tuple(found.defer("request", "skipped"))
+def _build_rows(query: QuerySet[Run]) -> tuple[RunRow, ...]:
+    runs = tuple(query.defer("request", "skipped"))
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)
     group = Case(When(control=True, then=Value(CONTROL_GROUP)), default="scenario_group")
     grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
-    for line in grouped.annotate(**build_aggregates()):
-        counts[line["run_id"]][line["group"]] = build_tally(line)
+    for sums in grouped.annotate(**build_aggregates()):
+        counts[sums["run_id"]][sums["group"]] = build_tally(sums)
     models: dict[int, list[str]] = defaultdict(list)
     configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
     for run_id, name in configs.values_list("run_id", "model_name"):
@@ -137,14 +149,11 @@ def _build_rows(found: QuerySet[Run]) -> tuple[RunRow, ...]:
 def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
     """Return the times of each run by configuration and group of scenarios."""
     tools = Cell.objects.filter(run__in=runs, control=False).exclude(config__provider_kind=Provider.Kind.LOCAL)
-    found: dict[int, list[Times]] = defaultdict(list)
-    for line in (
-        tools.order_by()
-        .values("run_id", "config_id", "scenario_group")
-        .annotate(**build_time_aggregates(first_tokens=False))
-    ):
-        found[line["run_id"]].append(build_times(line))
-    return found
+    times: dict[int, list[Times]] = defaultdict(list)
+    grouped = tools.order_by().values("run_id", "config_id", "scenario_group")
+    for sums in grouped.annotate(**build_time_aggregates(first_tokens=False)):
+        times[sums["run_id"]].append(build_times(sums))
+    return times
 
 
 def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: list[Times]) -> RunRow:
@@ -152,14 +161,15 @@ def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: lis
 
     Args:
         run: the run.
-        models: the models of its configurations.
+        models: name of the model of each configuration.
         counts: counts by scenario group, with the controls as one group.
-        times: times by configuration and group.
+        times: times of each configuration in each group.
     """
-    groups = [figures for name, figures in counts.items() if name != CONTROL_GROUP]
+    tool_counts = [tally for name, tally in counts.items() if name != CONTROL_GROUP]
     whole = add_tallies(counts.values())
-    alone = len(models) == 1 and len(groups) <= 1
-    tools = add_tallies(groups)
-    answered, delivered = (tools.answered_success(DEFAULT_TARGET_PERCENT), tools.delivered()) if alone else (None, None)
+    has_rate = len(models) == 1 and len(tool_counts) <= 1
+    tools = add_tallies(tool_counts)
+    answered = tools.answered_success(DEFAULT_TARGET_PERCENT) if has_rate else None
+    delivered = tools.delivered() if has_rate else None
     p50, p95 = (build_quantile_range(getattr(time_row, name) for time_row in times) for name in ("p50", "p95"))
     return RunRow(run, tuple(dict.fromkeys(models)), whole, tools, answered, delivered, p50, p95)

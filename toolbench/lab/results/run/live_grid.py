@@ -1,4 +1,4 @@
-"""The grid of one run and its latest trials, as the run page shows them while the run goes on."""
+"""Live grid of the run page: the grid of one run and its latest trials."""
 
 from dataclasses import dataclass, replace
 
@@ -15,10 +15,10 @@ _LATEST_COLUMNS = ("outcome", "sentence", "scenario", "duration_ms", "config__mo
 
 @dataclass(frozen=True, slots=True)
 class RunGrid:
-    """The grid of a run.
+    """Grid of a run with its latest trials.
 
     Attributes:
-        latest: the trials that ended last, newest first.
+        latest: the trials that ended last, newest first, at most MAX_LATEST_TRIALS.
     """
 
     matrix: Matrix
@@ -27,10 +27,10 @@ class RunGrid:
 
 
 def get_run_grid(run_id: int, params: QueryParams) -> RunGrid:
-    """Return the grid of a run, grouped and sorted as the URL asks, with six queries."""
-    chosen = MatrixQuery.from_query(params)
-    view = "" if chosen.view == "bars" else chosen.view
-    query = replace(chosen, scope="runs", runs=(run_id,), cell="", view=view, q="", prompt="")
+    """Return the grid of a run with the group, view and order of the URL parameters. Six queries."""
+    requested = MatrixQuery.from_query(params)
+    view = "" if requested.view == "bars" else requested.view
+    query = replace(requested, scope="runs", runs=(run_id,), cell="", view=view, q="", prompt="")
     matrix = get_matrix(query)
     ended = Trial.objects.filter(run_id=run_id, finished_at__isnull=False).order_by("-finished_at")
     latest = ended.select_related("config").only(*_LATEST_COLUMNS)[:MAX_LATEST_TRIALS]

@@ -1,4 +1,4 @@
-"""Every metric of one run, by configuration and group of scenarios."""
+"""Metrics of one run by configuration and group of scenarios."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MAX_COLUMNS = 12
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """One metric with a value per column."""
+    """Metric with one value for each column."""
 
     metric: Metric
     values: tuple[MetricValue, ...]
@@ -23,10 +23,11 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True)
 class MetricColumn:
-    """One configuration on one group of scenarios.
+    """Configuration in one group of scenarios.
 
     Attributes:
-        group: empty if the run has only one group.
+        group: name of the group; empty if the run has only one group.
+        counted: counts and times that its metrics are computed from.
     """
 
     config: RunConfig
@@ -39,8 +40,8 @@ class RunMetrics:
     """Metrics of a run.
 
     Attributes:
-        left_out: number of columns above MAX_COLUMNS that are not shown.
-        groups: titles with their rows. Rows without any value are left out.
+        left_out: number of columns beyond MAX_COLUMNS, which are not shown.
+        groups: (title, rows). Rows without a value are left out.
     """
 
     run: Run
@@ -50,26 +51,24 @@ class RunMetrics:
 
 
 def get_run_metrics(run_id: int) -> RunMetrics:
-    """Return the metrics of a run with four queries.
+    """Return the metrics of a run. Four queries.
 
     Raises:
-        Run.DoesNotExist: there is no such run.
+        Run.DoesNotExist: the run does not exist or was deleted.
     """
     run = Run.objects.defer("request", "skipped").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
-    found = group_cells_by_config(configs, run.cells.all())
-    chosen = found[:MAX_COLUMNS]
-    times = load_cell_times(cell for _, _, cells in chosen for cell in cells)
-    shown = tuple(MetricColumn(config, group, count_cells(cells, times)) for config, group, cells in chosen)
-    groups = (
-        (title, tuple(_build_rows(metrics, [metric_row.counted for metric_row in shown])))
-        for title, metrics in GROUPS.items()
-    )
-    return RunMetrics(run, shown, len(found) - len(shown), tuple(groups))
+    all_groups = group_cells_by_config(configs, run.cells.all())
+    shown_groups = all_groups[:MAX_COLUMNS]
+    times = load_cell_times(cell for _, _, cells in shown_groups for cell in cells)
+    columns = tuple(MetricColumn(config, group, count_cells(cells, times)) for config, group, cells in shown_groups)
+    inputs = [column.counted for column in columns]
+    groups = tuple((title, tuple(_build_rows(metrics, inputs))) for title, metrics in GROUPS.items())
+    return RunMetrics(run, columns, len(all_groups) - len(columns), groups)
 
 
 def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInput:
-    """Return the counts of one configuration's cells.
+    """Return the input of metrics for the cells of one configuration.
 
     Args:
         cells: cells of the configuration, controls included.
@@ -81,12 +80,12 @@ def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInpu
     return MetricInput(tally_cells(tools), control, parts, tuple(times[cell.pk] for cell in tools))
 
 
-def _build_rows(metrics: Sequence[Metric], of: Sequence[MetricInput]) -> list[MetricRow]:
-    lines = [MetricRow(metric, tuple(_compute_value(metric, counted) for counted in of)) for metric in metrics]
-    return [line for line in lines if any(value.is_known for value in line.values)]
+def _build_rows(metrics: Sequence[Metric], inputs: Sequence[MetricInput]) -> list[MetricRow]:
+    rows = [MetricRow(metric, tuple(_compute_value(metric, counted) for counted in inputs)) for metric in metrics]
+    return [row for row in rows if any(value.is_known for value in row.values)]
 
 
-def _compute_value(metric: Metric, of: MetricInput) -> MetricValue:
-    """Return the value of a metric; empty if nothing was counted."""
-    value = compute_metric(metric, of)
+def _compute_value(metric: Metric, counted: MetricInput) -> MetricValue:
+    """Return the value of a metric; an unknown value for a rate without trials."""
+    value = compute_metric(metric, counted)
     return value if value.rate is None or value.rate.n else MetricValue(None, None)

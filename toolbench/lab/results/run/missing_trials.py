@@ -1,4 +1,4 @@
-"""Cells of a run that have fewer trials than a target, what is missing, and what that is likely to take."""
+"""Page of missing trials: the cells of a run with fewer trials than a target, and an estimate for adding the rest."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from toolbench.lab.runs.control import MAX_MISSING_TRIALS, MAX_TARGET_TRIALS, co
 
 @dataclass(frozen=True, slots=True)
 class MissingCell:
-    """A cell that lacks trials.
+    """Cell with fewer trials than the target.
 
     Attributes:
-        trials: its trials, queued ones too and cancelled ones left out.
-        missing: the trials that it lacks to the target.
-        chosen: whether they are to be added.
+        trials: number of its trials, queued ones included and cancelled ones not.
+        missing: number of trials that it lacks.
+        chosen: whether the user has chosen it.
     """
 
     cell: Cell
@@ -27,13 +27,13 @@ class MissingCell:
 
 @dataclass(frozen=True, slots=True)
 class MissingTrialsPage:
-    """The cells of a run that can get more trials.
+    """Page of the missing trials of a run.
 
     Attributes:
-        target: trials that each cell should have.
-        rows: the cells with fewer trials than that.
-        obstacle: why nothing can be added; "" if something can.
-        estimate: of the chosen cells; None where nothing is chosen or known.
+        target: number of trials that each cell should have.
+        rows: the cells with fewer trials than the target.
+        obstacle: sentence that says why no trial can be added; "" if trials can be added.
+        estimate: estimate for the chosen cells; None without chosen cells or without an estimate.
     """
 
     run: Run
@@ -44,32 +44,32 @@ class MissingTrialsPage:
 
     @property
     def total(self) -> int:
-        """The trials that are missing in the chosen cells."""
+        """Return the number of trials that the chosen cells lack."""
         return sum(row.missing for row in self.rows if row.chosen)
 
     @property
     def chosen_cells(self) -> int:
-        """The number of chosen cells."""
+        """Return the number of chosen cells."""
         return sum(row.chosen for row in self.rows)
 
     @property
     def max_target(self) -> int:
-        """The highest target."""
+        """Return the highest target that the form accepts."""
         return MAX_TARGET_TRIALS
 
 
 def get_missing_trials_page(
     run_id: int, *, target: int | None = None, chosen: Collection[int] | None = None
 ) -> MissingTrialsPage:
-    """Return the page of a run; cells of deleted providers and those where no tool can be tried are left out.
+    """Return the page of a run. Cells of deleted providers and cells that are not applicable are left out.
 
     Args:
-        run_id: the run.
-        target: trials of each cell; None for the most that a cell of the run has.
+        run_id: primary key of the run.
+        target: number of trials that each cell should have; None for the largest number that a cell has.
         chosen: ids of the chosen cells; None for all cells that lack trials.
 
     Raises:
-        Run.DoesNotExist: there is no such run.
+        Run.DoesNotExist: the run does not exist or was deleted.
     """
     run = Run.objects.get(pk=run_id, deleted_at=None)
     counts = count_trials_by_cell(run_id)
@@ -87,9 +87,9 @@ def get_missing_trials_page(
 
 def _find_obstacle(run: Run, total: int) -> str:
     if run.imported:
-        return "The run was imported, so its provider is not known here. Launch a run of your own."
+        return "The run was imported and has no provider here. Launch a new run instead."
     if run.state == Run.State.CANCELLING:
-        return "The run is being cancelled: wait until its last requests have ended."
+        return "The run is being cancelled. Wait until its last requests have ended."
     if total > MAX_MISSING_TRIALS:
-        return f"These are {total:,} trials; at most {MAX_MISSING_TRIALS:,} are added at once. Choose fewer cells."
+        return f"You can add {MAX_MISSING_TRIALS:,} trials at once; these are {total:,}. Choose fewer cells."
     return ""

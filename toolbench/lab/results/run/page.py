@@ -1,4 +1,4 @@
-"""The run page: progress, pace, cells by configuration and grouped failures. The browser polls it."""
+"""Run page: progress, pace, figures by configuration, and failure groups. Browsers poll it while a run is running."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,14 +23,18 @@ DEFAULT_TARGET_PERCENT = 90
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRow:
-    """One scenario of a configuration."""
+    """Cell of a configuration.
+
+    Attributes:
+        decided: result of sequential stopping in words; "" for a fixed number of trials.
+    """
 
     cell_id: int
     scenario: str
     control: bool
     tally: Tally
     answered: Rate
-    decided: str  # what ended it, in words; "" where the number of trials was fixed
+    decided: str
     times: Times
 
     @property
@@ -41,32 +45,42 @@ class ScenarioRow:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRow:
-    """One configuration on one group of scenarios.
+    """Configuration in one group of scenarios.
 
     Attributes:
-        group: empty if the run has only one group.
+        group: name of the group; empty if the run has only one group.
+        tally: counts of the tool scenarios, or of the controls if the run has no tool scenario.
+        control: counts of the controls.
+        first: success at the first attempt; None if no trial was re-prompted.
+        times: times of the scenarios of `tally`.
+        trials_query: query string that selects the trials of `tally` in the list of trials.
     """
 
     config: RunConfig
     group: str
-    tally: Tally  # tool scenarios; of the controls where the run has nothing else
+    tally: Tally
     control: Tally
     answered: Rate
-    first: Rate | None  # at the first attempt; None where nothing passed otherwise
+    first: Rate | None
     delivered: Rate
-    times: Times  # of the same scenarios as `tally`
+    times: Times
     scenarios: tuple[ScenarioRow, ...]
-    trials_query: str  # selects the trials of `tally` in the list of trials
+    trials_query: str
 
     @property
     def local(self) -> bool:
-        """Return whether the model shares this machine, so that its times take no part in decisions."""
+        """Return whether the model runs on this machine, so that decisions do not use its times."""
         return self.config.provider_kind == Provider.Kind.LOCAL
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedParameterRow:
-    """A parameter that a model's endpoint refused, and what the run does not measure without it."""
+    """Request parameter that a model's endpoint refused.
+
+    Attributes:
+        why: message of the endpoint.
+        differs: sentence about the effect of leaving the parameter out; may be empty.
+    """
 
     model_name: str
     name: str
@@ -76,16 +90,20 @@ class RefusedParameterRow:
 
 @dataclass(frozen=True, slots=True)
 class RunFailureGroup:
-    """Failures of the run with one signature and outcome.
+    """Failure group of the run: its failed trials with the same signature and outcome.
 
     Attributes:
         trials_query: query string that selects the trials with this signature.
+        sentence: sentence of the exemplar.
+        same_words: whether all trials of the group have this sentence.
+        mark: their outcome.
+        first_seen: end of the first of these trials.
         exemplar: primary key of the first trial of the group.
     """
 
     trials_query: str
-    sentence: str  # of the exemplar
-    same_words: bool  # every trial of the group has this sentence
+    sentence: str
+    same_words: bool
     failure_class: str
     scenario: str
     mark: str
@@ -96,22 +114,39 @@ class RunFailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Everything that the run page shows."""
+    """Content of the run page.
+
+    Attributes:
+        live: whether figures can still change: the run is running or cancelling, or it is paused and trials are
+            still running.
+        took: seconds from the launch to the end; None before the end.
+        ran: seconds during which a trial was running; None before the end.
+        tally: counts of all cells.
+        lines: figures by configuration and group of scenarios.
+        groups: largest failure groups.
+        retryable: number of trials with infrastructure errors that can be queued again.
+        resumable: number of cancelled trials of an ended run that can be queued again.
+        until: rule of sequential stopping in words; "" for a fixed number of trials.
+        target: target of the rates in percent.
+        set_aside: cells whose sums could not be computed.
+        blocking_providers: providers that are not available, if trials are queued and none is running.
+        refused: request parameters that endpoints refused.
+    """
 
     run: Run
-    live: bool  # it goes on, or trials of a paused one are still in flight
-    took: float | None  # seconds from launch to end, None before it
-    ran: float | None  # seconds with a trial under way, None before the end
+    live: bool
+    took: float | None
+    ran: float | None
     tally: Tally
     pace: Pace
     lines: tuple[ConfigRow, ...]
     groups: tuple[RunFailureGroup, ...]
     retryable: int
-    resumable: int  # cancelled planned trials of a run that has ended
-    until: str  # the rule in words; "" for a fixed number of trials
-    target: float  # percent, that rates are judged against: the run's own, else the usual one
-    set_aside: tuple[Cell, ...]  # cells whose sums could not be computed
-    blocking_providers: tuple[ProviderRow, ...]  # providers that cannot be asked now, while nothing goes on
+    resumable: int
+    until: str
+    target: float
+    set_aside: tuple[Cell, ...]
+    blocking_providers: tuple[ProviderRow, ...]
     refused: tuple[RefusedParameterRow, ...] = ()
 
     @property
@@ -127,32 +162,33 @@ class RunPage:
 
     @property
     def is_limit_reached(self) -> bool:
-        """Return whether the request limit or the token limit is used up."""
-        caps = ((self.run.request_cap, self.run.requests_reserved), (self.run.token_cap, self.run.tokens_used))
-        return any(cap is not None and used >= cap for cap, used in caps)
+        """Return whether the request budget or the token budget is used up."""
+        run = self.run
+        budgets = ((run.request_cap, run.requests_reserved), (run.token_cap, run.tokens_used))
+        return any(budget is not None and used >= budget for budget, used in budgets)
 
     @property
     def configs(self) -> tuple[RunConfig, ...]:
-        """Return the configurations of the lines, each once."""
+        """Return the configurations, each once."""
         return tuple({line.config.pk: line.config for line in self.lines}.values())
 
     @property
     def scenarios(self) -> tuple[str, ...]:
         """Return the scenarios of the first configuration."""
-        first = [line for line in self.lines if line.config == self.lines[0].config]
-        return tuple(scenario.scenario for line in first for scenario in line.scenarios)
+        first_rows = [row for row in self.lines if row.config == self.lines[0].config]
+        return tuple(scenario.scenario for row in first_rows for scenario in row.scenarios)
 
     @property
     def auto_method_configs(self) -> tuple[RunConfig, ...]:
-        """Return the configurations with an automatic method, chosen already or still waiting for a probe."""
+        """Return the configurations with method auto, whether their method is chosen or still awaits a probe."""
         return tuple(config for config in self.configs if config.routing or config.awaits_probe)
 
 
 def get_run_page(run_id: int) -> RunPage:
-    """Return the run page with seven or eight queries; none reads frozen settings.
+    """Return the run page. Seven or eight queries, none of which reads frozen settings.
 
     Raises:
-        Run.DoesNotExist: there is no such run.
+        Run.DoesNotExist: the run does not exist or was deleted.
     """
     run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
@@ -161,7 +197,7 @@ def get_run_page(run_id: int) -> RunPage:
     times = load_cell_times(cells)
     until = StoppingRule.read(run.until) if run.until else None
     target = until.target if until and until.rule == "threshold" else DEFAULT_TARGET_PERCENT
-    reachable = {config.pk for config in configs if config.provider_id is not None}
+    retryable_configs = {config.pk for config in configs if config.provider_id is not None}
     return RunPage(
         run=run,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.is_changing for cell in cells),
@@ -174,7 +210,7 @@ def get_run_page(run_id: int) -> RunPage:
             for config, group, group_cells in group_cells_by_config(configs, cells)
         ),
         groups=_list_failure_groups(run),
-        retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
+        retryable=sum(cell.infra for cell in cells if cell.config_id in retryable_configs),
         resumable=_count_resumable(run, whole),
         until=str(until) if until else "",
         target=target,
@@ -185,7 +221,7 @@ def get_run_page(run_id: int) -> RunPage:
 
 
 def _count_resumable(run: Run, whole: Tally) -> int:
-    """Return how many trials `resume_cancelled_run` would queue. One query if trials were cancelled, else none."""
+    """Return how many trials `resume_cancelled_run` would queue. One query if trials were cancelled, otherwise none."""
     if run.state not in Run.ENDED or run.imported or not whole.cancelled:
         return 0
     cancelled = run.trials.filter(outcome=Trial.Outcome.CANCELLED, added_by_hand=False, provider__isnull=False)
@@ -208,17 +244,17 @@ def _find_blocking_providers(
     """Return the providers that block queued trials. Two queries if trials are queued and none is running."""
     if run.state != Run.State.RUNNING or whole.running:
         return ()
-    waiting = {cell.config_id for cell in cells if cell.queued}
-    provider_ids = {config.provider_id for config in configs if config.pk in waiting}
-    lines = get_providers() if provider_ids else ()
-    return tuple(line for line in lines if line.provider.pk in provider_ids and line.state != "pass")
+    queued_configs = {cell.config_id for cell in cells if cell.queued}
+    provider_ids = {config.provider_id for config in configs if config.pk in queued_configs}
+    rows = get_providers() if provider_ids else ()
+    return tuple(row for row in rows if row.provider.pk in provider_ids and row.state != "pass")
 
 
 def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigRow:
     control = tally_cells(cell for cell, _ in cells if cell.control)
     tools = tally_cells(cell for cell, _ in cells if not cell.control)
     main = tools if tools.cells else control
-    counted = next((cell for cell, _ in cells if not cell.control), cells[0][0])
+    first_cell = next((cell for cell, _ in cells if not cell.control), cells[0][0])
     return ConfigRow(
         config=config,
         group=group,
@@ -229,7 +265,7 @@ def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Tim
         delivered=main.delivered(target),
         times=merge_times(times for cell, times in cells if cell.control != bool(tools.cells)),
         scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
-        trials_query=TrialFilter(run=config.run_id, config=config.pk, group=counted.scenario_group).query(),
+        trials_query=TrialFilter(run=config.run_id, config=config.pk, group=first_cell.scenario_group).query(),
     )
 
 
@@ -244,20 +280,20 @@ def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
 
 
 def _list_failure_groups(run: Run) -> tuple[RunFailureGroup, ...]:
-    """Return the largest failure groups, with one query for the groups and one for their exemplars."""
-    bad = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
-    counted = bad.values("signature", "outcome").annotate(
+    """Return the largest failure groups. One query for the groups and one for their exemplars."""
+    failed = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
+    counted = failed.values("signature", "outcome").annotate(
         count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk"), wordings=Count("sentence", distinct=True)
     )
     rows = list(counted.order_by("-count", "signature")[:MAX_FAILURE_GROUPS])
-    seen = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
+    exemplars = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
     return tuple(
         RunFailureGroup(
             trials_query=TrialFilter(run=run.pk, signature=row["signature"]).query(),
-            sentence=seen[row["exemplar"]].sentence,
+            sentence=exemplars[row["exemplar"]].sentence,
             same_words=row["wordings"] == 1,
-            failure_class=seen[row["exemplar"]].failure_class,
-            scenario=seen[row["exemplar"]].scenario,
+            failure_class=exemplars[row["exemplar"]].failure_class,
+            scenario=exemplars[row["exemplar"]].scenario,
             mark=row["outcome"],
             count=row["count"],
             first_seen=row["first_seen"],

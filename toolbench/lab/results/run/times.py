@@ -1,4 +1,4 @@
-"""Pace of a run and the time during which its trials ran."""
+"""Pace of a running run, and the time during which trials of a run were running."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,14 +18,14 @@ _ACTIVE_SECONDS_SQL = load_statement("results/run/active_seconds")
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Rate at which trials finish, and the estimate for the remaining ones.
+    """Pace at which trials finish, and the estimated time for the remaining trials. Unknown figures are None.
 
     Attributes:
-        per_minute: None before two trials have finished.
-        seconds: the time over which the pace was observed.
-        left: seconds left at this pace.
-        left_low: lower end of the range of `left`.
-        left_high: upper end of the range of `left`.
+        per_minute: finished trials a minute.
+        seconds: length of the time over which the pace was measured.
+        left: estimated seconds until the last trial ends.
+        left_low: lower bound of `left`.
+        left_high: upper bound of `left`.
     """
 
     per_minute: float | None = None
@@ -36,32 +36,31 @@ class Pace:
 
 
 def get_pace(run: Run, whole: Tally) -> Pace:
-    """Return the pace of the last minutes, as far as trials ran in them. It is empty unless the run is running.
+    """Return the pace in the last `PACE_WINDOW`; all figures are None unless the run is running and two trials ended.
 
-    The time left assumes that the pace holds. Its range assumes that the count is off by two standard errors of a
-    Poisson count.
+    The estimate assumes a constant pace. Its bounds are those for two standard errors of a Poisson count more or less.
     """
     if run.state != Run.State.RUNNING:
         return Pace()
     since = timezone.now() - PACE_WINDOW
     recent = run.trials.filter(finished_at__gte=since, execution__gt=0)
-    found = recent.aggregate(count=Count("pk"), first=Min("started_at"))
-    count, waiting = found["count"], whole.queued + whole.running
-    if count < 2 or not found["first"]:
+    sums = recent.aggregate(count=Count("pk"), first=Min("started_at"))
+    count, open_trials = sums["count"], whole.queued + whole.running
+    if count < 2 or not sums["first"]:
         return Pace()
-    seconds = max((timezone.now() - max(found["first"], since)).total_seconds(), 0.001)
+    seconds = max((timezone.now() - max(sums["first"], since)).total_seconds(), 0.001)
     spread = 2 * count**0.5
     fast, slow = (count + spread) / seconds, max(count - spread, 0.5) / seconds
     pace = Pace(per_minute=60 * count / seconds, seconds=seconds)
-    if not waiting:
+    if not open_trials:
         return pace
-    return replace(pace, left=waiting * seconds / count, left_low=waiting / fast, left_high=waiting / slow)
+    return replace(pace, left=open_trials * seconds / count, left_low=open_trials / fast, left_high=open_trials / slow)
 
 
 def measure_active_seconds(run: Run) -> float | None:
-    """Return the seconds during which a trial of the run was running; None if no trial ran.
+    """Return the seconds during which at least one trial of the run was running; None if no trial ran.
 
-    Pauses and the time before a later retry are excluded. Of a retried trial the last execution counts.
+    Only the last execution of each trial counts, so that pauses and the time before a retry are not included.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE_SECONDS_SQL, [run.pk])

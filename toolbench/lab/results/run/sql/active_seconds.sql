@@ -1,5 +1,5 @@
--- Compute the seconds in which at least one trial of a run was under way: the union of all spans, each without what
--- lies before the end of an earlier one.
+-- Compute the seconds in which at least one trial of a run was running: the length of the union of their spans. Each
+-- span counts from the latest end of the spans that started before it.
 --
 -- Parameters: run.
 -- Returns: seconds, or NULL without a finished trial.
