@@ -120,6 +120,6 @@ def _build_trial_detail(trace: Trace) -> dict[str, Any]:
         "causes": trial.causes,
         "human_verdicts": trace.human_verdicts,
         "steps": [build_step(step) for step in steps],
-        "steps_truncated": trace.steps_cut,
+        "steps_truncated": trace.steps_truncated,
         "earlier": {execution.execution: execution.steps for execution in trace.earlier},
     }

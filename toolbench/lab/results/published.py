@@ -106,7 +106,7 @@ class PublishedMatrix:
 
     @property
     def indistinguishable_from_best(self) -> tuple[PublishedRow, ...]:
-        """Return the rows below the best that do not differ significantly from it, one for each count, highest first."""
+        """Return the lower rows that do not differ significantly from the best, one for each count, highest first."""
         best = self.best
         lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
         return tuple(

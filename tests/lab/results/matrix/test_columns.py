@@ -8,7 +8,7 @@ from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import Times
 from toolbench.lab.metrics.values import Figure, MetricInput
-from toolbench.lab.results.matrix.columns import RETRIES, ROW_COLUMNS, USUAL_COLUMNS, choose_columns, compute_figure
+from toolbench.lab.results.matrix.columns import DEFAULT_COLUMNS, RETRIES, ROW_COLUMNS, choose_columns, compute_figure
 
 
 def test_every_metric_is_a_column_under_the_label_of_exports() -> None:
@@ -18,7 +18,7 @@ def test_every_metric_is_a_column_under_the_label_of_exports() -> None:
 
 @pytest.mark.parametrize("names", [(), ("nonsense",)])
 def test_usual_columns_are_shown_without_a_known_name(names: tuple[str, ...]) -> None:
-    assert tuple(column.name for column in choose_columns(names)) == USUAL_COLUMNS
+    assert tuple(column.name for column in choose_columns(names)) == DEFAULT_COLUMNS
 
 
 def test_columns_of_a_group_stand_side_by_side() -> None:

@@ -96,7 +96,7 @@ def test_requested_trial_is_compared_and_unknown_trial_gives_notice(cell: Cell) 
 
 def test_failed_trial_without_any_pass_gives_notice(cell: Cell) -> None:
     page = get_diff_page(make_trial(cell, "fail"))
-    assert (page.other, page.notice) == (None, "No trial of this scenario passed in its run: name another.")
+    assert (page.other, page.notice) == (None, "No trial of this scenario passed in this run. Enter another trial.")
 
 
 def test_raw_level_compares_received_bytes_with_nul_and_surrogates(cell: Cell) -> None:
@@ -121,7 +121,7 @@ def test_the_number_of_queries_does_not_grow_with_turns(
         make_turn(bad, number, text="on and on")
     with django_assert_num_queries(3):
         page = get_diff_page(bad)
-    assert page.cut
+    assert page.is_truncated
 
 
 def test_values_only_in_schema_options_or_word_parts_count_as_not_given(cell: Cell) -> None:
@@ -197,4 +197,4 @@ def test_trial_without_requests_is_not_compared(cell: Cell) -> None:
     for one, beside in ((unsent, ""), (good, str(unsent.pk))):
         page = get_diff_page(one, beside=beside)
         assert (page.other, page.turns) == (None, ())
-        assert page.notice.startswith(f"Nothing was sent of trial {unsent.pk}")
+        assert page.notice.startswith(f"Trial {unsent.pk} sent no request")

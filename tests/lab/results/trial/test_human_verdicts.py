@@ -71,10 +71,10 @@ def test_verdict_on_an_earlier_execution_is_not_current(trial: Trial, person: Us
 @pytest.mark.parametrize(
     ("verdict", "reason", "message"),
     [
-        ("pass", " \0 ", "A verdict needs a reason."),
+        ("pass", " \0 ", "The reason is missing. Enter one."),
         ("maybe", "So.", "Choose pass or fail."),
-        ("", "", "Choose pass or fail. A verdict needs a reason."),
-        ("fail", "x" * (MAX_REASON_CHARS + 1), "The reason has 4,001 characters; 4,000 are allowed."),
+        ("", "", "Choose pass or fail. The reason is missing. Enter one."),
+        ("fail", "x" * (MAX_REASON_CHARS + 1), "The reason has 4,001 characters. Shorten it to 4,000."),
     ],
 )
 def test_invalid_verdict_is_refused(trial: Trial, person: User, verdict: str, reason: str, message: str) -> None:

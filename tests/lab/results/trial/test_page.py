@@ -53,7 +53,7 @@ def test_the_page_opens_at_the_first_bad_step() -> None:
     assert trace.first_bad_key == "1.dispatch"
     assert trace.step is not None
     assert trace.step.key == "1.dispatch"
-    assert [fault.path for fault in trace.step.faults] == ["$.ops"]
+    assert [fault.path for fault in trace.step.problems] == ["$.ops"]
     assert any(line.mark == "bad" for line in trace.step.right.code.lines)
 
 
@@ -65,7 +65,7 @@ def test_the_rail_has_the_same_parts_in_every_turn() -> None:
 def test_a_schema_error_stands_beside_the_parsed_calls_too() -> None:
     step = open_at(failed_trial(), "0.calls").step
     assert step is not None
-    assert [fault.message for fault in step.faults] == ["expected array, got object"]
+    assert [fault.message for fault in step.problems] == ["expected array, got object"]
 
 
 def test_what_transforms_changed_is_listed() -> None:
@@ -137,11 +137,11 @@ def test_a_long_earlier_execution_leaves_the_current_one_whole() -> None:
     trial = failed_trial()
     for ordinal in range(2, MAX_STEPS):
         make_step(trial, ordinal=ordinal)
-    assert not open_at(trial).steps_cut
+    assert not open_at(trial).steps_truncated
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
     trace = open_at(trial)
-    assert (len(trace.timeline), trace.steps_cut) == (1, False)
+    assert (len(trace.timeline), trace.steps_truncated) == (1, False)
     assert [item.steps for item in trace.earlier] == [MAX_STEPS]
 
 
@@ -162,7 +162,7 @@ def test_dropped_tools_are_the_first_cause_named_whatever_came_of_them() -> None
     Trial.objects.filter(pk=trial.pk).update(tools_dropped=True, failure_class="cut_by_length")
     trace = open_at(trial)
     assert "dropped the tools" in trace.headline
-    assert "template" in trace.remedy
+    assert "template" in trace.suggested_fix
 
 
 def test_a_prompt_is_shown_as_the_model_reads_it_beside_the_bytes() -> None:

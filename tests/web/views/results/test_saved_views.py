@@ -45,7 +45,7 @@ def test_others_see_shared_views_and_only_maker_or_owner_deletes_one() -> None:
     own, common = SavedView.objects.get(name="own"), SavedView.objects.get(name="common")
     for client, view in ((other, common), (other, own), (owner, own)):
         page = client.post(f"/views/{view.pk}/delete/", {"address": "/matrix/"}, follow=True)
-        assert "There is no view of yours" in read_html(page)
+        assert "You have no such view" in read_html(page)
     owner.post(f"/views/{common.pk}/delete/", {"address": "/matrix/"})
     maker.post(f"/views/{own.pk}/delete/", {"address": "/matrix/"})
     assert not SavedView.objects.exists()
@@ -54,11 +54,11 @@ def test_others_see_shared_views_and_only_maker_or_owner_deletes_one() -> None:
 @pytest.mark.parametrize(
     ("name", "address", "sentence"),
     [
-        ("", ADDRESS, "The view needs a name"),
-        ("x", "https://example.test/matrix/", "Only a page of results"),
-        ("x", "//example.test/matrix/", "Only a page of results"),
-        ("x", "/settings/people/", "Only a page of results"),
-        ("x", "/matrix/?q=\0", "Only a page of results"),
+        ("", ADDRESS, "The view has no name"),
+        ("x", "https://example.test/matrix/", "This is not a page of results"),
+        ("x", "//example.test/matrix/", "This is not a page of results"),
+        ("x", "/settings/people/", "This is not a page of results"),
+        ("x", "/matrix/?q=\0", "This is not a page of results"),
         ("x", "/matrix/?q=" + "a" * 2000, "has more than 2,000 characters"),
     ],
 )

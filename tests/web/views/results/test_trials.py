@@ -173,7 +173,7 @@ def test_human_verdict_without_a_reason_says_what_is_missing(owner_client: Clien
     page = f"/trials/{failed_trial().pk}/"
     answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "next": "https://evil.test/"}, follow=True)
     assert answer.redirect_chain == [(page, 302)]
-    assert "Nothing was saved. A verdict needs a reason." in read_html(answer)
+    assert "Nothing was saved. The reason is missing. Enter one." in read_html(answer)
     assert not AuditEntry.objects.exists()
     assert owner_client.post("/trials/424242/verdict/", {"verdict": "pass"}).status_code == 404
 

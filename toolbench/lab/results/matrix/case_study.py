@@ -1,4 +1,4 @@
-"""The seven columns of the case study's matrix, by its rules."""
+"""Seven columns of the case study's matrix, computed by its rules."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,13 +19,16 @@ CASE_STUDY_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CaseStudyFigures:
-    """The figures of one row of the case study's matrix.
+    """Figures of one row of the case study's matrix.
 
     Attributes:
-        ok: trials of tool scenarios that passed; infrastructure errors count as failures.
-        p95_ms: the value at position floor(0.95 n) of the times of all trials, controls included.
-        failed_scenarios: failed trials of tool scenarios, by scenario.
-        failure_categories: the same trials, by the case study's category.
+        ok: number of passed trials of tool scenarios.
+        tried: number of trials of tool scenarios; those with infrastructure errors count as f.....es.
+        control_ok: number of passed trials of the control.
+        controls: number of trials of the control.
+        p95_ms: nearest-rank p95 of the times of all trials, controls included; None without times.
+        failed_scenarios: number of failed trials of tool scenarios by scenario.
+        failure_categories: number of the same trials by the case study's category.
     """
 
     ok: int
@@ -37,7 +40,7 @@ class CaseStudyFigures:
     failure_categories: Counter[str] = field(default_factory=Counter)
 
     def list_values(self) -> tuple[Value, ...]:
-        """Return the columns after model and profile; None where there is no trial to count or to time."""
+        """Return the values of the columns after model and profile; None for a figure without trials."""
         failures = (*_sort_by_count(self.failed_scenarios)[:2], *_sort_by_count(self.failure_categories)[:1])
         return (
             f"{self.ok}/{self.tried}",
@@ -48,6 +51,6 @@ class CaseStudyFigures:
         )
 
 
-def _sort_by_count(found: Counter[str]) -> list[tuple[str, int]]:
-    """Return the largest first; equal counts in alphabetical order."""
-    return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+def _sort_by_count(counts: Counter[str]) -> list[tuple[str, int]]:
+    """Return (name, count), the largest count first, equal counts by name."""
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

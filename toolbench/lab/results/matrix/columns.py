@@ -1,4 +1,4 @@
-"""Columns of the grid after its cells: every metric, and answers of 429 and 5xx with retries."""
+"""Columns of the grid after its cells: one for each metric, and one for answers with 429 or 5xx and retries."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from toolbench.lab.metrics.times import Times
 from toolbench.lab.metrics.values import UNKNOWN, Figure, MetricInput, MetricValue, compute_metric
 
 RETRIES = "retries"
-USUAL_COLUMNS = ("p50", "p95", RETRIES, "tokens", "cost")
-_TIME, _SPENT = "Time, s", "Requests and cost"
+DEFAULT_COLUMNS = ("p50", "p95", RETRIES, "tokens", "cost")
+_TIME_GROUP, _COST_GROUP = "Time, s", "Requests and cost"
 _SHORT_LABELS = {
     "p50": "p50",
     "p95": "p95",
@@ -23,13 +23,14 @@ _TIMES = ("p50", "p95", "p99", "first_token")
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """A column of figures over all scenarios of a row.
+    """Column of figures over all scenarios of a row.
 
     Attributes:
-        name: of its metric, or RETRIES.
-        label: short head; its title is the label of the metric, which exports have too.
+        name: name of its metric, or RETRIES.
+        label: its short head.
+        title: label of the metric, as in exports.
         group: the head above it.
-        missing: what stands where there is no value.
+        missing: text in the place of an unknown value.
     """
 
     name: str
@@ -39,22 +40,23 @@ class RowColumn:
     missing: str = UNKNOWN
 
 
-def _list_columns() -> Iterable[RowColumn]:
+def _iter_columns() -> Iterable[RowColumn]:
     for group, metrics in GROUPS.items():
         for metric in metrics:
-            head = _TIME if metric.name in _TIMES else _SPENT if group == "Time, tokens, cost" else group
+            cost_or_own_group = _COST_GROUP if group == "Time, tokens, cost" else group
+            head = _TIME_GROUP if metric.name in _TIMES else cost_or_own_group
             label = _SHORT_LABELS.get(metric.name, metric.label)
             yield RowColumn(metric.name, label, metric.label, head, "–" if metric.quantile else metric.missing)
-    yield RowColumn(RETRIES, "429 + 5xx · retries", "Answers of 429 and 5xx, and retries", _SPENT)
+    yield RowColumn(RETRIES, "429 + 5xx · retries", "Answers with 429 or 5xx, and retries", _COST_GROUP)
 
 
-_FOUND = sorted(_list_columns(), key=lambda column: (column.group == _SPENT, column.name != RETRIES))
-ROW_COLUMNS: Mapping[str, RowColumn] = {column.name: column for column in _FOUND}
+_COLUMNS = sorted(_iter_columns(), key=lambda column: (column.group == _COST_GROUP, column.name != RETRIES))
+ROW_COLUMNS: Mapping[str, RowColumn] = {column.name: column for column in _COLUMNS}
 
 
 def choose_columns(names: Iterable[str]) -> tuple[RowColumn, ...]:
-    """Return the named columns in their own order; the usual ones if none is named or known."""
-    chosen = set(names) & ROW_COLUMNS.keys() or set(USUAL_COLUMNS)
+    """Return the named columns in the order of the grid; the default columns if no name is known."""
+    chosen = set(names) & ROW_COLUMNS.keys() or set(DEFAULT_COLUMNS)
     return tuple(column for column in ROW_COLUMNS.values() if column.name in chosen)
 
 
@@ -62,9 +64,9 @@ def compute_figure(column: RowColumn, counted: MetricInput, times: Times) -> Met
     """Return the value of a column in one row.
 
     Args:
-        column: the column; for RETRIES, the value is the number of retries where it is known.
-        counted: the counts of the row.
-        times: the times of all its tool scenarios together.
+        column: the column; the value of RETRIES is the number of retries if it is known.
+        counted: counts of the row.
+        times: times of all its tool scenarios together.
     """
     if column.name == RETRIES:
         tally = counted.tools

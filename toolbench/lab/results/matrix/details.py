@@ -1,4 +1,4 @@
-"""The open row of the matrix: its split by scenario and its trials, failed ones first."""
+"""Details of the open row of the matrix: its figures by scenario and its trials, failed ones first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +17,11 @@ MAX_TRIALS = 8
 
 @dataclass(frozen=True, slots=True)
 class ScenarioDetails:
-    """One scenario of the open row.
+    """Scenario of the open row.
 
     Attributes:
-        true_rate: the rate that a simulated model publishes, which the interval should cover; else None.
+        trials_query: query string that selects its trials.
+        true_rate: known success rate of a simulated model, which the interval should contain; otherwise None.
     """
 
     scenario: str
@@ -37,7 +38,7 @@ class ScenarioDetails:
 
 @dataclass(frozen=True, slots=True)
 class DetailsTrial:
-    """A trial of the open row."""
+    """Trial of the open row."""
 
     id: int
     outcome: str
@@ -50,7 +51,15 @@ class DetailsTrial:
 
 @dataclass(frozen=True, slots=True)
 class RowDetails:
-    """Everything that the open row shows."""
+    """Content of the open row.
+
+    Attributes:
+        trials: at most MAX_TRIALS failed trials, then other trials.
+        options: request options of its newest configuration.
+        policy_hash: hash of the frozen settings of that configuration.
+        upstreams: names of upstream providers that answered.
+        more: number of further trials that would decide about the target at the current share; None if it is unknown.
+    """
 
     row: MatrixRow
     scenario_details: tuple[ScenarioDetails, ...]
@@ -58,13 +67,17 @@ class RowDetails:
     options: Mapping[str, object]
     policy_hash: str
     upstreams: tuple[str, ...]
-    more: int | None  # trials that would decide against the target at this share
+    more: int | None
     delivered: Rate
     answered: Rate
 
 
 def get_row_details(matrix: Matrix) -> RowDetails | None:
-    """Return the open row with four queries; None, without a query, if the query names no row of this matrix."""
+    """Return the open row. Four queries.
+
+    Returns:
+        None, without a query, if `Matrix.query` names no row of the matrix.
+    """
     row = next((row for row in matrix.rows if row.key == matrix.query.cell), None)
     if row is None:
         return None
@@ -73,13 +86,13 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
     cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trials.group)
     if row.trials.prompt:
         cells = cells.filter(prompt_version=row.trials.prompt)
-    found = list(cells.filter(build_exclusion(row.trials.without)).values_list("pk", "upstreams"))
-    upstreams = {name for _, names in found for name in names}
+    cell_upstreams = list(cells.filter(build_exclusion(row.trials.without)).values_list("pk", "upstreams"))
+    upstreams = {name for _, names in cell_upstreams for name in names}
     answered = row.tally.answered_success(target)
     return RowDetails(
         row=row,
         scenario_details=_build_scenario_details(row, target, config.true_rates),
-        trials=_list_trials([pk for pk, _ in found]),
+        trials=_list_trials([cell_id for cell_id, _ in cell_upstreams]),
         options=config.options,
         policy_hash=config.policy_hash,
         upstreams=tuple(sorted(upstreams)),
@@ -108,12 +121,12 @@ def _build_scenario_details(row: MatrixRow, target: int, true_rates: Mapping[str
 
 
 def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: ScenarioSums) -> float | None:
-    """Return the rate that the simulated model publishes for the scenario, or else for its group.
+    """Return the known success rate of a simulated model in the scenario, or else in its group.
 
-    Rates for streamed answers take precedence where the row is streamed.
+    For a streamed row, rates of streamed answers take precedence.
 
     Returns:
-        None where no rate is published, and for methods other than native.
+        None if no rate is known, and for methods other than native.
     """
     if row.settings["method"] != "native":
         return None
@@ -125,12 +138,12 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: Scenari
 
 
 def _list_trials(cell_ids: list[int]) -> tuple[DetailsTrial, ...]:
-    """Return the newest failures, then infrastructure errors and passes up to MAX_TRIALS, at least one of them."""
+    """Return the newest failed trials, then trials with another outcome up to MAX_TRIALS, but at least one of them."""
     done = Trial.objects.filter(cell_id__in=cell_ids, state=Trial.State.DONE).order_by("-pk")
-    slim = done.defer("final_text", "rendered_prompt", "verdict")
-    failed = list(slim.filter(outcome=Trial.Outcome.FAIL)[:MAX_TRIALS])
-    rest = slim.filter(outcome__in=[Trial.Outcome.INFRA, Trial.Outcome.PASS]).order_by("outcome", "-pk")
-    return tuple(_build_trial(trial) for trial in (*failed, *rest[: max(1, MAX_TRIALS - len(failed))]))
+    trials = done.defer("final_text", "rendered_prompt", "verdict")
+    failed = list(trials.filter(outcome=Trial.Outcome.FAIL)[:MAX_TRIALS])
+    others = trials.filter(outcome__in=[Trial.Outcome.INFRA, Trial.Outcome.PASS]).order_by("outcome", "-pk")
+    return tuple(_build_trial(trial) for trial in (*failed, *others[: max(1, MAX_TRIALS - len(failed))]))
 
 
 def _build_trial(trial: Trial) -> DetailsTrial:

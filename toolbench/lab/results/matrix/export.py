@@ -46,30 +46,30 @@ COLUMN_BY_METRIC = {
     "reasoning": "reasoning_tokens_per_trial",
     "cost": "cost_per_success",
     "backoff": "backoff_ms",
-}  # figures whose columns are not called as their metrics are
+}  # columns of figures whose names differ from those of their metrics
 FailureCounts = tuple[Counter[str], Counter[str]]  # by scenario, by category
 BRIEF_METRICS = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
-BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")  # of the brief form too
+BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")
 COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
 
 
 def export_matrix(query: MatrixQuery) -> ExportTable:
-    """Return the table of the page under `query`, which must have a scope."""
+    """Return the table of the matrix page for a query, which must have a scope."""
     return _export_published(query) if query.scope == "published" else _export_measured(query)
 
 
 def _export_measured(query: MatrixQuery) -> ExportTable:
-    """Return the measured matrix with six queries.
+    """Return the measured matrix. Six queries.
 
-    p95_ms is the case study's: position floor(0.95 n) of all trials, controls included.
+    Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study.
     """
     matrix = get_matrix(query)
-    trials, identity = _filter_trials(matrix), _list_key_columns(query)
-    slowest, failures = _read_nearest_rank_p95(trials, identity), _count_failures(trials, identity)
+    trials, key_columns = _filter_trials(matrix), _list_key_columns(query)
+    p95s, failures = _read_nearest_rank_p95(trials, key_columns), _count_failures(trials, key_columns)
     columns = (*CASE_STUDY_COLUMNS, *SETTING_COLUMNS, *_list_columns(METRICS.values()), *COUNT_COLUMNS)
     rows = tuple(
         (
-            *_build_case_study_values(row, slowest.get(_build_row_key(row)), failures[_build_row_key(row)]),
+            *_build_case_study_values(row, p95s.get(_build_row_key(row)), failures[_build_row_key(row)]),
             *_build_further_values(row),
         )
         for row in matrix.rows
@@ -82,11 +82,11 @@ def _export_measured(query: MatrixQuery) -> ExportTable:
     )
     simulated = ("Simulated models with known success rates: nothing here was measured on a real model.",)
     notes = (
-        "tool_ok counts by the case study’s rule, and by the task where it has none; infrastructure as failure. The "
-        "columns after the seventh are ours.",
+        "tool_ok counts by the case study rule, or by the task if a scenario has no such rule; infrastructure errors "
+        "count as failures. Toolbench adds the columns after the seventh.",
         "Intervals: Wilson 95 % unless the last column says otherwise. They apply to repeats of these scenarios only.",
-        "Of a quantile of times the columns …_ms_value, …_ms_low and …_ms_high pool the tool scenarios: the order "
-        "statistic with its distribution-free 95 % bounds, empty where a bound is open.",
+        "The columns …_ms_value, …_ms_low and …_ms_high are a quantile of the times in all tool scenarios with its "
+        "distribution-free 95 % bounds; an open bound is empty.",
         "Every metric is explained with its denominator and an example in docs/metrics.md.",
         *(simulated if any(row.simulated for row in matrix.rows) else ()),
         *matrix.warnings,
@@ -95,9 +95,10 @@ def _export_measured(query: MatrixQuery) -> ExportTable:
 
 
 def _build_row_key(row: MatrixRow) -> tuple[object, ...]:
-    requested = {**row.settings, "stream": bool(row.settings["stream"])}
-    split = () if row.prompt is None else (row.prompt,)
-    return (row.provider, row.kind, row.model, row.profile, *requested.values(), *split)
+    """Return the values of the key columns (`_list_key_columns`) for a row."""
+    settings = {**row.settings, "stream": bool(row.settings["stream"])}
+    prompt = () if row.prompt is None else (row.prompt,)
+    return (row.provider, row.kind, row.model, row.profile, *settings.values(), *prompt)
 
 
 def _build_case_study_values(row: MatrixRow, p95: float | None, failures: FailureCounts) -> tuple[Value, ...]:
@@ -109,10 +110,10 @@ def _build_case_study_values(row: MatrixRow, p95: float | None, failures: Failur
 
 
 def _count_case_study_passes(scenarios: Iterable[Tally]) -> tuple[int, int]:
-    """Return passed and tried trials by the case study's rule, or by the task where it has no rule for a scenario."""
-    sums = tuple(scenarios)
-    ok = sum(scenario.parity_passed if scenario.parity_judged else scenario.passed for scenario in sums)
-    return ok, sum(scenario.tried for scenario in sums)
+    """Return the numbers of passed and of all trials, by the case study rule or, without one, by the task."""
+    tallies = tuple(scenarios)
+    passed = sum(tally.parity_passed if tally.parity_judged else tally.passed for tally in tallies)
+    return passed, sum(tally.tried for tally in tallies)
 
 
 def _build_further_values(row: MatrixRow) -> tuple[Value, ...]:
@@ -136,7 +137,7 @@ def _build_further_values(row: MatrixRow) -> tuple[Value, ...]:
 
 
 def _list_columns(metrics: Iterable[Metric]) -> tuple[str, ...]:
-    """Return the column names: five for a rate, one for a figure, three more for a quantile."""
+    """Return the names of the columns: five for a rate, one for a figure, three more for a quantile."""
     return tuple(name for metric in metrics for name in _list_metric_columns(metric))
 
 
@@ -148,11 +149,11 @@ def _list_metric_columns(metric: Metric) -> tuple[str, ...]:
 
 
 def _list_metric_values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
-    found = compute_metric(metric, row.counted)
+    value = compute_metric(metric, row.counted)
     if metric.is_rate:
-        return _list_rate_values(found.rate)
-    figure = (_format_figure(found.figure),) if metric.figure else ()
-    return (*figure, *(list_quantile_values(found.quantile) if metric.quantile else ()))
+        return _list_rate_values(value.rate)
+    figure = (_format_figure(value.figure),) if metric.figure else ()
+    return (*figure, *(list_quantile_values(value.quantile) if metric.quantile else ()))
 
 
 def _list_rate_values(rate: Rate | None) -> tuple[Value, ...]:
@@ -161,12 +162,12 @@ def _list_rate_values(rate: Rate | None) -> tuple[Value, ...]:
     if not rate.n:
         return (0, 0, None, None, None)
     share = round_half_up(rate.k / rate.n, 4)
-    ends = (None, None) if rate.withheld else (round_half_up(rate.low, 4), round_half_up(rate.high, 4))
-    return (rate.k, rate.n, share, *ends)
+    bounds = (None, None) if rate.withheld else (round_half_up(rate.low, 4), round_half_up(rate.high, 4))
+    return (rate.k, rate.n, share, *bounds)
 
 
 def _format_figure(figure: Figure | None) -> Value:
-    """Return one number, or a range over the scenarios as text."""
+    """Return a figure as a number, a range over the scenarios as text, and None for an unknown figure."""
     if figure is None:
         return None
     low, high = round_half_up(figure.low, 6), round_half_up(figure.high, 6)
@@ -174,41 +175,47 @@ def _format_figure(figure: Figure | None) -> Value:
 
 
 def _filter_trials(matrix: Matrix) -> QuerySet[Trial]:
+    """Return the trials that the rows of a matrix count."""
     group = matrix.query.group or (matrix.scenario_groups[0] if matrix.scenario_groups else "")
     cells = filter_matrix_cells(matrix.query).filter(scenario_group__in=[group, "control"])
     trials = Trial.objects.filter(TRIED, cell__in=cells).order_by()
-    identity = _list_key_columns(matrix.query)
+    key_columns = _list_key_columns(matrix.query)
     for row in matrix.rows:
         if row.trials.without:
-            earlier = ~build_exclusion(row.trials.without)
-            trials = trials.exclude(earlier & Q(**dict(zip(identity, _build_row_key(row), strict=True))))
+            is_earlier_version = ~build_exclusion(row.trials.without)
+            is_of_row = Q(**dict(zip(key_columns, _build_row_key(row), strict=True)))
+            trials = trials.exclude(is_earlier_version & is_of_row)
     return trials
 
 
 def _list_key_columns(query: MatrixQuery) -> tuple[str, ...]:
-    split = ("cell__prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
-    return (*(name if name == "instance_kind" else f"config__{name}" for name in ROW_KEY), *split)
+    """Return the columns of a trial that identify its row in the matrix."""
+    prompt = ("cell__prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
+    return (*(name if name == "instance_kind" else f"config__{name}" for name in ROW_KEY), *prompt)
 
 
-def _read_nearest_rank_p95(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], float]:
-    placed = trials.filter(duration_ms__isnull=False).annotate(
-        place=Window(RowNumber(), partition_by=identity, order_by="duration_ms"),
-        of=Window(Count("pk"), partition_by=identity),
+def _read_nearest_rank_p95(trials: QuerySet[Trial], key_columns: tuple[str, ...]) -> Mapping[tuple[object, ...], float]:
+    """Return the nearest-rank p95 in milliseconds by row key, for rows with times."""
+    ranked = trials.filter(duration_ms__isnull=False).annotate(
+        rank=Window(RowNumber(), partition_by=key_columns, order_by="duration_ms"),
+        count=Window(Count("pk"), partition_by=key_columns),
     )
-    at = placed.filter(place=F("of") * 95 / 100 + 1).values_list(*identity, "duration_ms")
-    return {tuple(row[:-1]): row[-1] for row in at}
+    rows = ranked.filter(rank=F("count") * 95 / 100 + 1).values_list(*key_columns, "duration_ms")
+    return {tuple(row[:-1]): row[-1] for row in rows}
 
 
-def _count_failures(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], FailureCounts]:
-    """Return failed trials of tool scenarios by scenario and by the case study's category, for each row."""
+def _count_failures(
+    trials: QuerySet[Trial], key_columns: tuple[str, ...]
+) -> Mapping[tuple[object, ...], FailureCounts]:
+    """Return the numbers of failed trials of tool scenarios by row key; rows without failures have empty counters."""
     failed = trials.exclude(outcome=Trial.Outcome.PASS).filter(cell__control=False)
-    counted = failed.values_list(*identity, "scenario", "category").annotate(times=Count("pk"))
-    found: dict[tuple[object, ...], FailureCounts] = defaultdict(lambda: (Counter(), Counter()))
-    for *key, scenario, category, times in counted:
-        scenarios, categories = found[tuple(key)]
-        scenarios[scenario] += times
-        categories[category or "EXCEPTION"] += times
-    return found
+    grouped = failed.values_list(*key_columns, "scenario", "category").annotate(count=Count("pk"))
+    failures: dict[tuple[object, ...], FailureCounts] = defaultdict(lambda: (Counter(), Counter()))
+    for *key, scenario, category, count in grouped:
+        scenarios, categories = failures[tuple(key)]
+        scenarios[scenario] += count
+        categories[category or "EXCEPTION"] += count
+    return failures
 
 
 def _export_published(query: MatrixQuery) -> ExportTable:
@@ -220,12 +227,12 @@ def _export_published(query: MatrixQuery) -> ExportTable:
         f"Published {published.published}, not measured here: {published.source}.",
         f"As published {published.tool.k}/{published.tool.n}, without rows whose tools were off "
         f"{published.applicable.k}/{published.applicable.n}.",
-        "Only the most frequent failures were published: what is not listed is unknown, not zero.",
+        "Only the most frequent failures were published. The numbers of other failures are unknown.",
     )
     return ExportTable("Published matrix", notes, columns, _build_published_rows(published, query.q.lower()))
 
 
-def _build_published_rows(published: PublishedMatrix, metric_name: str) -> tuple[tuple[Value, ...], ...]:
+def _build_published_rows(published: PublishedMatrix, name_part: str) -> tuple[tuple[Value, ...], ...]:
     return tuple(
         (
             row.model,
@@ -243,5 +250,5 @@ def _build_published_rows(published: PublishedMatrix, metric_name: str) -> tuple
             None if row.not_applicable else row.answered.n,
         )
         for row in published.rows
-        if metric_name in row.model.lower()
+        if name_part in row.model.lower()
     )

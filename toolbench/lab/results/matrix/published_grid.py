@@ -1,4 +1,4 @@
-"""The grid of a published snapshot: its cells, and "not published" for everything that it does not hold."""
+"""Grid of a published snapshot. Cells and figures that it does not contain are "not published"."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -24,12 +24,12 @@ _NO_TALLY = Tally()
 def build_published_grid(
     published: PublishedMatrix, query: MatrixQuery, rows: Sequence[PublishedRow]
 ) -> tuple[Matrix, Grid]:
-    """Return the snapshot as a matrix without rows of its own, and its grid.
+    """Return a matrix without rows, which has the summary of the snapshot, and the snapshot's grid.
 
     Args:
         published: the snapshot.
-        query: target, view, sort and columns; its metric does not count, since one success rate is published.
-        rows: those of its rows that are shown.
+        query: target, view, order and columns of the grid; its metric is ignored, since only success is published.
+        rows: rows of the snapshot to show.
     """
     build = _build_profile_grid if query.view == "profile" else _build_scenario_grid
     columns = tuple(replace(column, missing=NOT_PUBLISHED) for column in choose_columns(query.layout.grid))
@@ -48,7 +48,7 @@ def _build_matrix(published: PublishedMatrix, query: MatrixQuery) -> Matrix:
         control=published.control,
         infra=0,
     )
-    timeouts = "Published timeouts count as failures here, as they did in the publication."
+    timeouts = "Published timeouts count as failures, as in the publication."
     return Matrix(query, _METRIC, (), {}, (), summary, (), (), (timeouts,), ())
 
 
@@ -105,12 +105,12 @@ def _build_profile_grid(
 
 
 def _compute_total(published: PublishedMatrix, rows: Sequence[PublishedRow], slug: str) -> MetricValue:
-    """Return the published total of a scenario; nothing where only some rows are shown."""
+    """Return the published total of a scenario; an unknown value if only some rows are shown."""
     return MetricValue(dict(published.scenarios)[slug] if len(rows) == len(published.rows) else None, None)
 
 
 def _compute_overall(published: PublishedMatrix, rows: Sequence[PublishedRow]) -> MetricValue:
-    """Return the published total of the tool scenarios, or the sum of the rows where only some are shown."""
+    """Return the published total of the tool scenarios, or the sum of the rows if only some are shown."""
     if len(rows) == len(published.rows):
         return MetricValue(published.tool, None)
     return _add_rates(row.tool for row in rows)
@@ -150,7 +150,7 @@ def _build_row(
 
 
 def _find_figure(column: RowColumn, rows: Sequence[PublishedRow]) -> MetricValue:
-    """Return what the snapshot holds for a column: the p95 of a row, and the control."""
+    """Return the value of a column: the control, or the p95 of a single row; an unknown value for other columns."""
     if column.name == "control":
         return _add_rates(row.control for row in rows)
     if column.name == "p95" and len(rows) == 1:

@@ -1,4 +1,4 @@
-"""The query of the matrix. Unreadable values are ignored and named; they never raise an error."""
+"""Query of the matrix page. It ignores values that it cannot read, and lists their names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,17 +28,22 @@ DEFAULTS: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class MatrixQuery:
-    """Scope, metric and filters of the matrix.
+    """Scope, metric, filter and layout of the matrix.
 
     Attributes:
-        scope: empty lets the page choose the user's own runs if there are any, else the published figures.
-        prompt: a prompt version, or SPLIT_BY_PROMPT for one row per version.
-        cell: the key of the open row, which only the bars have.
+        scope: one of SCOPES; empty for own runs if there are any, else the published figures.
+        runs: primary keys of the runs of scope "runs".
+        metric: name of the metric.
+        target: target of the rates in percent.
+        q: part of the model's name.
+        group: group of scenarios; empty for the default one.
+        prompt: a prompt version, or SPLIT_BY_PROMPT for a row for each version.
+        cell: key of the open row, which only the view "bars" has.
         view: a key of VIEWS.
-        sort: the column by which the grid is sorted, largest first; with "-" in front, smallest first.
-        chosen: models, profiles, strategies, scenarios and times.
+        sort: name of the column by which the grid is sorted, largest first; with "-" before it, smallest first.
+        chosen: filter by models, profiles, strategies, scenarios and times.
         layout: columns and density of the grid.
-        ignored: names of the values that could not be read.
+        ignored: names of parameters whose values could not be read.
     """
 
     scope: str = ""
@@ -57,7 +62,7 @@ class MatrixQuery:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "MatrixQuery":
-        """Return the query of these URL parameters."""
+        """Parse URL parameters."""
         given = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
         chosen, unread_choices = ResultFilter.from_query(query)
         runs, unread = parse_run_ids(query.getlist("run"))
@@ -94,5 +99,5 @@ class MatrixQuery:
 
     @property
     def layout_fields(self) -> list[tuple[str, str]]:
-        """The fields that a form for columns and density must carry."""
+        """Return the hidden fields of the form that chooses columns and density."""
         return parse_qsl(self.query(layout=self.layout.without_grid))

@@ -1,6 +1,6 @@
-"""The diff view: a trial beside another one, by default the nearest passed one, turn by turn.
+"""Diff view: a trial beside another one, turn by turn, with its first difference marked.
 
-It reads stored steps with a fixed number of queries and marks the first divergence.
+By default, the other trial is a passed one of the same cell, or else of the same run and scenario.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,17 @@ _NEAREST_PASS_ID_SQL = load_statement("results/trial/nearest_pass", columns="nea
 
 @dataclass(frozen=True, slots=True)
 class DiffTurn:
-    """A turn of both trials.
+    """Turn of both trials.
 
     Attributes:
-        kind: "same", "alike" (equal except for values of another instance), "differs", or "unread" (equal as far as
-            read).
-        first: True for the first divergence.
-        left: None if that trial had ended.
-        right: None if that trial had ended.
+        turn: number of the turn, from 0.
+        kind: "same", "alike" (equal except for values of another instance), "differs", or "unread" (the parts that were
+            read are equal).
+        first: whether it is the first turn that differs.
+        left: turn of the page's trial; None if it had ended before.
+        right: turn of the other trial; None if it had ended before.
+        left_lines: lines to show of the left turn, a hunk for each difference.
+        right_lines: lines to show of the right turn.
     """
 
     turn: int
@@ -49,24 +52,29 @@ class DiffTurn:
 
     @property
     def later(self) -> bool:
-        """Return whether the turn differs after the first divergence."""
+        """Return whether the turn differs and an earlier turn differs too."""
         return self.kind == "differs" and not self.first
 
     @property
     def summary(self) -> str:
-        """Return the turn in a few words."""
+        """Return the summary of the turn."""
         return next((turn.summary for turn in (self.left, self.right) if turn), "")
 
 
 @dataclass(frozen=True, slots=True)
 class DiffPage:
-    """Everything that the diff view shows.
+    """Content of the diff view.
 
     Attributes:
-        notice: the reason why there is no other trial or why another was taken; else empty.
-        other: None if there is no trial to compare with.
-        chosen: True if the URL names the other trial.
-        cut: True if there are more than MAX_TURNS turns.
+        level: PARSED or RAW.
+        notice: why there is no other trial, or why it is not the one in the URL; otherwise empty.
+        other: the other trial; None without one.
+        mark: outcome of the other trial.
+        chosen: whether the URL names the other trial.
+        same_cell: whether both trials belong to one cell.
+        same_instance: whether both trials have the same task.
+        turns: at most MAX_TURNS turns.
+        is_truncated: whether the trials have more turns.
     """
 
     level: str
@@ -77,16 +85,16 @@ class DiffPage:
     same_cell: bool = False
     same_instance: bool = False
     turns: tuple[DiffTurn, ...] = ()
-    cut: bool = False
+    is_truncated: bool = False
 
     @property
     def diverges(self) -> bool:
-        """Return whether any turn differs."""
+        """Return whether a turn differs."""
         return any(turn.first for turn in self.turns)
 
     @property
     def unread(self) -> bool:
-        """Return whether any turn was not read completely."""
+        """Return whether a turn was not read completely."""
         return any(turn.kind == "unread" for turn in self.turns)
 
 
@@ -95,8 +103,8 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
 
     Args:
         trial: the trial of the page.
-        beside: primary key of the other trial; empty or unreadable means the nearest passed one of a failed trial.
-        level: "raw"; any other value means "parsed".
+        beside: primary key of the other trial; any other text stands for the nearest passed trial.
+        level: RAW; any other text stands for PARSED.
     """
     level = RAW if level == RAW else PARSED
     if trial.state != Trial.State.DONE:
@@ -106,10 +114,9 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
         return DiffPage(level, notice)
     instance = _is_same_instance(trial, other_trial)
     left, right = _read_turns((trial, other_trial), level)
-    if missing := next(
-        (trial for trial, notice_text in ((trial, left), (other_trial, right)) if not notice_text), None
-    ):
-        return DiffPage(level, f"Nothing was sent of trial {missing.pk}: there is nothing to lay side by side.")
+    if not left or not right:
+        empty_trial = other_trial if left else trial
+        return DiffPage(level, f"Trial {empty_trial.pk} sent no request, so there is nothing to compare.")
     turns = tuple(_compare_turns(left, right, exact=instance or level == RAW))
     return DiffPage(
         level=level,
@@ -120,59 +127,67 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
         same_cell=trial.cell_id == other_trial.cell_id,
         same_instance=instance,
         turns=turns[:MAX_TURNS],
-        cut=len(turns) > MAX_TURNS,
+        is_truncated=len(turns) > MAX_TURNS,
     )
 
 
 def _find_other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
-    """Return the trial to compare with, and a notice about the choice."""
-    found = Trial.objects.select_related("config").filter(run__deleted_at=None).exclude(pk=trial.pk)
-    if beside and (other := found.filter(pk=parse_whole_number(beside) or 0).first()):
+    """Return the trial to compare with or None, and a notice about the choice, which may be empty."""
+    other_trials = Trial.objects.select_related("config").filter(run__deleted_at=None).exclude(pk=trial.pk)
+    if beside and (other := other_trials.filter(pk=parse_whole_number(beside) or 0).first()):
         return other, ""
     notice = f"There is no other trial “{beside[:40]}”." if beside else ""
     if trial.outcome == Trial.Outcome.PASS:
-        return None, notice or "It passed: name a trial to see where the two part."
-    nearest = found.filter(pk=RawSQL(_NEAREST_PASS_ID_SQL, [[trial.pk]])).first()
-    return (
-        nearest,
-        notice if nearest else f"{notice} No trial of this scenario passed in its run: name another.".strip(),
-    )
+        return None, notice or "This trial passed. Enter another trial to compare it with."
+    nearest = other_trials.filter(pk=RawSQL(_NEAREST_PASS_ID_SQL, [[trial.pk]])).first()
+    if nearest is None:
+        notice = f"{notice} No trial of this scenario passed in this run. Enter another trial.".strip()
+    return nearest, notice
 
 
 def _is_same_instance(trial: Trial, other: Trial) -> bool:
     if (trial.scenario, trial.scenario_version) != (other.scenario, other.scenario_version):
         return False
-    drawn = [(trial.instance_kind, trial.instance_seed) for trial in (trial, other)]
+    if (trial.instance_kind, trial.instance_seed) == (other.instance_kind, other.instance_seed):
+        return True
     group = trial.cell.scenario_group
-    # Every seed asks a case of these groups in the same words.
-    return drawn[0] == drawn[1] or group == BFCL_GROUP or is_user_case_group(group)
+    return group == BFCL_GROUP or is_user_case_group(group)  # these cases have one instance for all seeds
 
 
 def _read_turns(pair: Sequence[Trial], level: str) -> list[dict[int, TurnText]]:
-    """Return both trials by turn, with one turn more than is shown to tell whether there are more."""
+    """Return the turns of both trials by number, with one turn more than the page shows."""
     steps = Step.objects.filter(trial__in=pair, execution=F("trial__execution"), turn__lte=MAX_TURNS)
     all_steps = list(steps.order_by("ordinal"))
     steps_by_trial = [[step for step in all_steps if step.trial_id == trial.pk] for trial in pair]
-    pks = [step.pk for step in all_steps]
+    step_ids = [step.pk for step in all_steps]
     if level == RAW:
-        stored = read_step_bodies(all_steps, responses=pks)
+        stored = read_step_bodies(all_steps, responses=step_ids)
         responses = {pk: bodies.response for pk, bodies in stored.items()}
         return [build_raw_turns(steps, responses) for steps in steps_by_trial]
-    stored = read_step_bodies(all_steps, requests=pks)
+    stored = read_step_bodies(all_steps, requests=step_ids)
     requests = {pk: bodies.request for pk, bodies in stored.items()}
     return [build_parsed_turns(steps, select_facts(stored), requests) for steps in steps_by_trial]
 
 
 def _compare_turns(left: Mapping[int, TurnText], right: Mapping[int, TurnText], *, exact: bool) -> list[DiffTurn]:
-    found: list[DiffTurn] = []
-    for turn in sorted({*left, *right}):
-        parted = any(turn.kind == "differs" for turn in found)
-        found.append(_compare_turn(turn, left.get(turn), right.get(turn), exact=exact, parted=parted))
-    return found
+    """Return the turns of both trials, compared.
+
+    Args:
+        left: turns of the page's trial by number.
+        right: turns of the other trial by number.
+        exact: whether values of the instances are compared too.
+    """
+    turns: list[DiffTurn] = []
+    has_difference = False
+    for number in sorted({*left, *right}):
+        turn = _compare_turn(number, left.get(number), right.get(number), exact=exact)
+        turns.append(replace(turn, first=turn.kind == "differs" and not has_difference))
+        has_difference = has_difference or turn.kind == "differs"
+    return turns
 
 
-def _compare_turn(turn: int, left: TurnText | None, right: TurnText | None, *, exact: bool, parted: bool) -> DiffTurn:
-    """Return the compared turn. Lines are rendered only where the contents are not equal."""
+def _compare_turn(turn: int, left: TurnText | None, right: TurnText | None, *, exact: bool) -> DiffTurn:
+    """Return the compared turn. Lines are rendered only if the contents are not equal."""
     if left and right and left.content_key == right.content_key:
         return DiffTurn(turn, "same" if left.is_complete and right.is_complete else "unread", False, left, right)
     lines, whole = left.lines() if left else ((), True)
@@ -182,17 +197,17 @@ def _compare_turn(turn: int, left: TurnText | None, right: TurnText | None, *, e
         alike = _compare_lines(lines, other_lines, ended=(whole, other_whole))
         kind = alike if exact or alike == "same" else _compare_shapes(left, right)
         left, right = replace(left, is_complete=whole), replace(right, is_complete=other_whole)
-    shown = build_hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
-    return DiffTurn(turn, kind, kind == "differs" and not parted, left, right, *shown)
+    hunks = build_hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
+    return DiffTurn(turn, kind, False, left, right, *hunks)
 
 
 def _compare_lines(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool]) -> str:
-    """Return how the lines compare.
+    """Return "same", "differs" or "unread".
 
     Args:
         left: lines of the first side.
         right: lines of the second side.
-        ended: for each side, False if its lines are only the beginning.
+        ended: for each side, whether the lines are complete.
     """
     shared = min(len(left), len(right))
     if left[:shared] != right[:shared]:
@@ -211,7 +226,7 @@ def _compare_shapes(left: TurnText, right: TurnText) -> str:
 
 
 def find_nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:
-    """Return the nearest passed trial by failed trial, with one query. Trials without one in their run are absent."""
+    """Return the id of the nearest passed trial by that of the failed one, if its run has any. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_NEAREST_PASS_SQL, [list(trial_ids)])
         return dict(cursor.fetchall())

@@ -1,4 +1,4 @@
-"""Verdicts of people on trials. They stand beside the judge's verdict and change no count."""
+"""Human verdicts on trials. Pages show them beside the judge's verdict; they change no count."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ _COLUMNS = ("verdict", "username", "reason", "at", "current", "execution")
 
 @dataclass(frozen=True, slots=True)
 class HumanVerdictRow:
-    """A verdict of a person.
+    """Human verdict.
 
     Attributes:
-        current: False for one that was replaced, and for one on an earlier execution of the trial.
-        is_other: True if the judge's current verdict is another one.
+        current: False for a replaced verdict, and for a verdict on an earlier execution of the trial.
+        is_other: whether it differs from the judge's current verdict.
     """
 
     verdict: str
@@ -37,10 +37,10 @@ class HumanVerdictRow:
 
 
 def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reason: str) -> None:
-    """Save a person's verdict on the current execution of a trial; it replaces the trial's current one.
+    """Save a human verdict on the current execution of a trial. It replaces the trial's current human verdict.
 
     Raises:
-        Trial.DoesNotExist: there is no such trial, or its run was deleted.
+        Trial.DoesNotExist: the trial does not exist, or its run was deleted.
         InvalidFieldsError: the trial has no verdict yet, the verdict is unknown, or the reason is empty or too long.
     """
     with transaction.atomic():
@@ -60,18 +60,18 @@ def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reas
 
 
 def is_open_to_people(trial: Trial) -> bool:
-    """Return whether a person may judge the trial: it passed or failed."""
+    """Return whether users may judge the trial: it passed or failed."""
     return trial.state == Trial.State.DONE and trial.outcome in HumanVerdict.Outcome.values
 
 
 def build_verdicts_expression() -> ArraySubquery:
-    """Return the expression that reads all verdicts of people with their trial, newest first."""
+    """Return an expression that reads all human verdicts of each trial of a query, newest first."""
     rows = HumanVerdict.objects.filter(trial=OuterRef("pk"))
     return ArraySubquery(rows.values_list(JSONObject(**{name: name for name in _COLUMNS})))
 
 
 def parse_verdict_rows(rows: Iterable[Mapping[str, Any]], trial: Trial) -> tuple[HumanVerdictRow, ...]:
-    """Return the verdicts that `build_verdicts_expression` read."""
+    """Return the human verdicts of a trial from the value of `build_verdicts_expression`."""
     return tuple(
         HumanVerdictRow(
             verdict=row["verdict"],
@@ -92,7 +92,7 @@ def _find_errors(trial: Trial, verdict: str, reason: str) -> dict[str, list[str]
     if verdict not in HumanVerdict.Outcome.values:
         errors["verdict"] = ["Choose pass or fail."]
     if not reason:
-        errors["reason"] = ["A verdict needs a reason."]
+        errors["reason"] = ["The reason is missing. Enter one."]
     elif len(reason) > MAX_REASON_CHARS:
-        errors["reason"] = [f"The reason has {len(reason):,} characters; {MAX_REASON_CHARS:,} are allowed."]
+        errors["reason"] = [f"The reason has {len(reason):,} characters. Shorten it to {MAX_REASON_CHARS:,}."]
     return errors

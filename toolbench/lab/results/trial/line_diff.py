@@ -1,4 +1,4 @@
-"""Differences of two lists of lines with some context, in bounded time and length."""
+"""Hunks of two lists of lines: their differences with some context, in bounded time and length."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -6,35 +6,28 @@ from collections.abc import Iterator, Sequence
 from toolbench.lab.traces.code_view import CodeLine, escape_unprintable
 
 CONTEXT_LINES = 2  # lines shown before and after a difference
-MAX_COMPARED_LINES = 80  # lines of each side compared, from the first that differs
+MAX_COMPARED_LINES = 80  # compared lines of each side, from the first difference on
 
 DiffSide = tuple[CodeLine, ...]
 
 
 def build_hunks(left: Sequence[str], right: Sequence[str]) -> tuple[DiffSide, DiffSide]:
-    """Return the lines to show of each side: marked "chg" where they differ, "skip" where lines are left out."""
-    first = _find_first_difference(left, right)
-    start = max(first - CONTEXT_LINES, 0)
-    heads = left[start : start + MAX_COMPARED_LINES], right[start : start + MAX_COMPARED_LINES]
-    matcher = difflib.SequenceMatcher(None, *heads, autojunk=False)
-    groups = list(matcher.get_grouped_opcodes(CONTEXT_LINES))
-    return (
-        tuple(
-            _render_side(
-                left, [(tag == "equal", a + start, b + start) for group in groups for tag, a, b, _, _ in group]
-            )
-        ),
-        tuple(
-            _render_side(
-                right, [(tag == "equal", c + start, d + start) for group in groups for tag, _, _, c, d in group]
-            )
-        ),
-    )
+    """Return the lines to show of each side.
+
+    A line that differs has the mark "chg". A line with the mark "skip" stands for lines that are left out.
+    """
+    start = max(_find_first_difference(left, right) - CONTEXT_LINES, 0)
+    compared = left[start : start + MAX_COMPARED_LINES], right[start : start + MAX_COMPARED_LINES]
+    matcher = difflib.SequenceMatcher(None, *compared, autojunk=False)
+    opcodes = [opcode for group in matcher.get_grouped_opcodes(CONTEXT_LINES) for opcode in group]
+    left_spans = [(tag == "equal", first + start, end + start) for tag, first, end, _, _ in opcodes]
+    right_spans = [(tag == "equal", first + start, end + start) for tag, _, _, first, end in opcodes]
+    return tuple(_render_side(left, left_spans)), tuple(_render_side(right, right_spans))
 
 
 def _find_first_difference(left: Sequence[str], right: Sequence[str]) -> int:
     pairs = enumerate(zip(left, right, strict=False))
-    return next((place for place, (left, right) in pairs if left != right), min(len(left), len(right)))
+    return next((index for index, (left, right) in pairs if left != right), min(len(left), len(right)))
 
 
 def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -> Iterator[CodeLine]:
@@ -42,16 +35,16 @@ def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -
 
     Args:
         lines: all lines of the side.
-        spans: (equal, first, end) in order. Lines between spans are left out.
+        spans: (is equal, first, end) in order; `end` is exclusive. Lines between spans are left out.
     """
-    shown_lines = 0
-    for equal, first, end in spans:
-        if first > shown_lines:
-            yield _build_skip_line(first - shown_lines, "alike")
-        yield from (CodeLine(escape_unprintable(line), mark="" if equal else "chg") for line in lines[first:end])
-        shown_lines = end
-    if shown_lines < len(lines):
-        yield _build_skip_line(len(lines) - shown_lines, "more")
+    next_index = 0
+    for is_equal, first, end in spans:
+        if first > next_index:
+            yield _build_skip_line(first - next_index, "alike")
+        yield from (CodeLine(escape_unprintable(line), mark="" if is_equal else "chg") for line in lines[first:end])
+        next_index = end
+    if next_index < len(lines):
+        yield _build_skip_line(len(lines) - next_index, "more")
 
 
 def _build_skip_line(count: int, kind: str) -> CodeLine:

@@ -1,4 +1,4 @@
-"""The trial page: one trial step by step, with a fixed number of queries and the bodies of few steps only."""
+"""Trial page: one trial with its steps or its conversation. The number of queries does not depend on the steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,10 +50,10 @@ TOOLS_DROPPED = "tools_dropped"
 
 @dataclass(frozen=True, slots=True)
 class EarlierExecution:
-    """An earlier execution that was lost, requeued or retried. Its steps are kept.
+    """Earlier execution of the trial, which was lost, requeued or retried.
 
     Attributes:
-        steps: number of its steps.
+        steps: number of its steps, which are still stored.
     """
 
     execution: int
@@ -62,7 +62,30 @@ class EarlierExecution:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Everything that the trial page shows."""
+    """Content of the trial page.
+
+    Attributes:
+        filter: filter of the list that the trial is seen in.
+        mark: outcome, or `running` or `queued` without one.
+        headline: result in one sentence.
+        class_sentence: sentence of the failure class; empty without one.
+        suggested_fix: suggested fix of the failure class; empty without one.
+        rule: rule that the judge applied.
+        first_bad_key: key of the timeline row with the first problem; empty if it is unknown.
+        rendered_prompt: prompt that the server rendered; empty if it is unknown.
+        steps_truncated: whether the trial has more than MAX_STEPS steps.
+        step: the open step; None in another view.
+        conversation: the conversation; None in another view.
+        earlier: earlier executions, the first one first.
+        repeats: trials of the cell.
+        distinct: number of distinct answers of the cell's ended trials.
+        answered: answered success of the cell.
+        delivered: end-to-end success of the cell.
+        judgements: verdicts before and after each re-judging, the newest first.
+        human_verdicts: human verdicts, the newest first.
+        support: sentence about the model's support of tools that was known before the first request.
+        omitted_parameters: parameters that the trial's requests left out, since the endpoint refused them.
+    """
 
     trial: Trial
     run: Run
@@ -73,40 +96,40 @@ class Trace:
     mark: str
     headline: str
     class_sentence: str
-    remedy: str
+    suggested_fix: str
     rule: str
     checks: tuple[Check, ...]
     first_bad_key: str
     final_text: str
     rendered_prompt: str
     timeline: tuple[TimelineTurn, ...]
-    steps_cut: bool
+    steps_truncated: bool
     step: StepView | None
     conversation: TrialConversation | None
     earlier: tuple[EarlierExecution, ...]
     repeats: tuple[TrialRepeat, ...]
     repeat_groups: tuple[RepeatGroup, ...]
-    distinct: int  # answers of all repeats
+    distinct: int
     answered: Rate
     delivered: Rate
     judgements: tuple[Judgement, ...]
-    human_verdicts: tuple[HumanVerdictRow, ...]  # newest first
-    support: str  # who said, before the first request, whether the model calls tools
-    left_out: tuple[OmissionNote, ...]
+    human_verdicts: tuple[HumanVerdictRow, ...]
+    support: str
+    omitted_parameters: tuple[OmissionNote, ...]
 
     @property
     def other_model_echoed(self) -> str:
-        """Return the model that the answers name, where it is not the one that was requested; else empty."""
+        """Return the model that the answers name if it is not the requested one; otherwise an empty text."""
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
 
     @property
     def is_user_case(self) -> bool:
-        """Return whether the scenario is a case of a user, which has a page."""
+        """Return whether the scenario is a test case, which has a page of its own."""
         return is_user_case_group(self.cell.scenario_group)
 
     @property
     def may_be_judged(self) -> bool:
-        """Return whether a person may judge the trial: it passed or failed."""
+        """Return whether users may judge the trial: it passed or failed."""
         return is_open_to_people(self.trial)
 
     @property
@@ -116,9 +139,9 @@ class Trace:
 
     @property
     def has_what_if(self) -> bool:
-        """Return whether the trial can be replayed: it is finished and its requests were sent by this program."""
-        sent = self.trial.state == Trial.State.DONE and self.trial.requests > 0
-        return sent and self.run.origin.get("kind") != "inspect"
+        """Return whether the trial can be replayed: it has ended, and Toolbench sent its requests."""
+        has_requests = self.trial.state == Trial.State.DONE and self.trial.requests > 0
+        return has_requests and self.run.origin.get("kind") != "inspect"
 
     @property
     def judged_version(self) -> int:
@@ -128,16 +151,19 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class _ReadSteps:
-    """The steps of a trial with what was read of them.
+    """Steps of a trial, with their bodies and the timeline.
 
     Attributes:
-        is_cut: True if there are more than MAX_STEPS steps.
-        first_bad: key of the row where the trial first went wrong; empty if none is known.
-        chosen: the row that the page opens.
+        steps: the first MAX_STEPS steps of the current execution.
+        is_truncated: whether there are more steps.
+        stored: step details and bodies by step id, as far as they were read.
+        facts: step details by step id.
+        first_bad: key of the row with the first problem; empty if it is unknown.
+        chosen: the row that the page opens; None without rows.
     """
 
     steps: Sequence[Step]
-    is_cut: bool
+    is_truncated: bool
     stored: Mapping[int, StoredBodies]
     facts: StepFacts
     timeline: tuple[TimelineTurn, ...]
@@ -149,19 +175,19 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
     """Return the trial page.
 
     Args:
-        trial_id: the trial.
-        trial_filter: filter of the list that the trial is seen in; without any, its neighbours are those of its run.
-        key: the row to open, `<ordinal>.<part>`; unknown or empty opens the first bad row, else the first response.
-        view: a name of VIEWS. Only what it shows is read: the open step, or the conversation.
+        trial_id: primary key of the trial.
+        trial_filter: filter of the list that the trial is seen in; an empty one stands for the trials of its run.
+        key: key `<ordinal>.<part>` of the row to open; any other text opens the first bad row, else the first response.
+        view: a name of VIEWS. The step or the conversation is read only for its view.
 
     Raises:
-        Trial.DoesNotExist: there is no such trial, or its run was deleted.
+        Trial.DoesNotExist: the trial does not exist, or its run was deleted.
     """
     trial, earlier, human_verdicts = _find_trial(trial_id)
     read = _read_steps(trial, key)
     repeats = get_repeats(trial)
     counts = tally_cells([trial.cell])
-    row = _find_failure_class(trial)
+    failure_class = _find_failure_class(trial)
     judgements = get_judgements(trial)
     version = _find_judged_version(trial, judgements)
     return Trace(
@@ -172,16 +198,16 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
         filter=trial_filter,
         neighbours=get_neighbours(trial, TrialFilter(run=trial.run_id) if trial_filter.is_empty else trial_filter),
         mark=choose_mark(trial),
-        headline=_build_headline(trial, row),
-        class_sentence=row.sentence if row else "",
-        remedy=row.remedy if row else "",
+        headline=_build_headline(trial, failure_class),
+        class_sentence=failure_class.sentence if failure_class else "",
+        suggested_fix=failure_class.remedy if failure_class else "",
         rule=trial.verdict.get("rule", ""),
         checks=tuple(Check(**check) for check in trial.verdict.get("checks", ())),
         first_bad_key=read.first_bad,
         final_text=_decode_text(trial.final_text),
         rendered_prompt=_decode_text(trial.rendered_prompt),
         timeline=read.timeline,
-        steps_cut=read.is_cut,
+        steps_truncated=read.is_truncated,
         step=_build_step_view(read) if view == STEPS else None,
         conversation=build_conversation(trial, version, read.steps, read.stored) if view == CONVERSATION else None,
         earlier=earlier,
@@ -193,7 +219,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
         judgements=judgements,
         human_verdicts=human_verdicts,
         support=describe_support(trial.config.support),
-        left_out=parse_omitted_parameters(trial.left_out),
+        omitted_parameters=parse_omitted_parameters(trial.left_out),
     )
 
 
@@ -203,47 +229,47 @@ def _find_judged_version(trial: Trial, judgements: Sequence[Judgement]) -> int:
 
 
 def _find_failure_class(trial: Trial) -> failure_classes.FailureClass | None:
-    """Return the failure class. Dropped tools take precedence over the stored class."""
-    dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
-    code = TOOLS_DROPPED if dropped else trial.failure_class
+    """Return the trial's failure class; None without one. Dropped tools take precedence over the stored class."""
+    is_dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
+    code = TOOLS_DROPPED if is_dropped else trial.failure_class
     return next((failure_class for failure_class in failure_classes.load_classes() if failure_class.code == code), None)
 
 
-def _build_headline(trial: Trial, row: failure_classes.FailureClass | None) -> str:
-    if row and row.code == TOOLS_DROPPED:
-        return row.sentence
+def _build_headline(trial: Trial, failure_class: failure_classes.FailureClass | None) -> str:
+    if failure_class and failure_class.code == TOOLS_DROPPED:
+        return failure_class.sentence
     if trial.sentence:
         return trial.sentence
-    words = {
+    sentences = {
         "pass": "Every check passed.",
         "na": "Not applicable: neither pass nor fail.",
-        "cancelled": "Cancelled before it could be judged.",
+        "cancelled": "Cancelled before a verdict.",
         "queued": "Waiting for a worker.",
         "running": "Running now.",
     }
-    return words.get(choose_mark(trial), "No verdict.")
+    return sentences.get(choose_mark(trial), "No verdict.")
 
 
 def _decode_text(stored: bytes | memoryview | None) -> str:
-    """Return the text, or its beginning with a note that it is truncated."""
+    """Return stored bytes as text; more than MAX_BODY_BYTES are truncated, with a note."""
     whole = bytes(stored or b"")
-    shown = whole[:MAX_BODY_BYTES].decode("utf-8", "backslashreplace").replace("\0", "␀")
-    return shown if len(whole) <= MAX_BODY_BYTES else f"{shown}\n… Only the beginning is shown."
+    text = whole[:MAX_BODY_BYTES].decode("utf-8", "backslashreplace").replace("\0", "␀")
+    return text if len(whole) <= MAX_BODY_BYTES else f"{text}\n… Only the beginning is shown."
 
 
 def _find_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
-    """Return the turn of the step that the page opens, as far as known before the timeline is built."""
-    named = key.partition(".")[0]
+    """Return the turn of the step that the URL or the verdict names; None if neither names a step."""
+    ordinal = key.partition(".")[0]
     turns = {str(step.ordinal): step.turn for step in steps}
-    return turns.get(named, turns.get(str(trial.first_bad_ordinal)))
+    return turns.get(ordinal, turns.get(str(trial.first_bad_ordinal)))
 
 
 def _list_possible_steps(steps: Sequence[Step], trial: Trial, key: str) -> list[int]:
     """Return the ids of the steps that the page may open: the one in the URL, the first bad one, the first exchange."""
     ordinals = (key.partition(".")[0], str(trial.first_bad_ordinal))
-    first = next((step.pk for step in steps if step.kind == Step.Kind.EXCHANGE), None)
-    named = [step.pk for step in steps if str(step.ordinal) in ordinals]
-    return named if first is None else [*named, first]
+    first_exchange = next((step.pk for step in steps if step.kind == Step.Kind.EXCHANGE), None)
+    named_steps = [step.pk for step in steps if str(step.ordinal) in ordinals]
+    return named_steps if first_exchange is None else [*named_steps, first_exchange]
 
 
 def _build_step_view(read: _ReadSteps) -> StepView | None:
@@ -251,21 +277,28 @@ def _build_step_view(read: _ReadSteps) -> StepView | None:
         return None
     ordinal = int(read.chosen.key.split(".")[0])
     step = next(step for step in read.steps if step.ordinal == ordinal)
-    beside = [
+    tool_facts = [
         read.facts.get(tool_step.pk, {})
         for tool_step in read.steps
         if tool_step.turn == step.turn and tool_step.kind == Step.Kind.TOOL
     ]
     bodies = read.stored.get(step.pk, StoredBodies())
     return build_step_view(
-        step, read.chosen.part, facts=bodies.facts or {}, beside=beside, bodies=(bodies.request, bodies.response)
+        step,
+        read.chosen.part,
+        facts=bodies.facts or {},
+        tool_facts=tool_facts,
+        bodies=(bodies.request, bodies.response),
     )
 
 
 def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tuple[HumanVerdictRow, ...]]:
-    """Return the trial with its run, configuration, model and cell, with one query.
+    """Return the trial with its run, configuration, model and cell, its earlier executions and its human verdicts.
 
-    Its earlier executions and the verdicts of people come with it.
+    One query.
+
+    Raises:
+        Trial.DoesNotExist: the trial does not exist, or its run was deleted.
     """
     earlier = Step.objects.filter(trial=OuterRef("pk"), execution__lt=OuterRef("execution")).order_by("execution")
     counted = earlier.values("execution").annotate(steps=Count("pk"))
@@ -279,8 +312,8 @@ def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tup
 def _read_steps(trial: Trial, key: str) -> _ReadSteps:
     steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MAX_STEPS + 1])
     current = steps[:MAX_STEPS]
-    shown = _list_possible_steps(current, trial, key)
-    stored = read_step_bodies(current, turn=_find_turn(current, trial, key), requests=shown, responses=shown)
+    step_ids = _list_possible_steps(current, trial, key)
+    stored = read_step_bodies(current, turn=_find_turn(current, trial, key), requests=step_ids, responses=step_ids)
     facts = select_facts(stored)
     timeline = build_timeline(current, facts)
     first_bad = find_first_bad_key(trial, timeline)

@@ -1,4 +1,4 @@
-"""The query of the trial page: the filter of the list, the view, the open step and the trial compared with."""
+"""Query of the trial page: the filter of the list, the view, the open step and the other trial of the diff view."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
@@ -13,12 +13,13 @@ VIEWS = (CONVERSATION, STEPS, DIFFERENCES)
 
 @dataclass(frozen=True, slots=True)
 class TrialPageQuery:
-    """Query of the trial page, each value as given.
+    """Query of the trial page, with values as they are in the URL.
 
     Attributes:
-        view: a name of VIEWS; `shown_view` replaces any other value.
-        step: a row of the timeline.
-        beside: another trial to compare with.
+        filter: filter of the list that the trial is seen in.
+        view: a name of VIEWS; `shown_view` replaces any other text.
+        step: key of a row of the timeline.
+        beside: primary key of the other trial of the diff view.
         level: "parsed" or "raw".
     """
 
@@ -30,9 +31,9 @@ class TrialPageQuery:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "TrialPageQuery":
-        """Return the query of these URL parameters."""
-        named = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARS) for name in FIELD_NAMES}
-        return cls(TrialFilter.from_query(query), **named)
+        """Parse URL parameters."""
+        values = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARS) for name in FIELD_NAMES}
+        return cls(TrialFilter.from_query(query), **values)
 
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed and without empty values."""
@@ -42,12 +43,12 @@ class TrialPageQuery:
 
     @property
     def shown_view(self) -> str:
-        """Return the view that the page shows: the one named, else the one that the other fields belong to."""
+        """Return the view that the page shows: the requested one, else the view that the other fields belong to."""
         if self.view in VIEWS:
             return self.view
         return STEPS if self.step else DIFFERENCES if self.beside or self.level else CONVERSATION
 
     @property
     def form_fields(self) -> dict[str, str]:
-        """Return the fields that a form for choosing another trial must carry."""
+        """Return the hidden fields of the form that chooses the other trial of the diff view."""
         return dict(parse_qsl(self.query(beside="", view=DIFFERENCES)))

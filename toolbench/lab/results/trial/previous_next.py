@@ -1,4 +1,4 @@
-"""The neighbours of a trial within a filter."""
+"""Neighbours of a trial in the list of a filter: the previous, the next, and the next failed one."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from toolbench.lab.results.trial_list.filter import FAILED_FIRST_ORDERING, RUN_O
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Primary keys of neighbouring trials in the order of the filter; None at an end.
+    """Primary keys of neighbouring trials in the order of the list; None at its ends.
 
     Attributes:
-        next_failed: the next failed trial after this one.
+        next_failed: the next failed trial after this one; None if there is none.
     """
 
     previous: int | None
@@ -22,14 +22,17 @@ class Neighbours:
 
 
 def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
-    """Return the neighbours of the trial with one query. Any order but "failed first" is that of execution here."""
+    """Return the neighbours of a trial. One query.
+
+    The order is "failed first" if the filter has it, otherwise the order in which the trials ran.
+    """
     after, before = _build_after_condition(trial, trial_filter), _build_before_condition(trial, trial_filter)
     ordering = FAILED_FIRST_ORDERING if trial_filter.sort == "failed" else RUN_ORDERING
     backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
-    found = filter_trials(trial_filter)
-    following = found.filter(after).order_by(*ordering).values("pk")
+    matching = filter_trials(trial_filter)
+    following = matching.filter(after).order_by(*ordering).values("pk")
     queries = {
-        "previous_pk": found.filter(before).order_by(*backwards).values("pk"),
+        "previous_pk": matching.filter(before).order_by(*backwards).values("pk"),
         "next_pk": following,
         "next_failed_pk": following.filter(outcome=Trial.Outcome.FAIL),
     }
@@ -55,6 +58,7 @@ def _build_before_condition(trial: Trial, trial_filter: TrialFilter) -> Q:
 
 
 def _compute_rank(trial: Trial) -> int:
+    """Return the rank that FAILED_FIRST gives the trial."""
     if trial.state != Trial.State.DONE:
         return 3
     return {Trial.Outcome.FAIL.value: 0, Trial.Outcome.INFRA.value: 1}.get(trial.outcome, 2)

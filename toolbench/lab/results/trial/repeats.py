@@ -1,4 +1,4 @@
-"""Repeats of a trial: the trials of its cell, grouped where they are alike."""
+"""Repeats of a trial: the trials of its cell, grouped by outcome, calls and sentence."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,48 +17,55 @@ Calls = tuple[tuple[str, bool], ...]
 
 @dataclass(frozen=True, slots=True)
 class TrialRepeat:
-    """A trial of the cell.
+    """Trial of the cell.
 
     Attributes:
-        here: True for the trial that the page shows.
+        index: number of the repeat within its cell.
+        mark: outcome, or `running` or `queued` without one.
+        is_current: whether it is the trial of the page.
     """
 
     id: int
     index: int
     mark: str
-    here: bool
+    is_current: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatGroup:
-    """Repeats with the same outcome, calls and sentence.
+    """Group of ended repeats with the same outcome, calls and sentence.
 
     Attributes:
+        mark: their outcome.
+        indexes: numbers of the repeats.
         exemplar: primary key of the first trial.
-        here: True if the group has the trial that the page shows.
-        calls: tools as (name, ok) in order.
-        distinct: number of different answers, texts and arguments included.
-        fastest: duration of the fastest trial in milliseconds; None if none is known.
-        slowest: duration of the slowest trial in milliseconds; None if none is known.
+        is_current: whether the group contains the trial of the page.
+        calls: executed calls in order, as (name of the tool, whether its result was ok).
+        sentence: their sentence; empty without a problem.
+        distinct: number of distinct answers, texts and arguments included.
+        fastest_ms: shortest duration; None if no duration is known.
+        slowest_ms: longest duration; None if no duration is known.
     """
 
     mark: str
     indexes: tuple[int, ...]
     exemplar: int
-    here: bool
-    calls: tuple[tuple[str, bool], ...]
-    ending: str
+    is_current: bool
+    calls: Calls
+    sentence: str
     distinct: int
-    fastest: float | None
-    slowest: float | None
+    fastest_ms: float | None
+    slowest_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRepeats:
-    """The repeats of a trial.
+    """Repeats of a trial.
 
     Attributes:
-        distinct: number of different answers of all repeats.
+        all_repeats: at most MAX_REPEATS trials of the cell, the trial itself included.
+        repeat_groups: groups of the ended repeats, the largest first.
+        distinct: number of distinct answers of the ended repeats.
     """
 
     all_repeats: tuple[TrialRepeat, ...]
@@ -67,24 +74,22 @@ class TrialRepeats:
 
 
 def get_repeats(trial: Trial) -> TrialRepeats:
-    """Return the first MAX_REPEATS trials of the cell with one query."""
+    """Return the first MAX_REPEATS trials of the trial's cell, with their groups. One query."""
     columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
     tool_steps = Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, execution=OuterRef("execution"))
     calls = tool_steps.order_by("ordinal").values_list(JSONObject(name="tool_name", ok="ok"))
-    found = Trial.objects.filter(cell_id=trial.cell_id).annotate(calls_made=ArraySubquery(calls))
-    trials = list(found.only(*columns).order_by("index")[:MAX_REPEATS])
+    rows = Trial.objects.filter(cell_id=trial.cell_id).annotate(calls_made=ArraySubquery(calls))
+    repeats = list(rows.only(*columns).order_by("index")[:MAX_REPEATS])
     calls_by_trial = {
-        repeated.pk: tuple((str(call["name"]), bool(call["ok"])) for call in repeated.calls_made) for repeated in trials
+        repeat.pk: tuple((str(call["name"]), bool(call["ok"])) for call in repeat.calls_made) for repeat in repeats
     }
+    ended = [repeat for repeat in repeats if repeat.state == Trial.State.DONE]
     return TrialRepeats(
         all_repeats=tuple(
-            TrialRepeat(repeated.pk, repeated.index, choose_mark(repeated), repeated.pk == trial.pk)
-            for repeated in trials
+            TrialRepeat(repeat.pk, repeat.index, choose_mark(repeat), repeat.pk == trial.pk) for repeat in repeats
         ),
-        repeat_groups=_group_repeats(
-            [repeated for repeated in trials if repeated.state == Trial.State.DONE], trial, calls_by_trial
-        ),
-        distinct=_count_distinct_answers(repeated for repeated in trials if repeated.state == Trial.State.DONE),
+        repeat_groups=_group_repeats(ended, trial, calls_by_trial),
+        distinct=_count_distinct_answers(ended),
     )
 
 
@@ -94,28 +99,28 @@ def _group_repeats(
     groups: dict[tuple[str, Calls, str], list[Trial]] = defaultdict(list)
     for repeat in repeats:
         groups[repeat.outcome, calls_by_trial[repeat.pk], repeat.sentence].append(repeat)
-    folds = (
-        _build_group(outcome, group_trials, trial=trial, calls=made)
-        for (outcome, made, _), group_trials in groups.items()
+    rows = (
+        _build_group(outcome, group_trials, trial=trial, calls=calls)
+        for (outcome, calls, _), group_trials in groups.items()
     )
-    return tuple(sorted(folds, key=lambda fold: (-len(fold.indexes), fold.indexes)))
+    return tuple(sorted(rows, key=lambda group: (-len(group.indexes), group.indexes)))
 
 
 def _count_distinct_answers(repeats: Iterable[Trial]) -> int:
-    """Return the number of different answers; trials without an answer differ by their sentence."""
+    """Return the number of distinct answers; trials without an answer are distinguished by their sentence."""
     return len({(repeat.outcome, repeat.answer_hash or repeat.sentence) for repeat in repeats})
 
 
 def _build_group(outcome: str, trials: list[Trial], *, trial: Trial, calls: Calls) -> RepeatGroup:
-    times = [repeated.duration_ms for repeated in trials if repeated.duration_ms is not None]
+    durations = [repeat.duration_ms for repeat in trials if repeat.duration_ms is not None]
     return RepeatGroup(
         mark=outcome,
-        indexes=tuple(repeated.index for repeated in trials),
+        indexes=tuple(repeat.index for repeat in trials),
         exemplar=trials[0].pk,
-        here=any(repeated.pk == trial.pk for repeated in trials),
+        is_current=any(repeat.pk == trial.pk for repeat in trials),
         calls=calls,
-        ending=trials[0].sentence,
+        sentence=trials[0].sentence,
         distinct=_count_distinct_answers(trials),
-        fastest=min(times, default=None),
-        slowest=max(times, default=None),
+        fastest_ms=min(durations, default=None),
+        slowest_ms=max(durations, default=None),
     )

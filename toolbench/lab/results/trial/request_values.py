@@ -1,4 +1,4 @@
-"""Argument values of a call that its own request contained, such as those that differ between instances."""
+"""Masking of argument values that a call copied from its own request, since they differ between instances."""
 
 import json
 import re
@@ -8,8 +8,8 @@ from typing import Any, Self
 
 GIVEN_PLACEHOLDER = "‹given›"
 GIVEN_ROLES = {"user", "system", "developer", "tool", "function"}
-MAX_DEPTH = 40  # levels that are looked through
-MIN_DIGITS = 3  # of a value without letters: a shorter one stands in any text by chance
+MAX_DEPTH = 40  # levels of nested JSON that are searched
+MIN_DIGITS = 3  # of a value without letters; a text may contain a shorter number by chance
 ENUM_PATTERN = re.compile(r'"enum"\s*:\s*(\[[^\[\]]*\])')
 WORD_PATTERN = re.compile(r"[A-Za-z0-9]+")
 
@@ -19,28 +19,28 @@ class RequestValues:
     """Values that a request contains.
 
     Attributes:
-        texts: texts of users, the system and tools.
-        runs: their words, made of letters and digits.
-        chosen_from: enum values of the schemas.
+        texts: texts of users, the system and tools, one after the other.
+        words: their words, made of letters and digits.
+        enum_values: enum values of the schemas, which are never masked.
     """
 
     texts: str
-    runs: frozenset[str]
-    chosen_from: frozenset[str]
+    words: frozenset[str]
+    enum_values: frozenset[str]
 
     @classmethod
     def from_request(cls, body: bytes) -> Self:
-        """Return the values of a request body; empty if it cannot be read as a request."""
-        written = body.decode("utf-8", "replace")
+        """Return the values of a request body; no texts if the body is not a JSON object."""
+        body_text = body.decode("utf-8", "replace")
         try:
-            request = json.loads(written)
+            request = json.loads(body_text)
         except (ValueError, RecursionError):
             request = None
-        texts = "\n".join(_list_request_texts(request)) if isinstance(request, dict) else ""
-        return cls(texts, frozenset(WORD_PATTERN.findall(texts)), frozenset(_list_enum_values(written, texts)))
+        texts = "\n".join(_iter_request_texts(request)) if isinstance(request, dict) else ""
+        return cls(texts, frozenset(WORD_PATTERN.findall(texts)), frozenset(_iter_enum_values(body_text, texts)))
 
     def mask_values(self, value: Any, depth: int = 0) -> Any:
-        """Return `value` with GIVEN_PLACEHOLDER for every text and number that the request contained."""
+        """Replace every text and number that the request contains by GIVEN_PLACEHOLDER; `depth` is that of `value`."""
         if isinstance(value, dict) and depth < MAX_DEPTH:
             return {key: self.mask_values(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list) and depth < MAX_DEPTH:
@@ -50,16 +50,17 @@ class RequestValues:
         return value
 
     def _is_given(self, value: str) -> bool:
-        if value in self.chosen_from or not _is_distinctive(value):
+        if value in self.enum_values or not _is_distinctive(value):
             return False
-        written = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+        spellings = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
         return any(
-            self.runs.issuperset(WORD_PATTERN.findall(word)) and _contains_words(self.texts, word) for word in written
+            self.words.issuperset(WORD_PATTERN.findall(spelling)) and _contains_words(self.texts, spelling)
+            for spelling in spellings
         )
 
 
 def _is_distinctive(value: str) -> bool:
-    """Return whether the value is unlikely to be in a text by chance."""
+    """Return whether a text is unlikely to contain the value by chance: it has a letter or MIN_DIGITS digits."""
     return any(map(str.isalpha, value)) or sum(map(str.isdigit, value)) >= MIN_DIGITS
 
 
@@ -77,36 +78,39 @@ def _contains_words(texts: str, value: str) -> bool:
 def _is_one_word(pair: str) -> bool:
     """Return whether two adjacent characters belong to one word.
 
-    Scripts without cases may be written without spaces.
+    Letters without case do not, since their scripts may be written without spaces.
     """
-    return len(pair) == 2 and all(word.isdecimal() or word.islower() or word.isupper() or word == "_" for word in pair)
+    return len(pair) == 2 and all(
+        character.isdecimal() or character.islower() or character.isupper() or character == "_" for character in pair
+    )
 
 
-def _list_request_texts(request: dict[str, Any]) -> Iterator[str]:
-    """Yield the texts of a request. A rendered prompt is one text."""
-    yield from list_content_texts(request.get("prompt"))
-    yield from list_content_texts(request.get("system"))
+def _iter_request_texts(request: dict[str, Any]) -> Iterator[str]:
+    """Yield the texts of a request that the model did not write; a rendered prompt is one text."""
+    yield from iter_content_texts(request.get("prompt"))
+    yield from iter_content_texts(request.get("system"))
     messages = request.get("messages")
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("role") in GIVEN_ROLES:
-            yield from list_content_texts(message.get("content"))
+            yield from iter_content_texts(message.get("content"))
 
 
-def list_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
-    """Yield a text, or the texts in content blocks."""
+def iter_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the content if it is a text, or the texts of its blocks down to MAX_DEPTH; `depth` is that of `content`."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list) and depth < MAX_DEPTH:
         for block in content:
-            yield from list_content_texts(block, depth + 1)
+            yield from iter_content_texts(block, depth + 1)
     elif isinstance(content, dict) and depth < MAX_DEPTH:
-        yield from list_content_texts(content.get("text"), depth + 1)
-        yield from list_content_texts(content.get("content"), depth + 1)
+        yield from iter_content_texts(content.get("text"), depth + 1)
+        yield from iter_content_texts(content.get("content"), depth + 1)
 
 
-def _list_enum_values(*written: str) -> Iterator[str]:
-    for values in (found for text in written for found in ENUM_PATTERN.findall(text)):
+def _iter_enum_values(*texts: str) -> Iterator[str]:
+    """Yield the values of enums in JSON Schemas, as far as the texts contain them as JSON."""
+    for enum_json in (match for text in texts for match in ENUM_PATTERN.findall(text)):
         try:
-            yield from map(str, json.loads(values))
+            yield from map(str, json.loads(enum_json))
         except ValueError:
             continue

@@ -1,4 +1,4 @@
-"""The open step of a trial: two views side by side, the changes between them and the problems found."""
+"""Open step of the trial page: two panes, the changes between them, and the problems that were found."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from toolbench.lab.traces.code_view import CodeView, mark_bad_paths, mark_differ
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """One of the two views."""
+    """One of the two panes, such as the raw request."""
 
     title: str
     note: str
@@ -20,7 +20,7 @@ class Pane:
 
 @dataclass(frozen=True, slots=True)
 class StepProblem:
-    """A schema error, parse error or finding at a JSON path."""
+    """Schema error, parse error or finding, with its JSON path."""
 
     title: str
     path: str
@@ -29,7 +29,17 @@ class StepProblem:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """Everything that is shown of the open step."""
+    """Content of the open step.
+
+    Attributes:
+        key: `<ordinal>.<part>`.
+        part: request, response, transforms or calls of an exchange; dispatch or result of a tool execution.
+        changes: changes that transforms made in this part.
+        problems: problems that were found in this part.
+        headers: headers that no pane shows.
+        error: error message of the step; empty without one.
+        notice: code of a notice, such as `tool_not_executed`; empty without one.
+    """
 
     key: str
     part: str
@@ -38,10 +48,10 @@ class StepView:
     left: Pane
     right: Pane
     changes: tuple[TransformChange, ...]
-    faults: tuple[StepProblem, ...]
+    problems: tuple[StepProblem, ...]
     headers: tuple[tuple[str, str], ...]
     error: str
-    notice: str  # "Tool not executed: …", "" for nothing
+    notice: str
 
     @property
     def has_curl(self) -> bool:
@@ -50,12 +60,12 @@ class StepView:
 
     @property
     def side(self) -> str:
-        """Return which of the step's two bodies this part was read from."""
+        """Return which stored body of the step contains this part: "request" or "response"."""
         return "request" if self.part in ("request", "dispatch") else "response"
 
 
 def build_step_view(
-    step: Step, part: str, *, facts: JsonObject, beside: Sequence[JsonObject], bodies: tuple[bytes, bytes]
+    step: Step, part: str, *, facts: JsonObject, tool_facts: Sequence[JsonObject], bodies: tuple[bytes, bytes]
 ) -> StepView:
     """Return the view of one part of a step.
 
@@ -63,11 +73,10 @@ def build_step_view(
         step: the step.
         part: name of the part, as in `TimelineRow.key`.
         facts: step details of the step.
-        beside: step details of the turn's tool executions, whose schema errors belong to the parsed calls too.
-        bodies: request and response, possibly truncated.
+        tool_facts: step details of the turn's tool executions, whose schema errors the parsed calls show too.
+        bodies: request and response, which may be truncated.
     """
     left, right = _build_panes(step, part, facts=facts, bodies=bodies)
-    faults = _list_problems(part, facts, beside)
     return StepView(
         key=f"{step.ordinal}.{part}",
         part=part,
@@ -76,7 +85,7 @@ def build_step_view(
         left=left,
         right=right,
         changes=tuple(TransformChange(**change) for change in facts.get(_find_changes_key(step, part), ())),
-        faults=faults,
+        problems=_list_problems(part, facts, tool_facts),
         headers=_list_headers(part, facts, bodies[0]),
         error=step.error_message if part in ("response", "result", "dispatch") else "",
         notice=facts.get("notice", "") if part in ("response", "calls") else "",
@@ -113,18 +122,19 @@ def _build_panes(step: Step, part: str, *, facts: JsonObject, bodies: tuple[byte
     if part == "dispatch":
         return _build_dispatch_panes(facts, bodies[0])
     if part == "result":
-        given = Pane("Raw, as given back to the model", f"{len(bodies[1]):,} bytes", render_body(bodies[1]))
-        return given, Pane("Before result transforms", "the envelope", render_value(facts.get("envelope", {})))
+        returned = Pane("Raw, as given back to the model", f"{len(bodies[1]):,} bytes", render_body(bodies[1]))
+        return returned, Pane("Before result transforms", "the envelope", render_value(facts.get("envelope", {})))
     if part == "calls":
-        found, kept = render_value(facts.get("calls_found", [])), render_value(facts.get("calls", []))
-        found, kept = mark_differences(found, kept)
-        return Pane("Raw, as found in the answer", "", found), Pane("Normalised, as dispatched", "", kept)
+        raw, normalised = mark_differences(
+            render_value(facts.get("calls_found", [])), render_value(facts.get("calls", []))
+        )
+        return Pane("Raw, as found in the answer", "", raw), Pane("Normalised, as dispatched", "", normalised)
     return _build_answer_panes(step, facts, bodies[1])
 
 
-def _build_dispatch_panes(facts: JsonObject, written: bytes) -> tuple[Pane, Pane]:
+def _build_dispatch_panes(facts: JsonObject, arguments: bytes) -> tuple[Pane, Pane]:
     paths = [error["path"] for error in facts.get("schema_errors", ())]
-    raw = Pane("Raw, as the model wrote the arguments", f"{len(written):,} bytes", render_body(written))
+    raw = Pane("Raw, as the model wrote the arguments", f"{len(arguments):,} bytes", render_body(arguments))
     parsed = mark_bad_paths(render_value(facts.get("arguments")), paths)
     return raw, Pane("Normalised, as checked against the schema", facts.get("parse_status", ""), parsed)
 
@@ -134,51 +144,51 @@ def _build_answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pan
         "Raw, as received", _describe_response(step, facts), render_body(body, size=max(step.response_bytes, len(body)))
     )
     if facts.get("partial"):
-        return raw, Pane("As far as it came, nothing executed", "", render_value(facts["partial"]))
+        return raw, Pane("Incomplete answer, nothing executed", "", render_value(facts["partial"]))
     if "message" not in facts:
         return raw, Pane("Classified", "", render_value(facts.get("error")))
     return raw, Pane("Normalised, as the loop read it", "", render_value(facts["message"]))
 
 
 def _describe_response(step: Step, facts: JsonObject) -> str:
-    """Return status and size. A body without a status comes from a log of another program."""
+    """Return status and size of a response. A body without a status was imported from a log of another program."""
     if not step.status:
-        return f"as the log tells it, {step.response_bytes:,} bytes" if step.response_bytes else "no answer"
+        return f"from the log, {step.response_bytes:,} bytes" if step.response_bytes else "no answer"
     chunks = f" in {len(facts['chunks']):,} chunks" if facts.get("stream") and facts.get("chunks") else ""
     return f"HTTP {step.status}, {step.response_bytes:,} bytes{chunks}"
 
 
-def _list_problems(part: str, facts: JsonObject, beside: Sequence[JsonObject]) -> tuple[StepProblem, ...]:
-    owners = [facts] if part in ("dispatch", "result") else list(beside) if part == "calls" else []
-    schema = [
+def _list_problems(part: str, facts: JsonObject, tool_facts: Sequence[JsonObject]) -> tuple[StepProblem, ...]:
+    checked = [facts] if part in ("dispatch", "result") else list(tool_facts) if part == "calls" else []
+    schema_problems = [
         StepProblem(f"Schema error ({error['kind']})", error["path"], error["message"])
-        for owner in owners
-        for error in owner.get("schema_errors", ())
+        for details in checked
+        for error in details.get("schema_errors", ())
     ]
-    found = facts.get("findings", ()) if part in ("response", "calls", "transforms") else ()
-    unread = facts.get("parse_errors", ()) if part == "calls" else ()
+    findings = facts.get("findings", ()) if part in ("response", "calls", "transforms") else ()
+    parse_errors = facts.get("parse_errors", ()) if part == "calls" else ()
     return (
-        *schema,
-        *map(_build_parse_problem, unread),
-        *(StepProblem(finding["code"], finding["path"], finding["message"]) for finding in found),
+        *schema_problems,
+        *map(_build_parse_problem, parse_errors),
+        *(StepProblem(finding["code"], finding["path"], finding["message"]) for finding in findings),
     )
 
 
 def _build_parse_problem(error: JsonObject) -> StepProblem:
     path = "$.content" if error["call"] is None else f"$.tool_calls[{error['call']}].function.arguments"
-    mended = f" Repaired by {', '.join(error['repairs'])}." if error["repairs"] and not error["truncated"] else ""
-    return StepProblem(f"Parse error ({error['mode']})", path, f"{error['error']}: {error['snippet']}{mended}")
+    repairs = f" Repaired by {', '.join(error['repairs'])}." if error["repairs"] and not error["truncated"] else ""
+    return StepProblem(f"Parse error ({error['mode']})", path, f"{error['error']}: {error['snippet']}{repairs}")
 
 
 def _list_headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a response, and of a request whose prompt is shown in place of its headers."""
-    shown = part == "response" or (part == "request" and _find_prompt(body))
-    headers = facts.get(f"{part}_headers", {}) if shown else {}
+    """Return the headers that no pane shows: those of a response, and those of a request with a rendered prompt."""
+    is_listed = part == "response" or (part == "request" and _find_prompt(body))
+    headers = facts.get(f"{part}_headers", {}) if is_listed else {}
     return tuple((str(name), str(value)) for name, value in headers.items())
 
 
 def _find_prompt(body: bytes) -> str:
-    """Return the rendered prompt of a request; empty for a request of messages or a truncated one."""
+    """Return the rendered prompt of a request; empty for a request with messages and for a truncated one."""
     if b'"prompt"' not in body:
         return ""
     try:

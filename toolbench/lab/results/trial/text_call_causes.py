@@ -1,6 +1,6 @@
-"""The decisive cause of a failed trial, and the reasons why its calls came as text.
+"""Causes of a failed trial: the decisive one, and possible causes of calls that came as text.
 
-The reasons follow from the trial's answer and from the known capabilities of its model.
+The latter follow from the trial's answer and from the known capabilities of its model.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,14 @@ TEXT_CALL_CLASSES = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "t
 
 @dataclass(frozen=True, slots=True)
 class DecisiveCause:
-    """The cause that decided a trial's failure.
+    """Cause that decided the failure of a trial.
 
     Attributes:
-        turn: turn number from 1, as text; empty if not known.
-        version: version of the table of causes that classified the trial.
+        row: row of the table of causes.
+        turn: number of the turn, from 1; empty if it is unknown.
+        version: version of the table of causes by which the trial was classified.
         newest: current version of the table.
-        trials_query: query string that selects the run's failures with the same cause.
+        trials_query: query string that selects the failure group of the trial in its run.
     """
 
     row: WireCause
@@ -35,20 +36,20 @@ class DecisiveCause:
 
 
 def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
-    """Return the decisive cause; None for a trial that did not fail or whose cause the table does not contain."""
+    """Return the decisive cause; None for a trial without a cause, or with one that the table does not contain."""
     row = load_causes().get(trial.cause)
     if row is None:
         return None
     turn = trial.cause_signature.rpartition(" · turn ")[2] if trial.cause_signature else ""
-    alike = TrialFilter(run=trial.run_id, cluster=trial.cause_signature, cause_version=trial.taxonomy)
-    return DecisiveCause(row, turn, trial.taxonomy, read_taxonomy_version(), alike.query())
+    group_filter = TrialFilter(run=trial.run_id, cluster=trial.cause_signature, cause_version=trial.taxonomy)
+    return DecisiveCause(row, turn, trial.taxonomy, read_taxonomy_version(), group_filter.query())
 
 
 def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
-    """Return why the calls came as text, with at most three queries.
+    """Return the possible causes of calls that came as text. At most three queries.
 
     Returns:
-        Empty for a trial that failed in another way, used another method than native or whose model was deleted.
+        Nothing for a trial with another failure class, with another method than native, or of a deleted model.
     """
     model = trace.config.model
     if trace.trial.failure_class not in TEXT_CALL_CLASSES or trace.config.method != "native" or model is None:

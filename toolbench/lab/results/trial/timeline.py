@@ -1,4 +1,4 @@
-"""The timeline of a trial: one execution as rows, with the same parts in every turn, on one time axis."""
+"""Timeline of a trial: the parts of the steps of one execution as rows on a time axis."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step, Trial
 
-StepFacts = dict[int, JsonObject]  # by step id; a step whose facts are too large is not in it
+StepFacts = dict[int, JsonObject]  # step details by step id, without details that are too large for a page
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """A row of the timeline.
+    """Timeline row: one part of a step.
 
     Attributes:
         key: `<ordinal>.<part>`.
-        at: start as a percentage of the trial's time; None for a row without a bar.
-        waiting: time until the first byte as a percentage of the trial's time.
-        share: further time as a percentage of the trial's time.
+        bad: whether the part has a problem.
+        ok: whether a tool's result was ok.
+        at: start in percent of the trial's time; None for a row without a bar.
+        waiting: time until the first byte in percent of the trial's time.
+        share: time after the first byte in percent of the trial's time.
+        tool: whether the bar is that of a tool execution.
     """
 
     key: str
@@ -33,17 +36,20 @@ class TimelineRow:
     tool: bool = False
 
     @property
-    def starts(self) -> float:
-        """Return the position of the answer's first byte in percent."""
+    def first_byte_at(self) -> float:
+        """Return the position of the answer's first byte in percent of the trial's time."""
         return (self.at or 0.0) + self.waiting
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineTurn:
-    """A turn of the timeline.
+    """Turn of the timeline.
 
     Attributes:
-        user_message: a further user message at the start of the turn; empty if there is none.
+        turn: number of the turn, from 0.
+        seconds: sum of the durations of its steps.
+        steps: its rows.
+        user_message: a later message of the user at the start of the turn; empty without one.
     """
 
     turn: int
@@ -53,7 +59,7 @@ class TimelineTurn:
 
 
 def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTurn, ...]:
-    """Return the turns of one execution. A step without step details shows no counts."""
+    """Return the turns of the steps of one execution. Rows of a step without step details have no counts."""
     if not steps:
         return ()
     whole = max(step.started_ms + step.duration_ms for step in steps) or 1.0
@@ -64,7 +70,7 @@ def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTur
         TimelineTurn(
             turn=turn,
             seconds=sum(step.duration_ms for step in turn_steps) / 1000,
-            steps=tuple(line for step in turn_steps for line in _build_rows(step, facts.get(step.pk), whole)),
+            steps=tuple(row for step in turn_steps for row in _build_rows(step, facts.get(step.pk), whole)),
             user_message=next(
                 (str(facts[step.pk]["said"]) for step in turn_steps if facts.get(step.pk, {}).get("said")), ""
             ),
@@ -74,52 +80,51 @@ def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTur
 
 
 def _build_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
-    return (
-        _build_tool_rows(step, facts, whole)
-        if step.kind == Step.Kind.TOOL
-        else _build_exchange_rows(step, facts, whole)
-    )
+    """Return the rows of a step; `whole` is the trial's time in milliseconds."""
+    build = _build_tool_rows if step.kind == Step.Kind.TOOL else _build_exchange_rows
+    return build(step, facts, whole)
 
 
 def _build_exchange_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
-    again = f", attempt {step.attempt}" if step.attempt > 1 else ""
+    attempt = f", attempt {step.attempt}" if step.attempt > 1 else ""
     first_byte = step.first_byte_ms if step.first_byte_ms is not None else step.duration_ms
     answer = TimelineRow(
         key=f"{step.ordinal}.response",
         part="response",
-        title=f"Raw response{again}" if step.ok else f"{step.status or 'No'} answer{again}",
+        title=f"Raw response{attempt}" if step.ok else f"{step.status or 'No'} answer{attempt}",
         note=f"{step.duration_ms / 1000:.2f} s",
         bad=step.ok is False,
         at=100 * step.started_ms / whole,
         waiting=100 * first_byte / whole,
         share=100 * max(step.duration_ms - first_byte, 0) / whole,
     )
-    request = TimelineRow(f"{step.ordinal}.request", "request", f"Request{again}", f"{step.request_bytes:,} B")
+    request = TimelineRow(f"{step.ordinal}.request", "request", f"Request{attempt}", f"{step.request_bytes:,} B")
     if not step.ok:
         return [request, answer]
     changes, calls = _describe_counts(facts)
-    troubled = bool(facts and facts.get("findings"))
-    after = TimelineRow(f"{step.ordinal}.transforms", "transforms", f"After transforms{changes}", "")
-    parsed = TimelineRow(f"{step.ordinal}.calls", "calls", f"Parsed calls{calls}", step.finish_reason, bad=troubled)
-    return [request, answer, after, parsed]
+    has_findings = bool(facts and facts.get("findings"))
+    transforms = TimelineRow(f"{step.ordinal}.transforms", "transforms", f"After transforms{changes}", "")
+    parsed = TimelineRow(f"{step.ordinal}.calls", "calls", f"Parsed calls{calls}", step.finish_reason, bad=has_findings)
+    return [request, answer, transforms, parsed]
 
 
 def _describe_counts(facts: JsonObject | None) -> tuple[str, str]:
-    """Return the counts of changes and calls as texts; empty if the step details were not read."""
+    """Return the numbers of changes and of calls as texts; both are empty if the step details were not read."""
     if facts is None:
         return "", ""
     ignored = facts.get("ignored_calls", 0)
-    left_out = f", {ignored} ignored" if ignored else ""
-    changes = _describe_changes(len(facts.get("response_changes", ())))
-    return f", {changes}", f", {len(facts.get('calls', ()))}{left_out}"
+    ignored_text = f", {ignored} ignored" if ignored else ""
+    change_count = len(facts.get("response_changes", ()))
+    changes = "no change" if not change_count else f"{change_count} change{'s' if change_count > 1 else ''}"
+    return f", {changes}", f", {len(facts.get('calls', ()))}{ignored_text}"
 
 
 def _build_tool_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
-    refused = not (facts or {}).get("executed", True)
+    is_refused = not (facts or {}).get("executed", True)
     dispatch = TimelineRow(
         key=f"{step.ordinal}.dispatch",
         part="dispatch",
-        title=f"Dispatch {step.tool_name or '(no name)'}{', refused' if refused else ''}",
+        title=f"Dispatch {step.tool_name or '(no name)'}{', refused' if is_refused else ''}",
         note=f"{step.duration_ms:.0f} ms",
         bad=not step.ok,
         ok=bool(step.ok),
@@ -131,25 +136,21 @@ def _build_tool_rows(step: Step, facts: JsonObject | None, whole: float) -> list
     return [dispatch, TimelineRow(f"{step.ordinal}.result", "result", title, f"{step.response_bytes:,} B")]
 
 
-def _describe_changes(number: int) -> str:
-    return "no change" if not number else f"{number} change{'s' if number > 1 else ''}"
+def find_first_bad_key(trial: Trial, timeline: Sequence[TimelineTurn]) -> str:
+    """Return the key of the row with the first problem; empty if the verdict names no step.
 
-
-def find_first_bad_key(trial: Trial, rail: Sequence[TimelineTurn]) -> str:
-    """Return the key of the row where the trial first went wrong; empty if none is known.
-
-    Of the step that the verdict names, it is the first bad row, else the row of the response or result.
+    It is the first bad row of that step, else the row of its response or result.
     """
     if trial.first_bad_ordinal is None:
         return ""
-    bad_lines = [line for turn in rail for line in turn.steps if line.key.startswith(f"{trial.first_bad_ordinal}.")]
-    response_key = next((line.key for line in bad_lines if line.part in ("response", "result")), "")
-    return next((line.key for line in bad_lines if line.bad), response_key)
+    rows = [row for turn in timeline for row in turn.steps if row.key.startswith(f"{trial.first_bad_ordinal}.")]
+    response_key = next((row.key for row in rows if row.part in ("response", "result")), "")
+    return next((row.key for row in rows if row.bad), response_key)
 
 
-def find_open_row(rail: Sequence[TimelineTurn], key: str, first_bad: str) -> TimelineRow | None:
-    """Return the row that the page opens: the one with the key, else the first bad one, else the first response."""
-    lines = [line for turn in rail for line in turn.steps]
-    open_line = next((line for line in lines if line.key == key), None)
-    open_line = open_line or next((line for line in lines if line.key == first_bad), None)
-    return open_line or next((line for line in lines if line.part == "response"), None)
+def find_open_row(timeline: Sequence[TimelineTurn], key: str, first_bad_key: str) -> TimelineRow | None:
+    """Return the row with the key, else the first bad row, else the first response; None without rows."""
+    rows = [row for turn in timeline for row in turn.steps]
+    by_key = {row.key: row for row in rows}
+    response = next((row for row in rows if row.part == "response"), None)
+    return by_key.get(key) or by_key.get(first_bad_key) or response

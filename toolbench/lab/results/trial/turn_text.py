@@ -1,4 +1,4 @@
-"""Turns of a trial as lines of text, parsed or raw, for the diff view."""
+"""Turns of a trial as lines of text for the diff view, parsed or raw."""
 
 import json
 from collections import defaultdict
@@ -15,7 +15,7 @@ from toolbench.lab.results.trial.timeline import StepFacts
 from toolbench.lab.traces.code_view import MAX_LINES, escape_unprintable, render_body_lines, render_json_lines
 from toolbench.lab.traces.step_facts import dump_details
 
-MAX_LINE_CHARS = 160  # a longer line is split, so that the diff view shows a difference deep inside of it
+MAX_LINE_CHARS = 160  # a longer line is split, so that the diff view shows where in it a difference is
 USUAL_FINISH_REASONS = {"", "stop", "tool_calls", "function_call", "end_turn", "tool_use"}
 
 
@@ -26,12 +26,15 @@ class TurnText:
     Lines and shape are built on demand, because most turns of two trials are equal.
 
     Attributes:
-        key: key of its row in the timeline.
-        content_key: two turns with equal keys have equal lines.
-        shape: returns a value that does not depend on the values of an instance: tools, arguments with
-            GIVEN_PLACEHOLDER for values of the turn's own request, and how answers and results ended. None if calls or
-            request were not read completely.
-        is_complete: False if only the beginning was read.
+        turn: number of the turn, from 0.
+        key: key of its timeline row.
+        path: method used.
+        summary: the turn in a few words.
+        content_key: two turns with equal content keys have equal lines.
+        render_lines: yields the lines.
+        shape: returns the turn without the values of its instance: tools, arguments with GIVEN_PLACEHOLDER for values
+            of its own request, and the ends of answers and results. It returns None if they were not read completely.
+        is_complete: whether the turn was read completely.
     """
 
     turn: int
@@ -44,18 +47,18 @@ class TurnText:
     is_complete: bool = True
 
     def lines(self) -> tuple[tuple[str, ...], bool]:
-        """Return the first MAX_LINES lines, and whether these are all."""
+        """Return the first MAX_LINES lines, and whether they are all lines of the turn."""
         all_lines = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
         return all_lines[:MAX_LINES], self.is_complete and len(all_lines) <= MAX_LINES
 
 
 def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> dict[int, TurnText]:
-    """Return calls and texts as parsed, and the results of tools, by turn.
+    """Return texts and calls as parsed, and results of tools, by the number of the turn.
 
     Args:
         steps: steps of one execution.
         facts: step details by step id.
-        requests: request bodies, possibly truncated, by step id.
+        requests: request bodies by step id, which may be truncated.
     """
     return {
         turn: _build_parsed_turn(turn, turn_steps, facts=facts, requests=requests)
@@ -64,7 +67,7 @@ def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mappin
 
 
 def build_raw_turns(steps: Sequence[Step], bodies: Mapping[int, bytes]) -> dict[int, TurnText]:
-    """Return the responses of each turn, including those of retries, as raw text."""
+    """Return responses as raw text, retries included, by the number of the turn."""
     return {turn: _build_raw_turn(turn, turn_steps, bodies) for turn, turn_steps in _group_by_turn(steps).items()}
 
 
@@ -79,11 +82,11 @@ def _build_parsed_turn(
     turn: int, steps: Sequence[Step], *, facts: StepFacts, requests: Mapping[int, bytes]
 ) -> TurnText:
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE][-1:]
-    ran = [step for step in steps if step.kind == Step.Kind.TOOL]
-    shown_steps = [*exchanges, *ran]
+    tool_steps = [step for step in steps if step.kind == Step.Kind.TOOL]
+    shown_steps = [*exchanges, *tool_steps]
     calls = [call for step in exchanges for call in facts.get(step.pk, {}).get("calls") or ()]
-    ends = tuple("ok" if step.ok else step.error_code for step in ran)
-    failed = tuple(step.error_code for step in exchanges if not step.ok)
+    results = tuple("ok" if step.ok else step.error_code for step in tool_steps)
+    errors = tuple(step.error_code for step in exchanges if not step.ok)
     return TurnText(
         turn=turn,
         key=_build_row_key(steps[-1])
@@ -92,7 +95,7 @@ def _build_parsed_turn(
         if exchanges[0].ok
         else _build_row_key(exchanges[0]),
         path=exchanges[0].path if exchanges else "",
-        summary=escape_unprintable(_summarise(calls, ends, failed)),
+        summary=escape_unprintable(_summarise(calls, results, errors)),
         content_key=tuple(_build_content_key(step, facts.get(step.pk)) for step in shown_steps),
         render_lines=partial(_render_parsed, shown_steps, facts),
         shape=partial(_build_shape, shown_steps, facts, requests),
@@ -106,7 +109,7 @@ def _build_row_key(step: Step) -> str:
 
 
 def _build_content_key(step: Step, facts: JsonObject | None) -> tuple[Any, ...]:
-    """Return all values that the lines of a step are rendered from, without ids of calls."""
+    """Return the values from which the lines of a step are rendered, without ids of calls."""
     columns = (step.kind, step.ok, step.error_code, step.error_message, step.finish_reason, step.tool_name)
     if facts is None:
         return columns
@@ -115,7 +118,7 @@ def _build_content_key(step: Step, facts: JsonObject | None) -> tuple[Any, ...]:
 
 
 def _render_parsed(steps: Sequence[Step], facts: StepFacts) -> Iterator[str]:
-    """Yield the lines of a turn until the first step whose details were not read."""
+    """Yield the lines of a turn up to the first step whose details were not read."""
     for step in steps:
         if step.pk not in facts:
             return
@@ -127,8 +130,8 @@ def _build_shape(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int,
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
     if any(step.pk not in facts or _is_request_incomplete(step, facts[step.pk], requests) for step in exchanges):
         return None
-    ends = tuple("ok" if step.ok else step.error_code for step in steps)
-    return (ends, *(_build_answer_shape(step, facts[step.pk], requests.get(step.pk, b"")) for step in exchanges))
+    results = tuple("ok" if step.ok else step.error_code for step in steps)
+    return (results, *(_build_answer_shape(step, facts[step.pk], requests.get(step.pk, b"")) for step in exchanges))
 
 
 def _is_request_incomplete(step: Step, facts: JsonObject, requests: Mapping[int, bytes]) -> bool:
@@ -138,10 +141,10 @@ def _is_request_incomplete(step: Step, facts: JsonObject, requests: Mapping[int,
 
 def _build_answer_shape(step: Step, facts: JsonObject, request: bytes) -> tuple[Any, ...]:
     calls = facts.get("calls") or ()
-    given = RequestValues.from_request(request if calls else b"")
-    masked = [(call["name"], given.mask_values(_parse_arguments(call["arguments"]))) for call in calls]
-    unusual = step.finish_reason if step.finish_reason not in USUAL_FINISH_REASONS else ""
-    return masked, unusual, facts.get("ignored_calls") or 0
+    request_values = RequestValues.from_request(request if calls else b"")
+    masked_calls = [(call["name"], request_values.mask_values(_parse_arguments(call["arguments"]))) for call in calls]
+    unusual_finish = step.finish_reason if step.finish_reason not in USUAL_FINISH_REASONS else ""
+    return masked_calls, unusual_finish, facts.get("ignored_calls") or 0
 
 
 def _render_answer(step: Step, facts: JsonObject) -> Iterator[str]:
@@ -165,13 +168,13 @@ def _render_result(step: Step, facts: JsonObject) -> Iterator[str]:
         yield from (line.text for line in render_json_lines(values))
 
 
-def _summarise(calls: Sequence[JsonObject], ends: tuple[str, ...], failed: tuple[str, ...]) -> str:
-    if failed:
-        return f"no answer, {failed[0]}"
+def _summarise(calls: Sequence[JsonObject], results: tuple[str, ...], errors: tuple[str, ...]) -> str:
+    if errors:
+        return f"no answer, {errors[0]}"
     if not calls:
         return "text, no call"
     tool_names = ", ".join(str(call["name"]) or "(no name)" for call in calls)
-    return f"calls {tool_names} → {', '.join(ends)}" if ends else f"calls {tool_names}"
+    return f"calls {tool_names} → {', '.join(results)}" if results else f"calls {tool_names}"
 
 
 def _build_raw_turn(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes]) -> TurnText:
@@ -195,7 +198,7 @@ def _render_raw(step: Step, body: bytes) -> Iterator[str]:
 
 
 def _parse_arguments(arguments: Any) -> Any:
-    """Return arguments parsed from JSON text, and any others unchanged."""
+    """Return arguments parsed from JSON; return a text that is not JSON, and any other value, unchanged."""
     if not isinstance(arguments, str):
         return arguments
     try:

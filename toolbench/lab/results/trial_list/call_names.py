@@ -1,4 +1,4 @@
-"""The names of the calls that trials were expected to make, and of those that they made."""
+"""Names of the expected and of the made calls of trials, for the list of trials."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,12 @@ MAX_NAME_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class CallNames:
-    """The calls of a trial in words, such as `state_get, state_patch ×2`.
+    """Calls of a trial in words, such as `state_get, state_patch ×2`.
 
     Attributes:
-        expected: tools in order; or NO_CALL, UNFIXED if the task fixes no call, or UNKNOWN_CALLS.
-        got: tools in order, refused and failed ones marked; "" if none was called.
+        expected: tools of the expected calls in order, or NO_CALL, UNFIXED (the task does not determine them) or
+            UNKNOWN_CALLS.
+        got: tools of the made calls in order, with a mark on refused and failed calls; empty without a call.
     """
 
     expected: str
@@ -32,12 +33,10 @@ class CallNames:
 
 
 def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
-    """Return the names of the calls by trial, with one query, two if a scenario is a user's case.
-
-    The expected calls follow from the trial's seed, so that no body is read.
+    """Return the names of the calls by the trial's id. One query, or two if a scenario is a test case.
 
     Args:
-        trials: with their runs.
+        trials: trials with their runs. Their seeds determine the expected calls, so that no body is read.
     """
     stored = _read_calls_and_versions([trial.pk for trial in trials])
     named = {}
@@ -57,12 +56,15 @@ def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
 
 
 def _identify_instance(trial: Trial, key: ScenarioKey) -> Hashable:
-    """Return what the expected calls of a trial follow from."""
+    """Return a key that is equal for trials with the same expected calls."""
     return key, trial.instance_kind, trial.instance_seed, trial.run.origin.get("kind")
 
 
 def _read_calls_and_versions(ids: Sequence[int]) -> Mapping[int, tuple[str, int | None]]:
-    """Return the calls made and the scenario version of the current judgement, None for trials judged once."""
+    """Return the made calls in words and the scenario version of the current verdict, by the trial's id.
+
+    The version is None for a trial that was never re-judged.
+    """
     tools = Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, execution=OuterRef("execution"))
     calls = ArraySubquery(tools.order_by("ordinal").values_list(JSONObject(name="tool_name", ok="ok")))
     judged = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")[:1]
@@ -92,7 +94,7 @@ def _describe_expected(expected: ExpectedCalls) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Return the names with equal neighbours counted, the first MAX_NAMED_CALLS of them."""
+    """Return the first MAX_NAMED_CALLS names in one text; equal names next to each other are counted."""
     runs = [(name, len(list(same))) for name, same in groupby(names[:MAX_NAMED_CALLS])]
     parts = [name if count == 1 else f"{name} ×{count}" for name, count in runs]
     more = len(names) - MAX_NAMED_CALLS

@@ -1,6 +1,6 @@
-"""Facets of the list of trials: how many trials have which model, scenario, cause and so on."""
+"""Facets of the list of trials: numbers of trials by outcome, model, scenario, cause, profile and strategy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import connection
@@ -22,12 +22,12 @@ _COUNT_FACETS = load_statement("results/trial_list/count_facets")
 
 @dataclass(frozen=True, slots=True)
 class FacetValue:
-    """A value of a facet.
+    """Value of a facet.
 
     Attributes:
-        query: the query string of the list with this value, or without it if it is chosen already.
-        percent: its share of the counted trials, rounded.
+        percent: its share of the counted trials in percent, rounded.
         share: the same with one decimal, for bars.
+        query: query string of the list with this value chosen, or without it if it is chosen already.
     """
 
     value: str
@@ -40,10 +40,11 @@ class FacetValue:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A field by which the list can be narrowed.
+    """Field by which the list can be filtered.
 
     Attributes:
-        more: values that are not shown.
+        values: the most frequent values, at most MAX_VALUES.
+        more: number of further values.
     """
 
     name: str
@@ -53,12 +54,12 @@ class Facet:
 
     @property
     def is_open(self) -> bool:
-        """Whether the facet is shown unfolded: outcomes, and those with a chosen value."""
+        """Return whether the facet is expanded: outcome and model always, others if a value is chosen."""
         return self.name in ("outcome", "model") or any(value.is_chosen for value in self.values)
 
 
 def count_facets(ids: Sequence[int], trial_filter: TrialFilter) -> tuple[Facet, ...]:
-    """Return the facets of these trials with one query, most frequent values first."""
+    """Return the facets of the trials with these ids. One query."""
     counts: dict[str, list[tuple[str, int]]] = {}
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_FACETS, [list(ids)])
@@ -77,12 +78,8 @@ def _build_facet(name: str, counts: Sequence[tuple[str, int]], total: int, trial
             round(100 * count / total),
             round(100 * count / total, 1),
             value == chosen,
-            trial_filter.query(**_toggle(name, value, chosen)),
+            trial_filter.query(**{name: "" if value == chosen else value}),
         )
         for value, count in counts[:MAX_VALUES]
     )
     return Facet(name, FACET_LABELS[name], values, max(0, len(counts) - MAX_VALUES))
-
-
-def _toggle(name: str, value: str, chosen: str) -> Mapping[str, str]:
-    return {name: "" if value == chosen else value}

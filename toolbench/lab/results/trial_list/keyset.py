@@ -1,4 +1,4 @@
-"""Trials after a given row, in any sort order of the list: pages that stay right while trials are added."""
+"""Keyset pagination of the list of trials: a cursor stays valid while trials are added."""
 
 import base64
 import binascii
@@ -19,12 +19,12 @@ MAX_CURSOR_CHARACTERS = 4_000
 
 
 class CursorError(Exception):
-    """A cursor that this list did not give."""
+    """Error for a cursor that does not fit the order of the list."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """A column by which trials are sorted; unknown values stand last."""
+    """Column by which trials are sorted; unknown values come last."""
 
     name: str
     descending: bool = False
@@ -38,7 +38,7 @@ _TEXT_COLUMNS = {
     "scenario": "scenario",
     "cause": "known_cause",
 }
-# The orders of `filter.ORDERINGS`, each made unique by the primary key.
+# The orders of `filter.ORDERINGS`, with the primary key as last column, so that no two trials are equal.
 SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
     "failed": _FAILED_ORDER,
     "-failed": (SortColumn("rank", descending=True), *_RUN_ORDER),
@@ -56,10 +56,10 @@ SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class TrialKeysetPage:
-    """Trials of one page.
+    """Page of trials.
 
     Attributes:
-        cursor: where the next page begins; None on the last page.
+        cursor: cursor of the next page; None on the last page.
     """
 
     trials: tuple[Trial, ...]
@@ -67,48 +67,57 @@ class TrialKeysetPage:
 
 
 def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) -> TrialKeysetPage:
-    """Return the next trials that match the filter, in its sort order, with two queries.
+    """Return the next trials that match the filter, in its order. Two queries.
+
+    Args:
+        trial_filter: filter and order.
+        cursor: cursor of the page; None or "" for the first page.
+        limit: maximum of trials.
 
     Raises:
-        CursorError: the cursor is not one of this order.
+        CursorError: the cursor does not fit the order.
     """
     columns = SORT_COLUMNS[trial_filter.sort]
-    found = filter_trials(trial_filter).annotate(
+    matching = filter_trials(trial_filter).annotate(
         tokens=F("input_tokens") + F("output_tokens"), known_cause=NullIf("cause", Value(""))
     )
     if cursor:
-        found = found.filter(_build_condition_after(columns, _decode_cursor(cursor, columns)))
-    rows = list(_order(found, columns).values_list("pk", *(column.name for column in columns))[: limit + 1])
-    shown = rows[:limit]
+        matching = matching.filter(_build_condition_after(columns, _decode_cursor(cursor, columns)))
+    rows = list(_sort_trials(matching, columns).values_list("pk", *(column.name for column in columns))[: limit + 1])
+    page_rows = rows[:limit]
     trials = Trial.objects.select_related("config", "run").defer(
         "final_text", "rendered_prompt", "causes", "run__request", "config__layers"
     )
-    by_id = trials.in_bulk([row[0] for row in shown])
-    more = _encode_cursor(shown[-1][1:]) if len(rows) > limit else None
-    return TrialKeysetPage(tuple(by_id[row[0]] for row in shown if row[0] in by_id), more)
+    by_id = trials.in_bulk([row[0] for row in page_rows])
+    next_cursor = _encode_cursor(page_rows[-1][1:]) if len(rows) > limit else None
+    return TrialKeysetPage(tuple(by_id[row[0]] for row in page_rows if row[0] in by_id), next_cursor)
 
 
-def _order(trials: QuerySet[Trial], columns: Sequence[SortColumn]) -> QuerySet[Trial]:
-    named = [(F(column.name), column.descending) for column in columns]
-    return trials.order_by(*(name.desc(nulls_last=True) if down else name.asc(nulls_last=True) for name, down in named))
+def _sort_trials(trials: QuerySet[Trial], columns: Sequence[SortColumn]) -> QuerySet[Trial]:
+    return trials.order_by(
+        *(
+            F(column.name).desc(nulls_last=True) if column.descending else F(column.name).asc(nulls_last=True)
+            for column in columns
+        )
+    )
 
 
 def _build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any]) -> Q:
-    """Return the condition of the rows that stand after the row with these values."""
-    found, same = Q(pk__in=[]), Q()
+    """Return the condition of the rows that come after the row with these values."""
+    is_after, has_same_values = Q(pk__in=[]), Q()
     for column, value in zip(columns, values, strict=True):
         if value is None:
-            same &= Q((f"{column.name}__isnull", True))
+            has_same_values &= Q((f"{column.name}__isnull", True))
             continue
-        beyond = Q((f"{column.name}__{'lt' if column.descending else 'gt'}", value))
-        found |= same & (beyond | Q((f"{column.name}__isnull", True)))
-        same &= Q((column.name, value))
-    return found
+        is_beyond = Q((f"{column.name}__{'lt' if column.descending else 'gt'}", value))
+        is_after |= has_same_values & (is_beyond | Q((f"{column.name}__isnull", True)))
+        has_same_values &= Q((column.name, value))
+    return is_after
 
 
 def _encode_cursor(values: Sequence[Any]) -> str:
-    plain = [value.isoformat() if isinstance(value, datetime) else value for value in values]
-    return base64.urlsafe_b64encode(json.dumps(plain).encode()).decode().rstrip("=")
+    json_values = [value.isoformat() if isinstance(value, datetime) else value for value in values]
+    return base64.urlsafe_b64encode(json.dumps(json_values).encode()).decode().rstrip("=")
 
 
 def _decode_cursor(cursor: str, columns: Sequence[SortColumn]) -> list[Any]:
@@ -144,5 +153,5 @@ def _parse_value(name: str, value: Any) -> Any:
 
 
 def _can_be_stored(text: str) -> bool:
-    """Return whether a column can hold the text: without NUL and lone surrogates."""
+    """Return whether PostgreSQL can store the text: it has neither NUL nor lone surrogates."""
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,12 +1,13 @@
-"""The text of the query bar: `model:glm cause:wrong_argument path:$.city started>1h "lost" words`.
+"""Parser of the query bar's text, such as `model:glm cause:wrong_argument path:$.city started>1h "lost" words`.
 
-A term is a field, an operator and a value; all terms must hold. Everything else is searched in the texts of trials.
+A term is a field, an operator and a value; trials must match all terms. Other words are searched in texts of trials.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from math import isfinite
 
 from django.db.models import BooleanField, Exists, F, OuterRef, Q
@@ -26,14 +27,14 @@ _MAX_DAYS = 3_650
 SEEN_AT_SQL = """EXISTS (
     SELECT 1 FROM jsonb_to_recordset(lab_trial.causes) AS one(code text, path text)
     WHERE (%s = '' OR one.code = %s) AND regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') = %s)"""
-# Fields that contain the value, by column.
+# Column by field; a trial matches if the column contains the value.
 PART_FIELDS = {
     "model": "config__model_name",
     "provider": "config__provider_name",
     "scenario": "scenario",
     "profile": "config__profile",
 }
-# Fields that equal the value, by column.
+# Column by field; a trial matches if the column is equal to the value.
 EXACT_FIELDS = {
     "strategy": "config__strategy",
     "method": "config__method",
@@ -61,7 +62,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a query text."""
+    """Term of a query text."""
 
     field: str
     operator: str
@@ -69,17 +70,18 @@ class Term:
 
     @property
     def text(self) -> str:
-        """The term as it is written."""
+        """Return the text of the term."""
         return f"{self.field}{self.operator}{self.value}"
 
 
 @dataclass(frozen=True, slots=True)
 class TrialQuery:
-    """A query text that was read.
+    """Parsed query text.
 
     Attributes:
+        terms: the terms that filter.
         words: the text without its terms.
-        ignored: terms whose value cannot be read; they do not filter.
+        ignored: texts of terms whose operator or value does not fit the field; they do not filter.
     """
 
     terms: tuple[Term, ...]
@@ -88,26 +90,26 @@ class TrialQuery:
 
 
 def parse_query_text(text: str) -> TrialQuery:
-    """Return the terms and words of a text. Terms with other fields than FIELDS are words."""
+    """Parse the terms and words of a text. A term with another field than those of FIELDS is a word."""
     terms: list[Term] = []
     ignored: list[Term] = []
     for field, operator, value in _TERM.findall(text):
         if field in FIELDS:
             term = Term(field, operator, value)
             (terms if _build_condition(term) is not None else ignored).append(term)
-    words = _TERM.sub(lambda found: " " if found[1] in FIELDS else found[0], text)
+    words = _TERM.sub(lambda match: " " if match[1] in FIELDS else match[0], text)
     return TrialQuery(tuple(terms), " ".join(words.split()), tuple(term.text for term in ignored))
 
 
 def build_query_conditions(query: TrialQuery, outcomes: Mapping[str, Q]) -> list[Condition]:
-    """Return the conditions of a query, which must all hold.
+    """Return the conditions of a query, all of which trials must meet.
 
     Args:
         query: the query.
-        outcomes: the condition of each word of OUTCOME_WORDS.
+        outcomes: condition of each word of OUTCOME_WORDS.
     """
-    seen = _find_value(query, "seen"), _find_value(query, "path")
-    conditions: list[Condition] = [build_seen_condition(*seen)] if any(seen) else []
+    code, path = _find_value(query, "seen"), _find_value(query, "path")
+    conditions: list[Condition] = [build_seen_condition(code, path)] if code or path else []
     for term in query.terms:
         if term.field == "outcome":
             conditions.append(outcomes[_read_value(term)])
@@ -119,9 +121,11 @@ def build_query_conditions(query: TrialQuery, outcomes: Mapping[str, Q]) -> list
 
 
 def build_seen_condition(code: str, path: str) -> Condition:
-    """Return the condition that a cause was seen; "" for any code, or any path.
+    """Return the condition that a cause was found in the trial.
 
-    A path may leave out its "$." and the indexes of lists.
+    Args:
+        code: code of the cause; "" for any cause.
+        path: JSON path of the cause, also without its "$." and without indexes of lists; "" for any path.
     """
     if not path:
         return Q(causes__contains=[{"code": code}])
@@ -163,15 +167,17 @@ def _compare_number(field: str, operator: str, value: str) -> Condition | None:
     if not isfinite(number) or abs(number) > 1e15:
         return None
     if field == "tokens":
-        rest = number - F("output_tokens")
-        return Q(**{f"input_tokens__{_LOOKUPS[operator]}": rest})
+        return Q(**{f"input_tokens__{_LOOKUPS[operator]}": number - F("output_tokens")})
     return Q(**{f"{NUMBER_FIELDS[field]}__{_LOOKUPS[operator]}": number})
 
 
 def _compare_start(operator: str, value: str) -> Condition | None:
-    """Return the condition for a date (2026-11-23) or a time before now (30m, 2h, 7d); `:` means that day."""
-    if found := _DURATION.fullmatch(value):
-        span = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    """Return the condition for a day in UTC (2026-11-23) or a time before now (30m, 2h, 7d).
+
+    The operator `:` stands for the whole day; it does not fit a time before now.
+    """
+    if match := _DURATION.fullmatch(value):
+        span = timedelta(**{_UNITS[match[2]]: int(match[1])})
         if operator == ":" or span.days > _MAX_DAYS:
             return None
         return Q(**{f"started_at__{_LOOKUPS[operator]}": timezone.now() - span})
@@ -181,41 +187,42 @@ def _compare_start(operator: str, value: str) -> Condition | None:
         return None
     if operator == ":":
         return Q(started_at__gte=day, started_at__lt=day + timedelta(days=1))
-    later = day + timedelta(days=1) if operator in (">", "<=") else day  # the day's end, or its beginning
-    return Q(**{f"started_at__{'gte' if operator in ('>', '>=') else 'lt'}": later})
+    boundary = day + timedelta(days=1) if operator in (">", "<=") else day  # end or beginning of the day
+    return Q(**{f"started_at__{'gte' if operator in ('>', '>=') else 'lt'}": boundary})
 
 
-def _called_tool(value: str) -> Condition:
-    """Return the condition that a tool was called. The index of the search texts finds the trials to look at."""
-    called = Exists(Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, tool_name=value))
-    return Q(called) & build_search_condition(value)
+def _build_tool_condition(tool_name: str) -> Condition:
+    """Return the condition that a tool was called. The search text, which has an index, preselects the trials."""
+    is_called = Exists(Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, tool_name=tool_name))
+    return Q(is_called) & build_search_condition(tool_name)
 
 
-def _judged_by_people(value: str) -> Condition | None:
-    """Return the condition that a person judged the trial: as the judge did, otherwise, or at all."""
+def _build_human_condition(value: str) -> Condition | None:
+    """Return the condition that the trial has a human verdict: equal to the judge's, different, or any.
+
+    Returns:
+        None for another value than `right`, `wrong` and `any`.
+    """
     current = HumanVerdict.objects.filter(trial=OuterRef("pk"), current=True, execution=OuterRef("execution"))
-    found = {
+    verdicts = {
         "wrong": current.exclude(verdict=OuterRef("outcome")),
         "right": current.filter(verdict=OuterRef("outcome")),
         "any": current,
     }
-    return Exists(found[value]) if value in found else None
+    return Exists(verdicts[value]) if value in verdicts else None
 
 
-def _match_number(column: str) -> Callable[[str], Condition | None]:
-    def match(value: str) -> Condition | None:
-        number = parse_whole_number(value.removeprefix("#"))
-        return None if number is None else Q(**{column: number})
-
-    return match
+def _build_id_condition(column: str, value: str) -> Condition | None:
+    number = parse_whole_number(value.removeprefix("#"))
+    return None if number is None else Q(**{column: number})
 
 
 _OTHER_FIELDS: Mapping[str, Callable[[str], Condition | None]] = {
     "outcome": lambda value: Q() if value in OUTCOME_WORDS else None,
-    "human": _judged_by_people,
+    "human": _build_human_condition,
     "seen": lambda value: build_seen_condition(value, ""),
     "path": lambda value: build_seen_condition("", value),
-    "tool": _called_tool,
-    "run": _match_number("run_id"),
-    "trial": _match_number("pk"),
+    "tool": _build_tool_condition,
+    "run": partial(_build_id_condition, "run_id"),
+    "trial": partial(_build_id_condition, "pk"),
 }

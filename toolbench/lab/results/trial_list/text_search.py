@@ -1,26 +1,26 @@
-"""The search of trials by text: words, beginnings of words, and quoted parts."""
+"""Search of trials by text: words, beginnings of words, and quoted parts."""
 
 import re
 
 from django.contrib.postgres.search import SearchQuery
 from django.db.models import Q
 
-MIN_PART_CHARS = 3  # of a quoted text: shorter ones have no trigram, so no index could find them
+MIN_PART_CHARS = 3  # of a quoted part; the index of trigrams cannot find a shorter one
 _QUOTED = re.compile(r'"([^"]*)"?')
 _WORD = re.compile(r"[^\W_]+")
 
 
 def build_search_condition(search: str) -> Q:
-    """Return the condition that a trial's search text has every word of `search`, and every quoted part as it stands.
+    """Return the condition that the search text of a trial contains every word and every quoted part of `search`.
 
-    A word also finds longer words that begin so. Letters of both cases are equal. A condition that has neither a word
-    nor a quoted part of MIN_PART_CHARS characters selects everything.
+    A word also matches longer words that begin with it. Upper and lower case are equal. All trials match a text without
+    a word and without a quoted part of MIN_PART_CHARS characters.
     """
-    found = Q()
+    condition = Q()
     for part in _QUOTED.findall(search):
         if len(part) >= MIN_PART_CHARS:
-            found &= Q(search_text__text__icontains=part)
+            condition &= Q(search_text__text__icontains=part)
     if words := dict.fromkeys(_WORD.findall(_QUOTED.sub(" ", search))):
         query = " & ".join(f"{word}:*" for word in words)
-        found &= Q(search_text__words=SearchQuery(query, config="simple", search_type="raw"))
-    return found
+        condition &= Q(search_text__words=SearchQuery(query, config="simple", search_type="raw"))
+    return condition

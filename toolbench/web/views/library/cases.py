@@ -29,7 +29,7 @@ def list_cases(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from ?trial=, ?scenario= or ?example=1; on POST, save it, with `run` also start trials."""
+    """Show the form, filled in from ?trial=, ?scenario= or ?example=1; on POST, save it, with `run` also try it."""
     run_form, trial_text = CaseRunForm(request.POST or None), request.GET.get("trial", "")
     try:
         form, note = CaseForm.from_request(request.POST or None, request.GET)

@@ -81,7 +81,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
 def _get_view_context(trace: Trace, query: TrialPageQuery) -> dict[str, object]:
     """Return the context that only the chosen view needs."""
     if query.shown_view == DIFFERENCES:
-        return {"lane": get_diff_page(trace.trial, beside=query.beside, level=query.level), "causes": ()}
+        return {"diff": get_diff_page(trace.trial, beside=query.beside, level=query.level), "causes": ()}
     return {"causes": get_text_call_causes(trace)}
 
 

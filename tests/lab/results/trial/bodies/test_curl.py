@@ -10,7 +10,7 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from toolbench.lab.models import Step
-from toolbench.lab.results.trial.bodies.curl import CUT_NOTE, NO_REQUEST, NUL_NOTE, get_curl, render_curl
+from toolbench.lab.results.trial.bodies.curl import NO_REQUEST, NUL_NOTE, TRUNCATED_NOTE, get_curl, render_curl
 
 SECRET = "sk-live-1234"
 HOSTILE_TEXTS = ["it's", '$(touch owned) `id` $HOME \\ "', "@/etc/passwd", "a\nb\r\nc", "", "-X DELETE", "北京 \udcff"]
@@ -106,7 +106,7 @@ def test_command_of_a_step_has_address_headers_and_body() -> None:
 @pytest.mark.django_db
 def test_command_says_what_it_cannot_hold() -> None:
     cut = get_curl(make_request_step(body_cut=True, request_bytes=99, request=b"a\0b").pk).decode()
-    assert cut.startswith(CUT_NOTE + NUL_NOTE)
+    assert cut.startswith(TRUNCATED_NOTE + NUL_NOTE)
     assert "--data-raw ab" in cut
     trial = make_trial(make_cell(make_config(make_run())))
     for step in (make_step(trial), make_step(trial, kind="tool", url="https://example.test/")):

@@ -73,7 +73,7 @@ def test_wrong_call_stands_beside_the_expected_one() -> None:
     assert (call.mark, call.word, call.is_first_bad) == ("fail", "arguments differ", True)
     assert call.expected is not None
     assert [line.mark for line in call.expected.lines] == ["", "good", ""]
-    assert [(line.path, line.word) for line in call.got.lines if line.mark == "bad"] == [("$.city", "differs")]
+    assert [(line.path, line.word) for line in call.made.lines if line.mark == "bad"] == [("$.city", "differs")]
 
 
 def test_expected_call_that_was_not_made_is_listed() -> None:
@@ -100,7 +100,7 @@ def test_refused_call_shows_path_missing_and_the_tools_error() -> None:
     assert "no fixed arguments for state_patch" in conversation.note
     assert [turn.role for turn in conversation.turns] == ["user", "assistant", "tool"]
     (shown,) = conversation.turns[1].calls
-    assert [(line.mark, line.path, line.word) for line in shown.got.lines if line.mark] == [
+    assert [(line.mark, line.path, line.word) for line in shown.made.lines if line.mark] == [
         ("bad", "$.ops", "string"), ("gone", "$.workspace_id", "missing"),
     ]  # fmt: skip
     assert conversation.turns[2].problem == ("INVALID_ARGUMENT_TYPE", "$.ops must be an array.")

@@ -1,6 +1,6 @@
-"""A stored request as a curl command for a POSIX shell.
+"""Rendering of a stored request as a curl command for a POSIX shell.
 
-The key is read from $API_KEY. Other secrets stay masked as they are stored.
+The command reads the key from $API_KEY. Other secrets are masked, as they are stored.
 """
 
 import re
@@ -12,28 +12,28 @@ from django.db.models import F
 from toolbench.lab.models import Step, StepBody
 from toolbench.lab.traces.step_facts import load_details
 
-MAX_ARGUMENT_BYTES = 100_000  # Linux takes 131,072 bytes in one argument
+MAX_ARGUMENT_BYTES = 100_000  # Linux allows 131,072 bytes in one argument
 KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"})
 _CURL_SETS = frozenset({"content-length", "host", "accept-encoding", "connection", "transfer-encoding"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SCHEME = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key) )?", re.IGNORECASE)
 NO_REQUEST = "# No request of this step is stored.\n"
-CUT_NOTE = "# The stored body is only the beginning of what was sent.\n"
-NUL_NOTE = "# The body holds NUL bytes, which no shell can pass on: they are left out.\n"
+TRUNCATED_NOTE = "# The stored body is truncated: the request had more bytes.\n"
+NUL_NOTE = "# NUL bytes of the body are left out, since no shell can pass them on.\n"
 
 
 def get_curl(step_id: int) -> bytes:
-    """Return the request of a step as a curl command, or a comment if it has none.
+    """Return the request of a step as a curl command, or a comment if no request is stored.
 
     Raises:
-        Step.DoesNotExist: there is no such step, or its run was deleted.
+        Step.DoesNotExist: the step does not exist, or its run was deleted.
     """
     step = Step.objects.get(pk=step_id, trial__run__deleted_at=None)
     if step.kind != Step.Kind.EXCHANGE or not step.url:
         return NO_REQUEST.encode()
     row = StepBody.objects.filter(pk=step.pk).values_list(F("request"), F("facts")).first()
     body, facts = (bytes(row[0]), load_details(row[1])) if row else (b"", {})
-    notes = CUT_NOTE * (step.body_cut and step.request_bytes > len(body)) + NUL_NOTE * (b"\0" in body)
+    notes = TRUNCATED_NOTE * (step.body_cut and step.request_bytes > len(body)) + NUL_NOTE * (b"\0" in body)
     headers = facts.get("request_headers") or {}
     return notes.encode() + render_curl(step.url, headers, body.replace(b"\0", b"")) + b"\n"
 
@@ -41,12 +41,12 @@ def get_curl(step_id: int) -> bytes:
 def render_curl(url: str, headers: Mapping[str, str], body: bytes) -> bytes:
     """Return a request as a curl command, quoted for a POSIX shell.
 
-    A body that is too long for an argument is passed by `printf`, which is part of the shell.
+    A body that is too long for an argument is passed by `printf`, which is built into the shell.
 
     Args:
-        url: the address; brackets in it are taken as they stand.
-        headers: those that curl does not set itself are given; names that are no header names are left out.
-        body: exact bytes without NUL.
+        url: URL, in which brackets have no special meaning.
+        headers: headers by name. Headers that curl sets itself, and invalid names, are left out.
+        body: bytes of the body, without NUL.
     """
     names = [name for name in headers if _HEADER_NAME.fullmatch(name) and name.lower() not in _CURL_SETS]
     lines = [f"curl -g {shlex.quote(url)}", *(f"-H {_quote_header(name, str(headers[name]))}" for name in names)]
@@ -58,7 +58,7 @@ def render_curl(url: str, headers: Mapping[str, str], body: bytes) -> bytes:
 
 
 def _quote_header(name: str, value: str) -> str:
-    """Return a header as an argument; of a header with a key, only the scheme before the key is kept."""
+    """Return a header as an argument; in a header with a key, $API_KEY replaces the key after its scheme."""
     value = " ".join(value.split("\n")).replace("\r", "").replace("\0", "")
     if name.lower() in KEY_HEADERS:
         scheme = _SCHEME.match(value)

@@ -1,4 +1,4 @@
-"""Step details and truncated bodies of stored steps, within the byte limits of a page."""
+"""Reading of step details and bodies within the byte limits of a page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from toolbench.lab.results.trial.timeline import StepFacts
 from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.step_facts import load_details
 
-MAX_BODY_BYTES = 200_000  # bytes of a body or a text that a page shows
-MAX_FACTS_BYTES = 400_000  # bytes of one step's facts
-MAX_TOTAL_FACTS_BYTES = 4_000_000  # bytes of one trial's facts read for a page
+MAX_BODY_BYTES = 200_000  # of one body or text
+MAX_FACTS_BYTES = 400_000  # of the details of one step
+MAX_TOTAL_FACTS_BYTES = 4_000_000  # of the details of all steps of a trial
 _READ_STEP_BODIES = load_statement("results/trial/read_step_bodies")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBodies:
-    """What was read of a step.
+    """Step details and bodies of a step, as far as they were read.
 
     Attributes:
-        facts: None if the step details are too large for the page.
-        request: the first MAX_BODY_BYTES; empty if it was not read.
-        response: the first MAX_BODY_BYTES; empty if it was not read.
+        facts: step details; None if they are too large for the page.
+        request: the first MAX_BODY_BYTES of the request; empty if it was not read.
+        response: the first MAX_BODY_BYTES of the response; empty if it was not read.
     """
 
     facts: JsonObject | None = None
@@ -35,13 +35,13 @@ class StoredBodies:
 def read_step_bodies(
     steps: Sequence[Step], *, turn: int | None = None, requests: Sequence[int] = (), responses: Sequence[int] = ()
 ) -> Mapping[int, StoredBodies]:
-    """Return step details and bodies by step id, with one query.
+    """Return step details and bodies by step id. One query.
 
     Args:
-        steps: steps of one or two trials. Their details are read up to MAX_TOTAL_FACTS_BYTES of each trial.
-        turn: the turn whose details are read first.
-        requests: ids of the steps whose request is read.
-        responses: ids of the steps whose response is read.
+        steps: steps of one or two trials. Of each trial, at most MAX_TOTAL_FACTS_BYTES of details are read.
+        turn: number of the turn whose details are read first; None to read the details in the order of the steps.
+        requests: ids of the steps whose requests are read.
+        responses: ids of the steps whose responses are read.
     """
     parameters: dict[str, int | list[int]] = {
         "steps": [step.pk for step in steps],

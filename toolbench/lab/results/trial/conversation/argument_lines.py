@@ -1,4 +1,4 @@
-"""Arguments of a call as lines, expected beside got: a wrong line carries its JSON path and one word."""
+"""Lines of expected arguments and of a call's arguments, with marks for their differences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,17 +7,18 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.call_comparison import MISSING, ArgumentDifference
 from toolbench.lab.traces.code_view import CodeLine, CodeView, escape_unprintable, is_below, render_value
 
-MAX_LINES = 60  # of one side; the step has the rest
+MAX_LINES = 60  # of one side; the page of the step shows all lines
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentLine:
-    """A line of arguments.
+    """Line of arguments.
 
     Attributes:
-        mark: "good" for what was expected, "bad" for what is wrong, "gone" for what is missing, else "".
-        path: the JSON path of the difference that begins here; empty for any other line.
-        word: one word for the difference.
+        mark: "good" for an expected value that the call does not have, "bad" for a wrong value, "gone" for a missing
+            argument, empty for any other line.
+        path: JSON path of the difference whose first line this is; empty for any other line.
+        word: the difference in a word; empty without one.
     """
 
     text: str
@@ -28,47 +29,54 @@ class ArgumentLine:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPane:
-    """The lines of one side; `cut` counts those that are not shown."""
+    """Lines of one side, at most MAX_LINES; `omitted` is the number of further lines."""
 
     lines: tuple[ArgumentLine, ...]
-    cut: int = 0
+    omitted: int = 0
 
 
 def render_expected(arguments: JsonObject, differences: Sequence[ArgumentDifference]) -> ArgumentPane:
-    """Return the lines of expected arguments, with those that the call differs from marked."""
+    """Return the lines of expected arguments, with marks where the call differs."""
     words = {difference.path: difference.expected for difference in differences}
-    return _cut(_mark(render_value(arguments), words, "good"))
+    return _truncate(_mark_lines(render_value(arguments), words, "good"))
 
 
-def render_got(arguments: JsonObject, differences: Sequence[ArgumentDifference]) -> ArgumentPane:
-    """Return the lines of a call's arguments: wrong ones marked, and one line for each missing argument."""
+def render_made(arguments: JsonObject, differences: Sequence[ArgumentDifference]) -> ArgumentPane:
+    """Return the lines of a call's arguments, with marks on wrong values, and a line for each missing argument."""
     words = {difference.path: difference.got for difference in differences if difference.got != MISSING}
-    lines = _mark(render_value(arguments), words, "bad")
-    gone = [
+    lines = _mark_lines(render_value(arguments), words, "bad")
+    missing = [
         ArgumentLine("", "gone", difference.path, difference.got)
         for difference in differences
         if difference.got == MISSING
     ]
-    return _cut([*lines[:-1], *gone, lines[-1]] if len(lines) > 1 else [*lines, *gone])
+    return _truncate([*lines[:-1], *missing, lines[-1]] if len(lines) > 1 else [*lines, *missing])
 
 
 def render_plain(value: object) -> ArgumentPane:
-    """Return the lines of a JSON value without any mark; text that is no JSON object is one line."""
+    """Return the lines of a JSON value without marks; a text is one line."""
     code = render_value(value) if not isinstance(value, str) else CodeView((CodeLine(escape_unprintable(value)),), 0)
-    return _cut(_mark(code, {}, ""))
+    return _truncate(_mark_lines(code, {}, ""))
 
 
-def _mark(code: CodeView, words: dict[str, str], mark: str) -> list[ArgumentLine]:
+def _mark_lines(code: CodeView, words: dict[str, str], mark: str) -> list[ArgumentLine]:
+    """Return the lines with `mark` on those of differences.
+
+    Args:
+        code: the lines of a value.
+        words: the differences in a word, by JSON path; a word may be empty.
+        mark: mark of a line with a difference.
+    """
     lines: list[ArgumentLine] = []
-    begun: set[str] = set()
-    for line in code.lines:
-        path = next((path for path in words if path != "$" and is_below(line.path, [path])), "")
-        is_first = bool(path) and path not in begun
-        begun.add(path)
-        labelled = ArgumentLine(line.text, mark if path else "")
-        lines.append(replace(labelled, path=path, word=words[path]) if is_first and words[path] else labelled)
+    labelled_paths: set[str] = set()
+    for code_line in code.lines:
+        path = next((path for path in words if path != "$" and is_below(code_line.path, [path])), "")
+        is_first = bool(path) and path not in labelled_paths
+        labelled_paths.add(path)
+        line = ArgumentLine(code_line.text, mark if path else "")
+        lines.append(replace(line, path=path, word=words[path]) if is_first and words[path] else line)
     return lines
 
 
-def _cut(lines: Sequence[ArgumentLine]) -> ArgumentPane:
+def _truncate(lines: Sequence[ArgumentLine]) -> ArgumentPane:
     return ArgumentPane(tuple(lines[:MAX_LINES]), max(0, len(lines) - MAX_LINES))

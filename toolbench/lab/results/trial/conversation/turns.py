@@ -1,7 +1,8 @@
-"""The conversation of a trial: messages, calls beside the expected ones, results and errors, in the order they came."""
+"""Conversation of a trial: messages, calls beside the expected ones, results and errors, in their order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, SchemaError
@@ -19,27 +20,33 @@ from toolbench.lab.results.trial.bodies.partial_bodies import StoredBodies
 from toolbench.lab.results.trial.conversation.argument_lines import (
     ArgumentPane,
     render_expected,
-    render_got,
+    render_made,
     render_plain,
 )
-from toolbench.lab.results.trial.conversation.request_messages import SentMessage, SentRequest, parse_sent_request
+from toolbench.lab.results.trial.conversation.request_messages import SentMessage, parse_sent_request
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.code_view import escape_unprintable
 
-MAX_TEXT_CHARS = 20_000  # of one message; the step has the rest
+MAX_TEXT_CHARS = 20_000  # of one message; the page of the step shows the whole message
 MAX_HEAD_CHARS = 700
 MAX_HEAD_LINES = 8
 ROLE_TITLES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool", "prompt": "Prompt"}
-IMPORTED_SENTENCE = "The trial was imported from a log: its expected calls are not known here."
-UNKNOWN_VERSION_SENTENCE = "Version {version} of {scenario} is not known here, so expected calls cannot be shown."
-NOT_READ_SENTENCE = "The first request is too large to be shown here: open its step."
+IMPORTED_SENTENCE = "The trial was imported from a log, so its expected calls are unknown."
+UNKNOWN_VERSION_SENTENCE = "Version {version} of {scenario} is not installed, so its expected calls are unknown."
+NOT_READ_SENTENCE = "The first request is too large for this view. Open its step."
 
 _CALL_MARKS = {CallStatus.AS_EXPECTED: "pass", CallStatus.NOT_COMPARED: "na"}
 
 
 @dataclass(frozen=True, slots=True)
 class MessageText:
-    """A text: its beginning, and the whole if that is longer; `lines` counts those of the whole."""
+    """Text of a message.
+
+    Attributes:
+        head: its beginning.
+        whole: the whole text; empty if `head` is the whole text.
+        lines: number of lines of the whole text.
+    """
 
     head: str
     whole: str = ""
@@ -48,35 +55,43 @@ class MessageText:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCall:
-    """A call of an answer, compared with the expected one.
+    """Call of an answer, compared with the expected call.
 
     Attributes:
         mark: pass, fail or na.
-        word: how the call compares with the expected ones.
-        expected: None if there is nothing to show beside the call.
-        is_first_bad: True for the first problem of the trial.
+        word: result of the comparison in words; may be empty.
+        differences: differences of its arguments from the expected ones.
+        made: its arguments.
+        expected: expected arguments; None if they are unknown or do not differ.
+        is_first_bad: whether it is the first problem of the trial.
     """
 
     tool: str
     mark: str
     word: str
     differences: tuple[ArgumentDifference, ...]
-    got: ArgumentPane
+    made: ArgumentPane
     expected: ArgumentPane | None
     is_first_bad: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """One message of the conversation.
+    """Message of the conversation.
 
     Attributes:
-        role: system, user, assistant, tool, prompt or failed; the last is a request without an answer.
-        notes: short facts, such as the turn and its time.
-        key: the row of the timeline that shows it in full; empty for messages of the first request.
-        word: what became of a tool's call: ok, refused or failed.
-        problem: a code and what happened, of an error or an answer that could not be read.
-        result: what the tool returned.
+        role: system, user, assistant, tool, prompt, or failed for a request without an answer.
+        notes: short facts, such as the turn and its duration.
+        text: its text; None without one.
+        reasoning: reasoning of an answer; None without it.
+        calls: calls of an answer.
+        sent_calls: calls of an assistant's message in the first request.
+        key: key of the timeline row that shows the whole message.
+        ok: False for a tool's result that is not ok, and for a request without an answer.
+        word: outcome of a call: ok, refused or failed; empty for other messages.
+        problem: code and description of an error or an unreadable call; both are empty without one.
+        result: value that the tool returned; None without one.
+        is_first_bad: whether it is the first problem of the trial.
     """
 
     role: str
@@ -96,11 +111,11 @@ class ConversationTurn:
 
 @dataclass(frozen=True, slots=True)
 class TrialConversation:
-    """The conversation of a trial.
+    """Conversation of a trial.
 
     Attributes:
-        note: why no expected calls are shown; empty if they are.
-        missing: tool and arguments of each expected call that was not made; the arguments may be unknown.
+        note: why expected calls are not shown; empty if they are shown.
+        missing: (tool, arguments) of each expected call that was not made; unknown arguments are None.
     """
 
     turns: tuple[ConversationTurn, ...]
@@ -111,20 +126,20 @@ class TrialConversation:
 def build_conversation(
     trial: Trial, version: int, steps: Sequence[Step], stored: Mapping[int, StoredBodies]
 ) -> TrialConversation:
-    """Return the conversation of a trial. One query if its scenario is a case.
+    """Return the conversation of a trial. One query if its scenario is a test case, otherwise none.
 
-    The instance and with it the expected calls follow from the trial's seed; nothing of them is stored.
+    Expected calls are not stored: they are computed from the instance, which the trial's seed determines.
 
     Args:
         trial: the trial, with its run.
         version: scenario version of its current verdict.
         steps: steps of its current execution, in order.
-        stored: their step details, and the request of the first exchange.
+        stored: step details by step id, and the request of the first exchange.
     """
-    due, note = load_expected_calls(trial, version)
+    expected, note = load_expected_calls(trial, version)
     tools = [step for step in steps if step.kind == Step.Kind.TOOL]
     made = [_build_made_call(step, _get_facts(step, stored)) for step in tools]
-    compared = compare_calls(made, due) if due is not None else ComparedCalls((), (), note)
+    compared = compare_calls(made, expected) if expected is not None else ComparedCalls((), (), note)
     by_step = dict(zip((step.pk for step in tools), compared.calls, strict=False))
     builder = _ConversationBuilder(trial, stored, by_step)
     turns = (*_build_first_messages(steps, stored), *builder.iter_turns(steps))
@@ -137,7 +152,7 @@ def build_conversation(
 
 
 def load_expected_calls(trial: Trial, version: int) -> tuple[ExpectedCalls | None, str]:
-    """Return the expected calls of the trial's instance, or None and the reason why they are not known."""
+    """Return the expected calls of the trial's instance and "", or None and a sentence that says why."""
     if trial.run.origin.get("kind") == "inspect":
         return None, IMPORTED_SENTENCE
     try:
@@ -166,17 +181,16 @@ def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodi
     if first is None:
         return
     body = stored.get(first.pk, StoredBodies()).request
-    sent = parse_sent_request(body)
+    request = parse_sent_request(body)
     key = f"{first.ordinal}.request"
-    if not sent.messages and first.request_bytes > len(body):
+    if not request.messages and first.request_bytes > len(body):
         yield ConversationTurn("system", "System", text=MessageText(NOT_READ_SENTENCE), key=key)
-    for place, message in enumerate(sent.messages):
-        yield _build_sent_turn(message, key, sent if place == 0 else SentRequest())
+    for index, message in enumerate(request.messages):
+        yield _build_sent_turn(message, key, tools=request.tools if index == 0 else ())
 
 
-def _build_sent_turn(message: SentMessage, key: str, sent: SentRequest) -> ConversationTurn:
-    names = ", ".join(sent.tools)
-    notes = (f"{len(sent.tools)} tool{'s' * (len(sent.tools) > 1)} offered: {names}",) if sent.tools else ()
+def _build_sent_turn(message: SentMessage, key: str, *, tools: Sequence[str]) -> ConversationTurn:
+    notes = (f"{len(tools)} tool{'s' * (len(tools) > 1)} offered: {', '.join(tools)}",) if tools else ()
     role = message.role if message.role in ROLE_TITLES else "user"
     return ConversationTurn(
         role,
@@ -189,24 +203,31 @@ def _build_sent_turn(message: SentMessage, key: str, sent: SentRequest) -> Conve
 
 
 def _build_text(text: str) -> MessageText | None:
-    """Return the text; None if it is empty."""
+    """Return the text of a message, truncated to MAX_TEXT_CHARS; None for a blank one."""
     if not text.strip():
         return None
-    shown = escape_unprintable(text[:MAX_TEXT_CHARS]) + (" …" if len(text) > MAX_TEXT_CHARS else "")
-    lines = shown.splitlines()
+    whole = escape_unprintable(text[:MAX_TEXT_CHARS]) + (" …" if len(text) > MAX_TEXT_CHARS else "")
+    lines = whole.splitlines()
     head = "\n".join(lines[:MAX_HEAD_LINES])[:MAX_HEAD_CHARS]
-    return MessageText(head, shown if len(head) < len(shown.rstrip("\n")) else "", len(lines))
+    return MessageText(head, whole if len(head) < len(whole.rstrip("\n")) else "", len(lines))
 
 
 @dataclass(frozen=True, slots=True)
 class _ConversationBuilder:
+    """Builder of the messages of a trial's steps.
+
+    Attributes:
+        stored: step details by step id.
+        compared: comparison of the executed calls by the id of their tool execution.
+    """
+
     trial: Trial
     stored: Mapping[int, StoredBodies]
     compared: Mapping[int, ComparedCall]
 
     def iter_turns(self, steps: Sequence[Step]) -> Iterator[ConversationTurn]:
         """Yield the messages of the steps in order."""
-        for place, step in enumerate(steps):
+        for index, step in enumerate(steps):
             facts = _get_facts(step, self.stored)
             if step.kind == Step.Kind.TOOL:
                 yield self._build_result(step, facts)
@@ -214,15 +235,15 @@ class _ConversationBuilder:
             if user_text := _build_text(str(facts.get("said") or "")):
                 yield ConversationTurn("user", "User", text=user_text, key=f"{step.ordinal}.request")
             if step.ok:
-                yield self._build_answer(step, facts, _list_tool_steps(steps[place + 1 :]))
+                yield self._build_answer(step, facts, _list_tool_steps(steps[index + 1 :]))
             else:
-                yield self._build_failed(step)
+                yield self._build_failed_request(step)
 
     def _build_answer(self, step: Step, facts: JsonObject, tool_steps: Sequence[Step]) -> ConversationTurn:
         calls = [get_object(call) for call in facts.get("calls") or ()]
-        pairs = [(call, tool_steps[place] if place < len(tool_steps) else None) for place, call in enumerate(calls)]
+        pairs = [(call, tool_steps[index] if index < len(tool_steps) else None) for index, call in enumerate(calls)]
         errors = facts.get("parse_errors") or ()
-        unread = "; ".join(f"{error['error']}: {error['snippet']}" for error in errors)
+        error_text = "; ".join(f"{error['error']}: {error['snippet']}" for error in errors)
         message = get_object(facts.get("message"))
         return ConversationTurn(
             "assistant",
@@ -232,7 +253,7 @@ class _ConversationBuilder:
             reasoning=_build_text(str(message.get("reasoning_content") or message.get("reasoning") or "")),
             calls=tuple(self._build_call(call, tool_step) for call, tool_step in pairs),
             key=f"{step.ordinal}.calls",
-            problem=(str(facts.get("notice") or ""), escape_unprintable(unread[:MAX_HEAD_CHARS])),
+            problem=(str(facts.get("notice") or ""), escape_unprintable(error_text[:MAX_HEAD_CHARS])),
             is_first_bad=self._is_first_bad(step),
         )
 
@@ -241,15 +262,15 @@ class _ConversationBuilder:
         facts = _get_facts(step, self.stored) if step else {}
         arguments = facts.get("arguments")
         differences = compared.differences if compared else ()
-        known = compared.expected.arguments if compared and compared.expected else None
-        written = call.get("arguments")
+        expected = compared.expected.arguments if compared and compared.expected else None
+        arguments_text = call.get("arguments")
         return AnswerCall(
             tool=escape_unprintable(str(call.get("name") or "(no name)")),
             mark=_CALL_MARKS.get(compared.status, "fail") if compared else "na",
             word=_describe_status(compared),
             differences=differences,
-            got=render_got(arguments, differences) if isinstance(arguments, dict) else render_plain(written),
-            expected=render_expected(known, differences) if known is not None and differences else None,
+            made=render_made(arguments, differences) if isinstance(arguments, dict) else render_plain(arguments_text),
+            expected=render_expected(expected, differences) if expected is not None and differences else None,
             is_first_bad=step is not None and self._is_first_bad(step),
         )
 
@@ -270,12 +291,12 @@ class _ConversationBuilder:
             is_first_bad=self._is_first_bad(step),
         )
 
-    def _build_failed(self, step: Step) -> ConversationTurn:
-        again = (f"attempt {step.attempt}",) if step.attempt > 1 else ()
+    def _build_failed_request(self, step: Step) -> ConversationTurn:
+        attempt = (f"attempt {step.attempt}",) if step.attempt > 1 else ()
         return ConversationTurn(
             "failed",
             f"{step.status or 'No'} answer",
-            notes=(f"turn {step.turn + 1}", *again),
+            notes=(f"turn {step.turn + 1}", *attempt),
             key=f"{step.ordinal}.response",
             ok=False,
             problem=(step.error_code, step.error_message),
@@ -287,7 +308,7 @@ class _ConversationBuilder:
 
 
 def _describe_status(compared: ComparedCall | None) -> str:
-    """Return how a call compares with the expected ones, in words; empty if it is not compared."""
+    """Return the result of a comparison in words; empty if the call has nothing to be compared with."""
     if compared is None:
         return "not run"
     return "" if compared.status is CallStatus.NOT_COMPARED else compared.status.value
@@ -295,12 +316,7 @@ def _describe_status(compared: ComparedCall | None) -> str:
 
 def _list_tool_steps(steps: Sequence[Step]) -> list[Step]:
     """Return the tool executions before the next exchange."""
-    found: list[Step] = []
-    for step in steps:
-        if step.kind != Step.Kind.TOOL:
-            break
-        found.append(step)
-    return found
+    return list(takewhile(lambda step: step.kind == Step.Kind.TOOL, steps))
 
 
 def _list_notes(step: Step) -> Iterator[str]:

@@ -1,5 +1,5 @@
--- Find a passed trial to compare each failed one with: of the same cell, else of the same run and scenario, there of
--- the same model; of the same instance where there is one.
+-- Find a passed trial to compare each failed trial with: one of the same cell, else one of the same run and scenario,
+-- if possible of the same model; among those, if possible one of the same instance.
 --
 -- Parameters: ids of failed trials.
 -- Returns: {columns} of `failed`, the failed trial, and `near`, the passed one.

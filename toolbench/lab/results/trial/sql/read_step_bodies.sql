@@ -1,7 +1,6 @@
 -- Read step details and the beginnings of bodies of steps.
 --
--- Step details are read up to a total size a trial: those of one turn first, then the others from the start. Sizes are
--- read without the bytes.
+-- Of each trial, step details are read up to a total size: those of one turn first, then the others from the start.
 --
 -- Parameters: steps, requests and responses are ids of steps; turn is the one to read first, -1 for none; max_total,
 -- max_facts and max_body are sizes in bytes.
