@@ -67,4 +67,4 @@ def test_too_many_trials_at_once_are_refused(cells: tuple[Cell, Cell, Cell]) -> 
     for number in range(10):
         make_cell(config, f"scenario_{number}")
     page = get_missing_trials_page(cells[0].run_id, target=2000)
-    assert "at most 20,000 are added at once" in page.obstacle
+    assert "You can add 20,000 trials at once" in page.obstacle
