@@ -14,7 +14,7 @@ def test_everything_that_comes_with_toolbench_is_loaded() -> None:
     assert Preset.objects.count() == loaded.presets
     assert PublishedCell.objects.count() == 29
     assert PublishedRecommendation.objects.exists()
-    assert Model.objects.filter(provider__service="simulated").exclude(true_rates={}).count() == loaded.personas
+    assert Model.objects.filter(provider__service="simulated").exclude(true_rates={}).count() == loaded.simulated_models
     assert set(Model.objects.filter(provider__kind="local").values_list("provider__service", "canonical")) == {
         ("local-own", "smollm2-135m-instruct"),
         ("local-tools", "smollm2-135m-instruct"),

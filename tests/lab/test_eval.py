@@ -281,7 +281,7 @@ def test_a_run_at_its_cap_ends_with_3_and_goes_on_with_a_higher_one(scripted: Sc
     run = Run.objects.get()
     assert error.returncode == 3
     assert f"manage.py eval --resume {run.pk} --request-cap N" in str(error)
-    assert "The cap of 3 requests is reached" in str(refused(resume=run.pk))
+    assert "The limit of 3 requests is reached" in str(refused(resume=run.pk))
     evaluate(resume=run.pk, request_cap="100")
     run.refresh_from_db()
     assert (run.state, run.trials.filter(outcome="pass").count()) == (Run.State.FINISHED, 4)

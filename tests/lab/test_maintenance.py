@@ -157,10 +157,10 @@ def test_part_of_a_sweep_that_fails_leaves_the_others(job: str, monkeypatch: pyt
         "ending trials of deleted providers": orphan.outcome == "infra",
         "recomputing cells": done.passed == 1,
         "finishing runs": done.run.state == Run.State.FINISHED,
-        "forgetting old rows": not SignInLink.objects.exists(),
-        "waking providers": bool(swept.notified),
+        "deleting old rows": not SignInLink.objects.exists(),
+        "notifying workers of trials": bool(swept.notified),
     }
-    needs = {"requeueing lost trials": "waking providers", "recomputing cells": "finishing runs"}
+    needs = {"requeueing lost trials": "notifying workers of trials", "recomputing cells": "finishing runs"}
     assert {name for name, holds in seen.items() if not holds} <= {job, needs.get(job)}
     assert failed_jobs() == [(job, "KeyError")]
 
@@ -181,7 +181,7 @@ def test_part_of_a_look_that_fails_leaves_the_others(job: str, monkeypatch: pyte
 def test_cancelled_runs_that_cannot_be_read_leave_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
     done = a_cell()
     make_trial(done, "pass")
-    monkeypatch.setattr(maintenance, "_list_cancelled_runs", breaks)
+    monkeypatch.setattr(maintenance, "_find_cancelled_runs", breaks)
     assert check_runs([done.run_id]) == ()
     done.refresh_from_db()
-    assert (done.passed, failed_jobs()) == (1, [("hearing of cancelled runs", "KeyError")])
+    assert (done.passed, failed_jobs()) == (1, [("finding cancelled runs", "KeyError")])

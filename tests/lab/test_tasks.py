@@ -43,10 +43,10 @@ def test_session_that_dies_is_counted_and_its_provider_woken_again(
     run = launch_run(model, trials=1)
     with monkeypatch.context() as patch:
         patch.setattr(session.WorkerSession, "_drain", breaks)
-        tasks.work_shift(model.provider_id)
+        tasks.run_session_task(model.provider_id)
     failure = JobFailure.objects.get()
     assert (failure.job, failure.provider_name, failure.error) == ("a worker session", "scripted", "KeyError")
     run.trials.update(state="queued", lease=None)
     assert sweep().notified == (model.provider_id,)
-    tasks.work_shift(model.provider_id)
+    tasks.run_session_task(model.provider_id)
     assert run.trials.get().outcome == "pass"

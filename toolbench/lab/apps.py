@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class LabConfig(AppConfig):
-    """Configuration of the app."""
+    """Name, key type and start-up of the lab app."""
 
     name = "toolbench.lab"
     default_auto_field = "django.db.models.BigAutoField"
@@ -12,7 +12,7 @@ class LabConfig(AppConfig):
     def ready(self) -> None:
         """Load the Celery app and install the masking of logs.
 
-        Without the Celery app, the web process would publish to Celery's default broker.
+        If the Celery app were not loaded, the web process would publish to Celery's default broker.
         """
         import toolbench.celery  # noqa: F401
         from toolbench.lab.credentials.log_masking import install_log_masking

@@ -1,6 +1,6 @@
-"""Load the data that Toolbench comes with: presets, sampling profiles, models, simulated models, the published matrix.
+"""Loader of built-in data: presets, sampling profiles, models, simulated models and the published matrix.
 
-It may run at any time: built-in facts are updated, settings of a person stay.
+It can run at any time: it updates the built-in columns and keeps what users have set.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,12 +22,12 @@ from toolbench.lab.models import (
     PublishedSnapshot,
     SamplingProfile,
 )
-from toolbench.providers.simulated.server import SERVER_NAME as SIMULATED
+from toolbench.providers.simulated.server import SERVER_NAME
 from toolbench.providers.templates import lookup_template
 
-OPENROUTER = "OpenRouter"
+OPENROUTER_NAME = "OpenRouter"
 TINY_MODEL = "smollm2-135m-instruct"
-TINY_MODEL_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # it rambles; longer answers only take longer
+TINY_MODEL_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # longer answers cost time and are not better
 SIMULATED_CONCURRENCY = 50
 Row = TypeVar("Row", Model, Preset, SamplingProfile)
 
@@ -41,30 +41,34 @@ class _LocalProvider:
 
 
 _LOCAL_PROVIDERS = (
-    _LocalProvider("Local, own template", "local-own", 1, "The model's own template, which has no place for tools."),
-    _LocalProvider("Local, tool template", "local-tools", 1, "Our template, which puts the tools into the prompt."),
+    _LocalProvider(
+        "Local, own template", "local-own", 1, "The model's own template, which leaves tools out of the prompt."
+    ),
+    _LocalProvider(
+        "Local, tool template", "local-tools", 1, "Toolbench's template, which puts the tools into the prompt."
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedCounts:
-    """Rows of each kind that Toolbench comes with; a simulated model in two wire formats counts twice."""
+    """Numbers of built-in rows by kind. A simulated model counts once for each of its wire formats."""
 
     presets: int
     profiles: int
     models: int
-    personas: int
+    simulated_models: int
     published_cells: int
 
 
 @transaction.atomic
 def load_builtin_data() -> LoadedCounts:
-    """Load all built-in data in one transaction and return the numbers of rows."""
+    """Load all built-in data in one transaction and return how many built-in rows there are."""
     return LoadedCounts(
         presets=_load_presets(),
         profiles=_load_profiles(),
         models=_load_case_study_models() + _load_local_models(),
-        personas=_load_simulated_models(),
+        simulated_models=_load_simulated_models(),
         published_cells=_load_published(),
     )
 
@@ -102,7 +106,7 @@ def _load_case_study_models() -> int:
     provider, _ = Provider.objects.get_or_create(
         template=template.slug,
         defaults={
-            "name": OPENROUTER,
+            "name": OPENROUTER_NAME,
             "base_url": template.base_url,
             "api_prefix": template.api_prefix,
             "key_source": Provider.KeySource.ENVIRONMENT,
@@ -113,12 +117,12 @@ def _load_case_study_models() -> int:
         Model(
             provider=provider,
             name=model.name,
-            canonical=model.canonical,  # stays as a person may have set it
+            canonical=model.canonical,  # only for new rows: a user may have changed it
             tags=list(model.tags),
             retired=model.retired,
             mixed_upstreams=model.mixed_upstreams,
             note=model.note,
-            workarounds=list(model.workarounds),  # a person may have set others since
+            workarounds=list(model.workarounds),  # only for new rows, as canonical
         )
         for model in catalogue.load_models()
     ]
@@ -137,37 +141,41 @@ def _load_local_models() -> int:
                 "option_defaults": TINY_MODEL_OPTIONS,
             },
         )
-        facts = {"canonical": TINY_MODEL, "constraint": "grammar", "note": local.note}
-        Model.objects.get_or_create(provider=provider, name=TINY_MODEL, defaults=facts)
+        columns = {"canonical": TINY_MODEL, "constraint": "grammar", "note": local.note}
+        Model.objects.get_or_create(provider=provider, name=TINY_MODEL, defaults=columns)
     return len(_LOCAL_PROVIDERS)
 
 
 def _load_simulated_models() -> int:
-    """Load the simulated models of each wire format that can express their faults.
+    """Load, for each wire format, the simulated models whose faults it can express; return their number.
 
-    The providers have different names, so that a name stands for one model.
+    Each wire format has its own provider name, so that provider and model name identify one model.
     """
-    named = {
+    names_by_wire = {
         Provider.Wire.CHAT: "Simulated",
         Provider.Wire.ANTHROPIC: "Simulated (Anthropic wire)",
         Provider.Wire.RESPONSES: "Simulated (Responses wire)",
     }
-    return sum(_load_simulated_models_of(wire, name) for wire, name in named.items())
+    return sum(_load_models_of_wire(wire, name) for wire, name in names_by_wire.items())
 
 
-def _load_simulated_models_of(wire: Provider.Wire, name: str) -> int:
-    """Load the models of the built-in provider, and update those that a person chose at other simulated providers."""
+def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
+    """Load the built-in provider with all its models, and update the models that users chose at other providers.
+
+    Returns:
+        The number of models of the built-in provider.
+    """
     Provider.objects.get_or_create(
-        service=SIMULATED,
+        service=SERVER_NAME,
         wire=wire,
         template="",
-        defaults={"name": name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_CONCURRENCY},
+        defaults={"name": provider_name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_CONCURRENCY},
     )
     loaded = 0
-    for provider in Provider.objects.filter(service=SIMULATED, wire=wire):
-        found = build_personas(provider)
-        chosen = found if not provider.template else set(provider.models.values_list("name", flat=True))
-        rows = [row for name, row in found.items() if name in chosen]
+    for provider in Provider.objects.filter(service=SERVER_NAME, wire=wire):
+        models_by_name = build_personas(provider)
+        names = models_by_name if not provider.template else set(provider.models.values_list("name", flat=True))
+        rows = [row for name, row in models_by_name.items() if name in names]
         if rows:
             _upsert_simulated_models(provider, rows)
         loaded += len(rows) if not provider.template else 0
@@ -175,19 +183,21 @@ def _load_simulated_models_of(wire: Provider.Wire, name: str) -> int:
 
 
 def _upsert_simulated_models(provider: Provider, rows: Sequence[Model]) -> None:
-    """Update the models of a provider; those with settings of a person keep their workarounds."""
+    """Update the models of a provider; models whose settings a user has edited keep their workarounds."""
     edited = set(LibraryVersion.objects.filter(model__provider=provider).values_list("model__name", flat=True))
-    for group, facts in (
+    for group, updated_columns in (
         ([row for row in rows if row.name not in edited], ("true_rates", "note", "workarounds")),
         ([row for row in rows if row.name in edited], ("true_rates", "note")),
     ):
         if group:
-            _upsert_rows(group, ("provider", "name"), facts)
+            _upsert_rows(group, ("provider", "name"), updated_columns)
 
 
-def _upsert_rows(rows: Sequence[Row], named: Collection[str], facts: Collection[str]) -> None:
-    """Insert new rows; update only the columns `facts` of rows with the same columns `named`."""
-    type(rows[0])._default_manager.bulk_create(rows, update_conflicts=True, unique_fields=named, update_fields=facts)
+def _upsert_rows(rows: Sequence[Row], key_columns: Collection[str], updated_columns: Collection[str]) -> None:
+    """Insert rows with a new key; of the other rows, update only `updated_columns`."""
+    type(rows[0])._default_manager.bulk_create(
+        rows, update_conflicts=True, unique_fields=key_columns, update_fields=updated_columns
+    )
 
 
 def _load_published() -> int:
@@ -209,7 +219,7 @@ def _load_published() -> int:
 
 
 def _load_published_rows(row: PublishedSnapshot, snapshot: published.CaseStudySnapshot) -> None:
-    """Replace the rows of a snapshot. No other rows refer to them."""
+    """Replace the cells and recommendations of a snapshot; no row of another table refers to them."""
     row.cells.all().delete()
     row.recommendations.all().delete()
     PublishedCell.objects.bulk_create(
@@ -232,12 +242,12 @@ def _load_published_rows(row: PublishedSnapshot, snapshot: published.CaseStudySn
         PublishedRecommendation(
             snapshot=row,
             position=position,
-            model=words.model,
-            profile=words.profile,
-            parameters=words.parameters,
-            preset=words.preset,
-            recommended=words.recommended,
-            notes=words.notes,
+            model=recommendation.model,
+            profile=recommendation.profile,
+            parameters=recommendation.parameters,
+            preset=recommendation.preset,
+            recommended=recommendation.recommended,
+            notes=recommendation.notes,
         )
-        for position, words in enumerate(snapshot.recommendations)
+        for position, recommendation in enumerate(snapshot.recommendations)
     )

@@ -1,4 +1,4 @@
-"""Confirmation by a person before many paid requests are sent."""
+"""Confirmation of paid requests: when it is needed, and the error that asks for it."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -15,39 +15,47 @@ _PRIVATE_SUFFIXES = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 
 
 class ConfirmationNeededError(Exception):
-    """More paid requests may be sent than are sent without confirmation.
+    """Raised when so many paid requests may be sent that the user has to confirm them first.
 
     Attributes:
-        paid_requests: the most requests, by the provider's name.
+        paid_requests: how many paid requests may be sent at most, by provider name.
     """
 
     def __init__(self, paid_requests: Mapping[str, int]) -> None:
         self.paid_requests = dict(paid_requests)
-        spent = ", ".join(f"up to {count:,} requests to {name}" for name, count in self.paid_requests.items())
-        super().__init__(f"This may send {spent}. Confirm that it may be paid for.")
+        counts = ", ".join(f"up to {count:,} requests to {name}" for name, count in self.paid_requests.items())
+        super().__init__(f"This may send {counts}. Confirm that they may be paid for.")
 
     @property
     def requests(self) -> int:
-        """The most paid requests of all providers."""
+        """The number of paid requests that may be sent at most, over all providers."""
         return sum(self.paid_requests.values())
 
 
 def may_cost_money(provider: Provider, model_name: str, price: Mapping[str, Any]) -> bool:
     """Return whether requests to a model may cost money.
 
-    A model of a local or simulated provider is free. One at an address of this machine or of a private network is free
-    unless it has a price above 0: `price`, which a person set, or else the list price.
+    Models of local and simulated providers are free. So are models at private addresses, unless their price is above 0.
+    At any other address, every model may cost money.
+
+    Args:
+        provider: the provider of the model.
+        model_name: the name that requests send.
+        price: the price that a user set for the model; {} for the list price, if there is one.
     """
     if provider.kind in FREE_KINDS:
         return False
     if not is_private_address(provider.base_url):
         return True
-    found = read_price(price, provider.template, model_name) or find_price(provider.template, model_name)
-    return found is not None and (found.input > 0 or found.output > 0)
+    known_price = read_price(price, provider.template, model_name) or find_price(provider.template, model_name)
+    return known_price is not None and (known_price.input > 0 or known_price.output > 0)
 
 
 def is_private_address(url: str) -> bool:
-    """Return whether an address is on this machine or in a private network, as its text shows; no name is resolved."""
+    """Return whether the host of a URL is this machine or in a private network, by its text alone.
+
+    No name is resolved; a name without a dot counts as private.
+    """
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
@@ -58,19 +66,24 @@ def is_private_address(url: str) -> bool:
         return bool(host) and ("." not in host or host.endswith(_PRIVATE_SUFFIXES))
 
 
-def check_confirmed(paid: Mapping[str, int], agreed: int) -> None:
-    """Check that these paid requests, by the provider's name, need no confirmation or were agreed to.
+def check_confirmed(paid_requests: Mapping[str, int], agreed: int) -> None:
+    """Check that these paid requests need no confirmation or were confirmed.
+
+    Args:
+        paid_requests: how many paid requests may be sent at most, by provider name.
+        agreed: how many paid requests the user has confirmed, over all providers.
 
     Raises:
-        ConfirmationNeededError: they need one, and in all they are more than the `agreed` number.
+        ConfirmationNeededError: confirmation is needed, and more requests may be sent than were confirmed.
     """
-    if needs_confirmation(paid) and sum(paid.values()) > agreed:
-        raise ConfirmationNeededError(paid)
+    if needs_confirmation(paid_requests) and sum(paid_requests.values()) > agreed:
+        raise ConfirmationNeededError(paid_requests)
 
 
-def needs_confirmation(paid: Mapping[str, int]) -> bool:
-    """Return whether a provider may get more requests than are sent without confirmation.
+def needs_confirmation(paid_requests: Mapping[str, int]) -> bool:
+    """Return whether any provider may get more than `CONFIRM_ABOVE_REQUESTS` of these paid requests.
 
-    `paid` has the most paid requests by the provider's name.
+    Args:
+        paid_requests: how many paid requests may be sent at most, by provider name.
     """
-    return any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid.values())
+    return any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid_requests.values())

@@ -1,4 +1,4 @@
-"""Version of the engine that ran a trial: a digest of its code, so that no change of behaviour is forgotten."""
+"""Version of the engine that runs trials: a digest of its code, so that it changes whenever the behaviour may."""
 
 import ast
 import hashlib
@@ -14,14 +14,15 @@ EQUAL_VERSIONS_PATH = Path(lab.__file__).parent / "data/equal_engine_versions.js
 
 @cache
 def compute_engine_version() -> str:
-    """Return the digest of this engine, 12 hexadecimal digits."""
+    """Return the digest of the installed engine: 12 hexadecimal digits."""
     return compute_code_digest(Path(engine.__file__).parent)
 
 
 def compute_code_digest(folder: Path) -> str:
-    """Return a digest of the code and data files below `folder`.
+    """Return a digest of the modules, JSON files and templates below `folder`.
 
-    Comments, docstrings and layout do not change it; names, paths of modules and data files do.
+    Comments, docstrings and layout of modules do not change the digest. Names in the code, paths of files and the bytes
+    of JSON files and templates do.
 
     Returns:
         12 hexadecimal digits.
@@ -34,19 +35,23 @@ def compute_code_digest(folder: Path) -> str:
 
 
 def select_distinct_versions(versions: Iterable[str]) -> frozenset[str]:
-    """Return the versions that may behave differently: one for each group that a replay has shown to be equal."""
-    first = _map_to_first_equal()
-    return frozenset(first.get(version, version) for version in versions)
+    """Return the versions that may behave differently.
+
+    Versions that a replay has shown to be equal are replaced by the first version of their group.
+    """
+    first_of_group = _load_equal_versions()
+    return frozenset(first_of_group.get(version, version) for version in versions)
 
 
 @cache
-def _map_to_first_equal() -> dict[str, str]:
+def _load_equal_versions() -> dict[str, str]:
+    """Load EQUAL_VERSIONS_PATH and return the first version of its group by each version."""
     groups = [group["versions"] for group in json.loads(EQUAL_VERSIONS_PATH.read_bytes())]
     return {version: group[0] for group in groups for version in group}
 
 
 def _dump_code(source: bytes) -> str:
-    """Return the syntax tree without docstrings as text."""
+    """Return the syntax tree of a module as text, without docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if (
@@ -58,7 +63,7 @@ def _dump_code(source: bytes) -> str:
 
 
 def _dump_node(node: object) -> str:
-    """Return a node as text without its empty fields: newer versions of Python add some."""
+    """Return a node as text. Empty fields are left out, since newer versions of Python add some."""
     if isinstance(node, ast.AST):
         fields = (f"{name}={_dump_node(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
         return f"{type(node).__name__}({','.join(fields)})"

@@ -1,8 +1,12 @@
-"""Errors of actions of the lab."""
+"""Errors that several packages of the lab raise."""
 
 
 class InvalidFieldsError(Exception):
-    """Invalid input: plain sentences by field, all errors at once."""
+    """Raised for invalid input.
+
+    Attributes:
+        errors: every error as a sentence for the user, by field name.
+    """
 
     def __init__(self, errors: dict[str, list[str]]) -> None:
         self.errors = errors

@@ -1,6 +1,6 @@
-"""Repair what was lost: leases of killed workers, notifications, counts.
+"""Maintenance of runs: requeue trials of killed workers, end runs, recompute counts, repeat lost notifications.
 
-Any number of processes may run it at any time.
+Any number of processes may run it at the same time.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -34,7 +34,7 @@ SELECT provider.id FROM lab_provider AS provider WHERE EXISTS (
 """
 
 _SELECT_CANCELLED_RUNS = """
-SELECT wanted.id FROM unnest(%s::bigint[]) AS wanted(id) LEFT JOIN lab_run AS run ON run.id = wanted.id
+SELECT requested.id FROM unnest(%s::bigint[]) AS requested(id) LEFT JOIN lab_run AS run ON run.id = requested.id
 WHERE run.id IS NULL OR run.state IN ('cancelling', 'cancelled')
 """
 
@@ -46,9 +46,11 @@ _DELETE_OLD_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceStep:
-    """A step of the sweep or of the frequent check.
+    """A step of the sweep or of the frequent check. If it fails, the other steps still run.
 
-    If it fails, `job` names it on /health/, and the other steps still run.
+    Attributes:
+        job: the name under which /health/ shows failures of the step.
+        action: does the work.
     """
 
     job: str
@@ -57,15 +59,15 @@ class MaintenanceStep:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """Results of a sweep; those of a step that failed are 0 or ().
+    """Results of a sweep; the result of a step that failed is 0 or ().
 
     Attributes:
-        expired: trials queued again.
-        ended: trials ended before their first request.
-        paused: runs paused at a limit.
-        finished: runs finished.
-        recomputed: cells recomputed.
-        notified: providers whose workers were notified.
+        expired: number of trials that were requeued because their lease had expired.
+        ended: number of queued trials that were ended because their run was cancelled or their provider deleted.
+        paused: number of runs that were paused at a limit.
+        finished: number of runs that were finished.
+        recomputed: number of cells that were recomputed.
+        notified: ids of the providers whose workers were notified.
     """
 
     expired: int
@@ -77,45 +79,50 @@ class SweepResult:
 
 
 def sweep() -> SweepResult:
-    """Run every step of the full maintenance pass.
+    """Run every step of SWEEP_STEPS.
 
     Raises:
         django.db.Error: the database is unavailable.
     """
-    did = _run_steps(SWEEP_STEPS)
+    results = _run_steps(SWEEP_STEPS)
     return SweepResult(
-        expired=did.get(_REQUEUE.job, 0),
-        ended=did.get(_CANCEL.job, 0) + did.get(_ORPHANS.job, 0),
-        paused=len(did.get(_PAUSE.job, ())),
-        finished=len(did.get(_FINISH.job, ())),
-        recomputed=did.get(_RECOMPUTE.job, 0),
-        notified=did.get(_NOTIFY.job, ()),
+        expired=results.get(_REQUEUE.job, 0),
+        ended=results.get(_CANCEL.job, 0) + results.get(_ORPHANS.job, 0),
+        paused=len(results.get(_PAUSE.job, ())),
+        finished=len(results.get(_FINISH.job, ())),
+        recomputed=results.get(_RECOMPUTE.job, 0),
+        notified=results.get(_NOTIFY.job, ()),
     )
 
 
 def check_runs(run_ids: Collection[int]) -> tuple[int, ...]:
-    """Run the frequent maintenance pass of a worker session and return those of `run_ids` that are cancelled.
+    """Run the frequent check of a worker session: find cancelled runs, then run every step of CHECK_STEPS.
 
-    It continues undecided cells, ends runs and recomputes cells.
+    Args:
+        run_ids: the runs whose trials the session is running.
+
+    Returns:
+        The ids of those runs that were cancelled or no longer exist.
 
     Raises:
         django.db.Error: the database is unavailable.
     """
-    hear = MaintenanceStep("hearing of cancelled runs", lambda: _list_cancelled_runs(run_ids))
-    did = _run_steps((hear, *CHECK_STEPS))
-    return tuple(did.get(hear.job, ()))
+    find_cancelled = MaintenanceStep("finding cancelled runs", lambda: _find_cancelled_runs(run_ids))
+    results = _run_steps((find_cancelled, *CHECK_STEPS))
+    return tuple(results.get(find_cancelled.job, ()))
 
 
-def _run_steps(parts: Iterable[MaintenanceStep]) -> dict[str, Any]:
-    """Run every step and return the results of those that did not fail, by job."""
-    did: dict[str, Any] = {}
-    for part in parts:
-        with record_failures(part.job):
-            did[part.job] = part.action()
-    return did
+def _run_steps(steps: Iterable[MaintenanceStep]) -> dict[str, Any]:
+    """Run every step and return the results by job; a step that failed has none."""
+    results: dict[str, Any] = {}
+    for step in steps:
+        with record_failures(step.job):
+            results[step.job] = step.action()
+    return results
 
 
-def _list_cancelled_runs(run_ids: Collection[int]) -> tuple[int, ...]:
+def _find_cancelled_runs(run_ids: Collection[int]) -> tuple[int, ...]:
+    """Return those runs that were cancelled or no longer exist; if there are any, end their queued trials."""
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_CANCELLED_RUNS, [list(run_ids)])
         cancelled = tuple(row[0] for row in cursor.fetchall())
@@ -125,14 +132,17 @@ def _list_cancelled_runs(run_ids: Collection[int]) -> tuple[int, ...]:
 
 
 def list_waiting_providers() -> tuple[int, ...]:
-    """Return the providers with queued trials of running runs."""
+    """Return the ids of the providers with queued trials of running runs."""
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_WAITING_PROVIDERS)
         return tuple(row[0] for row in cursor.fetchall())
 
 
 def _requeue_expired() -> int:
-    """Queue trials again whose lease ran out; their execution number stays, so their steps stay as lost ones."""
+    """Requeue trials whose lease has expired and return their number.
+
+    The execution number is kept, so their steps stay marked as those of a lost execution.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_REQUEUE_EXPIRED)
         cells = [row[0] for row in cursor.fetchall()]
@@ -142,13 +152,13 @@ def _requeue_expired() -> int:
 
 def _delete_old_rows() -> None:
     with connection.cursor() as cursor:
-        for statement in _DELETE_OLD_ROWS:
-            cursor.execute(statement)
+        for delete_sql in _DELETE_OLD_ROWS:
+            cursor.execute(delete_sql)
     delete_old_failures()
 
 
 def _recompute_stale_cells() -> int:
-    """Recompute as many cells as a frequent check has time for; correct counts of requests if a cell changed."""
+    """Recompute up to _CELLS_PER_CHECK cells and return their number; correct request counts if there were any."""
     recomputed = recompute_stale(_CELLS_PER_CHECK)
     if recomputed:
         correct_request_counts()
@@ -165,12 +175,12 @@ _REQUEUE = MaintenanceStep("requeueing lost trials", _requeue_expired)
 _CANCEL = MaintenanceStep("ending cancelled trials", cancel_queued_trials)
 _ORPHANS = MaintenanceStep("ending trials of deleted providers", end_orphaned_trials)
 _RECOMPUTE = MaintenanceStep("recomputing cells", lambda: recompute_stale(_CELLS_PER_SWEEP))
-_NOTIFY = MaintenanceStep("waking providers", _notify_waiting_providers)
+_NOTIFY = MaintenanceStep("notifying workers of trials", _notify_waiting_providers)
 _UNDECIDED = MaintenanceStep("continuing undecided runs", analyse_undecided_runs)
 _PAUSE = MaintenanceStep("pausing runs at a limit", pause_runs_at_limit)
 _FINISH = MaintenanceStep("finishing runs", finish_runs)
 
-# In this order: what ends trials comes before what counts them, and that before what ends runs.
+# The order matters: steps that end trials come before steps that count them, and those before steps that end runs.
 SWEEP_STEPS = (
     _REQUEUE,
     _CANCEL,
@@ -183,9 +193,9 @@ SWEEP_STEPS = (
     MaintenanceStep("reopening runs", reopen_runs),
     MaintenanceStep("writing search texts", update_search_texts),
     MaintenanceStep("pooling the cells of ended runs", refresh_pools),
-    MaintenanceStep("forgetting old rows", _delete_old_rows),
-    MaintenanceStep("waking probes", lambda: notify_workers_of_probes(requeue_lost_probes())),
-    MaintenanceStep("waking replays", lambda: notify_workers_of_replays(list_waiting_replays())),
+    MaintenanceStep("deleting old rows", _delete_old_rows),
+    MaintenanceStep("notifying workers of probes", lambda: notify_workers_of_probes(requeue_lost_probes())),
+    MaintenanceStep("notifying workers of replays", lambda: notify_workers_of_replays(list_waiting_replays())),
     MaintenanceStep("choosing methods after a probe", decide_all_waiting_methods),
     _NOTIFY,
 )

@@ -11,14 +11,14 @@ _MAX_DIGITS = len(str(MAX_ID))
 
 
 class QueryParams(Protocol):
-    """The methods of Django's QueryDict that the lab uses."""
+    """Protocol with the methods of Django's QueryDict that the lab uses."""
 
     def get(self, key: str, default: str) -> str:
-        """Return the last value of a key."""
+        """Return the last value of a key, or `default` if there is none."""
         ...
 
     def getlist(self, key: str) -> Sequence[str]:
-        """Return all values of a key."""
+        """Return all values of a key; empty if there is none."""
         ...
 
 

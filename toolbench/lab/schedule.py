@@ -1,4 +1,4 @@
-"""Jobs that run regularly: the sweep, heartbeats, the demo run of the home page."""
+"""Jobs of the scheduler process, each run at a fixed interval, such as the sweep and due schedules."""
 
 import logging
 import time
@@ -25,12 +25,20 @@ logger = logging.getLogger(__name__)
 DEMO_RUN_SECONDS = 2.0
 SCHEDULE_SECONDS = 10.0
 ALERT_SECONDS = 3.0
-HOURLY_SECONDS = 3600.0  # and at every start, so that an update tries again what it mended
+# Hourly jobs run at start too, so that cells whose error an update has fixed are recomputed at once.
+HOURLY_SECONDS = 3600.0
 
 
 @dataclass(slots=True)
 class ScheduledJob:
-    """A job that runs every `seconds`, the first time at once. If it fails, `name` stands on /health/."""
+    """A job that runs at a fixed interval, the first time at once.
+
+    Attributes:
+        name: the name under which /health/ shows failures of the job.
+        action: does the work.
+        seconds: the interval.
+        due_at: the next time to run, by the clock of the schedule.
+    """
 
     name: str
     action: Callable[[], object]
@@ -39,7 +47,7 @@ class ScheduledJob:
 
 
 class JobSchedule:
-    """Runs jobs when they are due. A job that fails is logged, counted and run again at its next time."""
+    """Jobs with their next times. A job that fails is logged, counted and run again when it is due next."""
 
     def __init__(self, jobs: tuple[ScheduledJob, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
         self.jobs = jobs
@@ -59,7 +67,7 @@ class JobSchedule:
                 job.action()
         except UNAVAILABLE_ERRORS as error:
             connection.close()
-            logger.warning("The database is away: %s", error)
+            logger.warning("The database is unavailable: %s", error)
 
 
 def build_schedule() -> JobSchedule:
@@ -71,7 +79,7 @@ def build_schedule() -> JobSchedule:
             ScheduledJob("retrying cells that were set aside", retry_set_aside, HOURLY_SECONDS),
             ScheduledJob("removing files of ended imports", remove_orphaned_files, HOURLY_SECONDS),
             ScheduledJob("sweeping", sweep, settings.SWEEP_SECONDS),
-            ScheduledJob("preparing the first page's run", launch_next_demo_run, DEMO_RUN_SECONDS),
+            ScheduledJob("launching the demo run", launch_next_demo_run, DEMO_RUN_SECONDS),
             ScheduledJob("launching scheduled runs", launch_due_schedules, SCHEDULE_SECONDS),
             ScheduledJob("checking alert rules", check_ended_runs, ALERT_SECONDS),
             ScheduledJob("delivering alerts", deliver_due_alerts, ALERT_SECONDS),

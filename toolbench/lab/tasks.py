@@ -1,4 +1,4 @@
-"""Celery tasks. A task gets one id and calls one function; its exceptions are logged and counted for /health/."""
+"""Celery tasks. Each calls one function; exceptions are logged and counted for /health/."""
 
 import gc
 from typing import Any
@@ -16,7 +16,7 @@ from toolbench.lab.worker.job_failures import SESSION_JOB, record_failures
 from toolbench.lab.worker.queue import HEARTBEAT_TASK, PROBE_TASK, REPLAY_TASK, SESSION_TASK
 from toolbench.lab.worker.session_registry import SessionRegistry
 
-# Allocations between two garbage collections; two trials in flight hold more objects than Python's default of 700.
+# Allocations between two garbage collections. Python's default of 700 is less than two trials in flight allocate.
 GC_ALLOCATION_THRESHOLD = 5_000
 
 session_registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
@@ -24,9 +24,9 @@ session_registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
 
 @worker_ready.connect
 def freeze_loaded_objects(**_: Any) -> None:
-    """Exclude objects that stay for good from garbage collection, and collect less often.
+    """Exclude the objects loaded so far from garbage collection, and collect less often.
 
-    Most objects of a trial are gone before the collector runs.
+    Reference counting frees most objects of a trial, so the collector finds little.
     """
     gc.freeze()
     gc.set_threshold(GC_ALLOCATION_THRESHOLD)
@@ -34,33 +34,33 @@ def freeze_loaded_objects(**_: Any) -> None:
 
 @worker_shutting_down.connect
 def stop_sessions(**_: Any) -> None:
-    """Make worker sessions stop when Celery shuts down."""
+    """Ask the worker sessions of this process to stop when Celery shuts down."""
     session_registry.stop()
 
 
 @app.task(name=SESSION_TASK)
-def work_shift(provider_id: int) -> None:
-    """Run one worker session for the provider, unless this worker runs one already."""
+def run_session_task(provider_id: int) -> None:
+    """Run one worker session for the provider, unless this process already runs one for it."""
     with record_failures(SESSION_JOB, provider_id):
         session_registry.run_session(provider_id)
 
 
 @app.task(name=PROBE_TASK)
-def probe(probe_id: int) -> None:
-    """Run one probe, unless another worker runs it."""
+def run_probe_task(probe_id: int) -> None:
+    """Run one probe, unless another worker runs it or it is done."""
     with record_failures("a probe"):
         run_probe(probe_id, session_registry.is_stopping, on_finished=decide_waiting_methods)
 
 
 @app.task(name=REPLAY_TASK)
-def replay(replay_id: int) -> None:
-    """Process a what-if, a re-judgement or an import, unless another worker does."""
+def run_replay_task(replay_id: int) -> None:
+    """Process one what-if, re-judging or import, unless another worker processes it or it is done."""
     with record_failures("a replay"):
         run_replay(replay_id, REPLAY_KINDS)
 
 
 @app.task(name=HEARTBEAT_TASK)
-def beat() -> None:
-    """Store a heartbeat: this worker receives messages and reaches the database."""
+def record_heartbeat_task() -> None:
+    """Store a heartbeat, which shows that this worker receives messages and reaches the database."""
     with record_failures("heartbeat"):
         health.record_heartbeat("worker")

@@ -259,7 +259,7 @@ def test_second_simulated_provider_has_personas_and_stays_simulated() -> None:
     load_builtin_data()
     assert Model.objects.count() == before
     for wish in (WISH, replace(WISH, name="Cheap host")):
-        with pytest.raises(ConnectionSettingsError, match="What is simulated stays so"):
+        with pytest.raises(ConnectionSettingsError, match="cannot change between simulated and real models"):
             connect.edit_provider(host.pk, wish)
     with pytest.raises(ConnectionSettingsError, match="named for the API that they speak"):
         connect.edit_provider(host.pk, ConnectionSettings("Cheap host", "", template="simulated", wire="anthropic"))

@@ -15,6 +15,7 @@ from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.models import Case, CaseSet, Model, Provider, Run
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.providers.scripted_server import ScriptedServer
 
@@ -45,7 +46,7 @@ def test_private_case_is_bundled_on_request_and_judged_elsewhere() -> None:
     assert write_bundle_bytes(copy, private=True)[1].evidence == manifest.evidence
     with pytest.raises(BundleError, match="private"):
         write_bundle_bytes(copy)
-    with pytest.raises(control.RunActionError, match="was tried elsewhere"):
+    with pytest.raises(RunActionError, match="was imported"):
         control.start_repeat(copy.pk, owner=None)
 
 

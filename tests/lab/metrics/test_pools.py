@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
-from toolbench.lab.metrics.pools import LINE_KEY, Line, merge_lines, refresh_pools, sum_cells, sum_kept_runs
+from toolbench.lab.metrics.pools import SUM_ROW_KEY, SumRow, merge_rows, refresh_pools, sum_all_runs, sum_cells
 from toolbench.lab.metrics.result_filter import NO_FILTER
 from toolbench.lab.models import Cell, CellPool, Run, RunChange, Trial
 
@@ -27,10 +27,10 @@ def end_run(name: str, outcomes: dict[str, int], *, purpose: str = "", kind: str
     return run
 
 
-def read_comparable(lines: Iterable[Line]) -> list[dict[str, Any]]:
+def read_comparable(lines: Iterable[SumRow]) -> list[dict[str, Any]]:
     """Return lines without what only pools have, with times in order."""
     found = []
-    for line in merge_lines(lines, LINE_KEY):
+    for line in merge_rows(lines, SUM_ROW_KEY):
         kept = {name: value for name, value in line.items() if name not in ("repeated", "cell_ids")}
         times = bytes(kept.pop("all_durations") or b"")
         kept.pop("all_first_tokens")
@@ -41,8 +41,8 @@ def read_comparable(lines: Iterable[Line]) -> list[dict[str, Any]]:
 
 def read_both() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the sums as pages read them, and those over the cells."""
-    kept = sum_kept_runs(NO_FILTER, simulated=False, imported=False)
-    return read_comparable(kept.lines), read_comparable(sum_cells(Cell.objects.filter(run__deleted_at=None)))
+    kept = sum_all_runs(NO_FILTER, simulated=False, imported=False)
+    return read_comparable(kept.rows), read_comparable(sum_cells(Cell.objects.filter(run__deleted_at=None)))
 
 
 def test_pools_have_the_sums_of_their_cells() -> None:
@@ -54,7 +54,7 @@ def test_pools_have_the_sums_of_their_cells() -> None:
     stored, expected = read_both()
     assert stored == expected
     assert CellPool.objects.count() == 3
-    assert sum_kept_runs(NO_FILTER, simulated=False, imported=False).version is not None
+    assert sum_all_runs(NO_FILTER, simulated=False, imported=False).version is not None
 
 
 def test_runs_in_progress_are_added_from_their_cells() -> None:
@@ -63,7 +63,7 @@ def test_runs_in_progress_are_added_from_their_cells() -> None:
     make_trials(make_cell(make_config(make_run(), make_model("vendor/a"))), **{"pass": 1, "queued": 2})
     stored, expected = read_both()
     assert stored == expected
-    assert sum_kept_runs(NO_FILTER, simulated=False, imported=False).version is None
+    assert sum_all_runs(NO_FILTER, simulated=False, imported=False).version is None
 
 
 def test_a_changed_trial_is_counted_at_once_and_after_the_refresh() -> None:

@@ -94,8 +94,8 @@ def test_value_range_leaves_out_parts_with_few_answers() -> None:
     few, many = (_times(*range(1, count + 1)) for count in (5, 9))
 
     assert find_value_range([few, many], lambda times: times.p95) == (5.0, 9.0)
-    assert find_value_range([few, many], lambda times: times.p95, least=6) == (9.0, 9.0)
-    assert find_value_range([few, Times()], lambda times: times.p95, least=6) is None
+    assert find_value_range([few, many], lambda times: times.p95, min_answers=6) == (9.0, 9.0)
+    assert find_value_range([few, Times()], lambda times: times.p95, min_answers=6) is None
 
 
 def test_quantile_range_names_fastest_and_slowest() -> None:

@@ -15,7 +15,7 @@ PRODUCT = Path(toolbench.__path__[0])
 def test_every_counter_has_a_column_of_its_class_and_an_expression() -> None:
     columns = {field.name: type(field) for field in Cell._meta.concrete_fields}
     assert {name: columns[name] for name in COUNTERS} == {name: spec.column for name, spec in COUNTERS.items()}
-    expressions = build_count_expressions(in_range=True) | build_count_expressions(in_range=False)
+    expressions = build_count_expressions(counts_trials=True) | build_count_expressions(counts_trials=False)
     assert set(expressions) == set(COUNTERS)
     assert set(TRIAL_COUNTERS) <= {field.name for field in Trial._meta.concrete_fields}
 

@@ -247,7 +247,7 @@ def test_settings_of_another_version_end_only_their_own_trials(
     trial = old.trials.first()
     assert trial is not None
     assert (trial.state, trial.outcome) == ("done", "na")
-    assert trial.sentence.startswith("Its settings are not taken any more: profile: a_key_of_before")
+    assert trial.sentence.startswith("The settings of the run are no longer valid: profile: a_key_of_before")
 
 
 def test_configuration_that_cannot_be_read_leaves_the_others(model: Model) -> None:

@@ -39,7 +39,7 @@ def test_of_many_trials_no_transform_is_left_out_and_that_is_said(cell: Cell) ->
     assert asked.waiting is not None
     run_replay(asked.waiting.pk)
     told = get_what_if_page(ReplayScope("cell", cell.pk), SHORT, with_ablation=True)
-    assert (told.ablations, "too many trials to leave out each transform" in told.hint) == ((), True)
+    assert (told.ablations, "too many trials for leaving out each transform" in told.hint) == ((), True)
     assert "transform" not in look(cell).hint
 
 
@@ -144,7 +144,7 @@ def test_what_if_that_stops_every_worker_ends_with_a_sentence(cell: Cell, owner_
 @pytest.mark.parametrize(("kind", "job"), [("cell", "a what-if"), (Replay.REJUDGE, "judging again")])
 def test_failed_replay_is_counted_by_its_kind(cell: Cell, kind: str, job: str) -> None:
     scope_id = cell.pk if kind == "cell" else cell.run_id
-    row = Replay.objects.create(kind=kind, scope_id=scope_id, query=SHORT.query() if kind == "cell" else "")
+    row = Replay.objects.create(kind=kind, scope_id=scope_id, query=SHORT.render_query() if kind == "cell" else "")
     StepBody.objects.update(facts=b"no JSON")
     run_replay(row.pk)
     row.refresh_from_db()

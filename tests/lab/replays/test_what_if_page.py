@@ -46,7 +46,7 @@ def test_a_what_if_flips_exactly_what_the_personas_publish(personas: None) -> No
         elif cell.scenario in ONE_CALL:
             assert found.sentence == "3 fail → pass", name
         else:
-            assert (found.sentence, found.after.least.k, found.after.most.k) == ("3 unknown", 0, 3), name
+            assert (found.sentence, found.after.lowest.k, found.after.highest.k) == ("3 unknown", 0, 3), name
 
 
 def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: None) -> None:
@@ -58,7 +58,7 @@ def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: N
 
     assert found.totals is not None
     assert found.totals.sentence == "3 unknown"
-    assert (found.totals.after.least.k, found.totals.after.most.k, found.totals.after.least.n) == (0, 3, 3)
+    assert (found.totals.after.lowest.k, found.totals.after.highest.k, found.totals.after.lowest.n) == (0, 3, 3)
     assert {(item.unknown_from, item.why) for item, _ in found.changes} == {(3, "no further answer is stored")}
 
 
@@ -77,7 +77,7 @@ def test_where_no_transform_is_applied_that_is_said(scripted: ScriptedServer) ->
     run = launch_run(model, trials=1)
     run_worker_session(model)
     raw = get_what_if_page(ReplayScope("run", run.pk), WhatIfSettings(strategy="raw"), with_ablation=True)
-    assert (raw.ablations, "none to leave out" in raw.hint) == ((), True)
+    assert (raw.ablations, "none can be left out" in raw.hint) == ((), True)
 
 
 def test_requests_that_differ_where_no_model_looks_are_named(personas: None) -> None:
@@ -166,7 +166,7 @@ def test_strategy_of_imported_model_is_taken_from_run_or_names(known: str) -> No
 def test_an_unknown_scope_has_nothing_to_replay() -> None:
     with pytest.raises(NothingToReplayError, match="no finished trial"):
         get_what_if_page(ReplayScope("cell", 12345), WhatIfSettings())
-    with pytest.raises(NothingToReplayError, match="Choose"):
+    with pytest.raises(NothingToReplayError, match="No trial, cell or run is chosen"):
         ReplayScope.from_query({"cell": "x"})
 
 
@@ -194,9 +194,9 @@ def test_an_address_says_the_whole_what_if() -> None:
     )
 
     assert settings == WhatIfSettings("raw", ("own",), ("cut_value",), "hermes", (("max_turns", 3),))
-    assert settings.query() == "strategy=raw&preset=own&without=cut_value&format=hermes&max_turns=3"
+    assert settings.render_query() == "strategy=raw&preset=own&without=cut_value&format=hermes&max_turns=3"
     assert settings.ignored == ("preset nobody", "without <b>", "without no_such_step", "max_tool_args_bytes -1")
-    assert settings.words == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
+    assert settings.summary == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
 
 
 def _cell(provider: ScriptedServer, **fields: Any) -> Cell:

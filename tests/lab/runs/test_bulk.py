@@ -3,7 +3,7 @@ import pytest
 from tests.factories import make_run
 from toolbench.lab.models import Run
 from toolbench.lab.runs import bulk
-from toolbench.lab.runs.control import RunActionError
+from toolbench.lab.runs.action_checks import RunActionError
 
 pytestmark = pytest.mark.django_db
 

@@ -24,7 +24,7 @@ from toolbench.lab.models import Cell, Model, Provider, Run, Step, Trial
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.runs import control
-from toolbench.lab.runs.control import RunActionError
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.repeat import resend_trial
 from toolbench.lab.worker.claims import claim, has_queued_trials
 from toolbench.lab.worker.completion import finish_runs
@@ -83,7 +83,7 @@ def test_pausing_keeps_the_reason_and_resuming_drops_it() -> None:
 def test_a_run_at_its_cap_cannot_be_resumed_before_the_cap_is_raised() -> None:
     run = launch_run(make_model(), request_cap=10)
     Run.objects.filter(pk=run.pk).update(requests_reserved=10, state=Run.State.PAUSED)
-    with pytest.raises(RunActionError, match="cap of 10 requests is reached: raise it first"):
+    with pytest.raises(RunActionError, match="limit of 10 requests is reached: raise it first"):
         control.resume_run(run.pk)
     with pytest.raises(RunActionError, match="10 requests are used already"):
         control.raise_caps(run.pk, request_cap=10, token_cap=None)
@@ -198,7 +198,7 @@ def test_nothing_of_the_first_try_is_left_in_a_trial_that_is_queued_again() -> N
 def test_without_errored_trials_there_is_nothing_to_retry() -> None:
     cell = make_cell(make_config(make_run(title="Fine")))
     make_trial(cell, "pass")
-    with pytest.raises(RunActionError, match="Fine has no errored trial"):
+    with pytest.raises(RunActionError, match="Fine has no trial with an infrastructure error"):
         control.retry_errored_trials(cell.run_id)
 
 
@@ -284,16 +284,16 @@ def test_a_repeat_with_nothing_to_do_is_over_at_once() -> None:
 def test_what_has_no_provider_any_more_cannot_be_repeated() -> None:
     run = launch_run(make_model())
     Provider.objects.all().delete()
-    with pytest.raises(RunActionError, match="It cannot be repeated: the provider Example was deleted"):
+    with pytest.raises(RunActionError, match="The run cannot be repeated: the provider Example was deleted"):
         control.start_repeat(run.pk, owner=None)
 
 
 def test_a_scenario_that_has_changed_gets_no_trials_more() -> None:
     run = launch_run(make_model())
     Cell.objects.update(scenario_version=99)
-    with pytest.raises(RunActionError, match="happy_path is not as it was then"):
+    with pytest.raises(RunActionError, match="happy_path has changed since"):
         control.start_repeat(run.pk, owner=None)
-    with pytest.raises(RunActionError, match="happy_path is not as it was then"):
+    with pytest.raises(RunActionError, match="happy_path has changed since"):
         control.add_trials(run.pk, run.cells.get().pk, 1)
 
 

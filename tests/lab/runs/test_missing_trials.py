@@ -7,7 +7,7 @@ from tests.lab.scripted_runs import launch_run
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Model
 from toolbench.lab.runs import control
-from toolbench.lab.runs.control import RunActionError
+from toolbench.lab.runs.action_checks import RunActionError
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

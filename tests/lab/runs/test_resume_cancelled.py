@@ -10,7 +10,7 @@ from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Run, Step, StepBody, Trial
 from toolbench.lab.runs import control
-from toolbench.lab.runs.control import RunActionError
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -172,13 +172,13 @@ def test_cells_that_went_on_until_decided_show_no_ordinary_interval() -> None:
     make_trials(fixed, **{"pass": 36, "fail": 4})
     fixed.refresh_from_db()
     alone = tally_cells([cell]).answered_success(90)
-    assert (alone.low_percent, alone.high_percent, alone.interval) == ("69", "99", "anytime-valid, 95 %")
+    assert (alone.low_percent, alone.high_percent, alone.interval_name) == ("69", "99", "anytime-valid, 95 %")
     together = tally_cells([cell, fixed]).delivered()
     grouped = Cell.objects.filter(run=cell.run).order_by().values("run_id").annotate(**build_aggregates()).get()
     same = add_tallies([tally_cells([cell]), tally_cells([fixed])]).delivered()
     assert together == same == build_tally(grouped).delivered()
     assert together.error == 0.05
-    assert tally_cells([fixed]).delivered().interval == "Wilson, 95 %"
+    assert tally_cells([fixed]).delivered().interval_name == "Wilson, 95 %"
 
 
 def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:
@@ -190,7 +190,7 @@ def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:
     page = get_run_page(cell.run_id)
     assert page.until == "success given an answer against 70 %, error 5 % a cell"
     assert [line.decided for line in page.lines[0].scenarios] == ["decided: below the target", "open"]
-    assert page.lines[0].answered.interval == "anytime-valid, 95 %"
+    assert page.lines[0].answered.interval_name == "anytime-valid, 95 %"
 
 
 def test_the_matrix_and_its_export_say_which_intervals_hold_at_every_look() -> None:
@@ -209,9 +209,12 @@ def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
     recompute_stale_cells()
     row = get_failures(FailuresQuery(runs=(cell.run_id,))).heat_map.rows[0].cells[0]
     assert row is not None
-    assert row.rate.interval == "anytime-valid, 95 %"
-    told = compute_totals(count_changes([]), ReplayScope("run", cell.run_id).stopping())
-    assert (told.before.interval, told.after.most.interval) == ("anytime-valid, 95 %", "anytime-valid, 95 %")
+    assert row.rate.interval_name == "anytime-valid, 95 %"
+    told = compute_totals(count_changes([]), ReplayScope("run", cell.run_id).get_stopping())
+    assert (told.before.interval_name, told.after.highest.interval_name) == (
+        "anytime-valid, 95 %",
+        "anytime-valid, 95 %",
+    )
 
 
 def test_run_that_cannot_be_looked_at_leaves_the_others() -> None:

@@ -10,6 +10,7 @@ from toolbench.lab.models import Model, Provider, Run
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,7 +67,7 @@ def test_new_work_is_refused_while_the_budget_is_reached(scripted: ScriptedServe
         lambda: control.add_trials(run.pk, run.cells.get().pk, 1),
         lambda: control.start_repeat(run.pk, owner=None),
     ):
-        with pytest.raises(control.RunActionError, match=r"Nothing was queued\. scripted has spent"):
+        with pytest.raises(RunActionError, match=r"Nothing was queued\. scripted has spent"):
             action()
     assert Run.objects.count() == 1
     assert run.trials.count() == 3

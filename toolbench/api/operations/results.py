@@ -198,8 +198,8 @@ def _build_what_if(page: WhatIfPage) -> dict[str, Any]:
         "refused": page.refused,
         "sentence": totals.sentence if totals else page.hint,
         "before": totals.before if totals else None,
-        "after_least": totals.after.least if totals else None,
-        "after_most": totals.after.most if totals else None,
+        "after_least": totals.after.lowest if totals else None,
+        "after_most": totals.after.highest if totals else None,
         "changes": [change for change, _ in page.changes],
         "ablations": [
             {

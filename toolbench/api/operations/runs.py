@@ -36,6 +36,7 @@ from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 from toolbench.lab.results.run.index import list_runs_before
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.bulk import list_deletable_runs
 from toolbench.lab.runs.idempotent_launch import MAX_KEY_CHARACTERS, LaunchKeyError, launch_once
 from toolbench.lab.scenarios.case_sets import expand_set_words
@@ -239,7 +240,7 @@ def _run_action(action: Any, *args: Any, **kwargs: Any) -> Any:
     """
     try:
         return action(*args, **kwargs)
-    except control.RunActionError as error:
+    except RunActionError as error:
         raise ProblemError(409, str(error)) from error
 
 

@@ -1,4 +1,4 @@
-"""Extra headers of a provider: their names are readable, their values are encrypted like its key."""
+"""Extra headers of a provider. Their names are stored as text, their values encrypted like the key."""
 
 import json
 from collections.abc import Collection
@@ -11,27 +11,32 @@ from toolbench.providers.masking.secrets import is_public_header
 HEADER_FIELDS = ("header_names", "headers_encrypted")
 
 
-def list_kept_names(provider: Provider, given: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
-    """Return the stored headers that are neither given again nor removed. Upper and lower case are the same."""
-    gone = {name.lower() for name in (*given, *removed)}
-    return tuple(name for name in provider.header_names if name.lower() not in gone)
+def list_unchanged_names(provider: Provider, new: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
+    """Return the names of stored headers that are neither replaced by `new` nor removed, ignoring case."""
+    changed_names = {name.lower() for name in (*new, *removed)}
+    return tuple(name for name in provider.header_names if name.lower() not in changed_names)
 
 
 def list_secret_names(names: Collection[str]) -> tuple[str, ...]:
-    """Return the headers that may carry a secret. They must not be sent to another host than they were entered for."""
+    """Return the names of headers that may contain a secret, which only the host they were entered for may get."""
     return tuple(name for name in names if not is_public_header(name))
 
 
-def change_headers(provider: Provider, given: JsonObject, removed: Collection[str] = ()) -> None:
-    """Set the HEADER_FIELDS of the row without saving it.
+def change_headers(provider: Provider, new: JsonObject, removed: Collection[str] = ()) -> None:
+    """Set the HEADER_FIELDS of the provider; the caller saves it.
+
+    Args:
+        provider: the provider.
+        new: values of headers to add or replace, by name.
+        removed: names of headers to delete.
 
     Raises:
         KeyUnavailableError: the stored headers cannot be read.
     """
-    if not given and not removed:
+    if not new and not removed:
         return
-    kept = list_kept_names(provider, given, removed)
-    stored = read_endpoint_headers(provider) if kept else {}
-    headers = {name: stored[name] for name in kept} | given
+    kept_names = list_unchanged_names(provider, new, removed)
+    stored = read_endpoint_headers(provider) if kept_names else {}
+    headers = {name: stored[name] for name in kept_names} | new
     provider.header_names = list(headers)
     provider.headers_encrypted = encrypt(json.dumps(headers)) if headers else None

@@ -1,7 +1,7 @@
-"""Keys of providers: in the worker's environment, or encrypted in the database with a key in a file of mode 0600.
+"""Reading and encryption of the secrets of providers.
 
-Values of extra headers, the login of a proxy and the private key of a client certificate are encrypted in the same way.
-All leave this module only inside an Endpoint.
+An API key comes from the worker's environment or is encrypted in the database. Extra headers, the login of a proxy and
+the private key of a client certificate are encrypted too. The encryption key is in a file of mode 0600.
 """
 
 import json
@@ -18,11 +18,16 @@ from toolbench.providers.endpoint import NetworkAccess
 
 
 class KeyUnavailableError(Exception):
-    """A provider's key that cannot be read; the text says what to do."""
+    """Raised if a secret of a provider cannot be read; the message says what to do."""
 
 
 class KeyFileLostError(KeyUnavailableError):
-    """Stored keys cannot be decrypted: the key file is missing or has changed."""
+    """Raised if a stored secret cannot be decrypted, because the key file is missing or has changed.
+
+    Args:
+        provider: name of the provider.
+        description: the secret in words, such as "key".
+    """
 
     def __init__(self, provider: str, description: str) -> None:
         super().__init__(
@@ -32,7 +37,7 @@ class KeyFileLostError(KeyUnavailableError):
 
 
 class KeyNotInEnvironmentError(KeyUnavailableError):
-    """The worker's environment lacks the variable that holds the key."""
+    """Raised if the worker's environment lacks the variable for the key."""
 
     def __init__(self, variable: str) -> None:
         super().__init__(
@@ -42,26 +47,26 @@ class KeyNotInEnvironmentError(KeyUnavailableError):
 
 def encrypt(secret: str) -> bytes:
     """Encrypt a secret for the database; create the key file on first use."""
-    held = create_once(Path(settings.KEY_FILE), Fernet.generate_key)
-    return Fernet(held.strip()).encrypt(secret.encode())
+    file_key = create_once(Path(settings.KEY_FILE), Fernet.generate_key)
+    return Fernet(file_key.strip()).encrypt(secret.encode())
 
 
 def decrypt(stored: bytes | memoryview) -> str:
     """Decrypt a stored secret.
 
     Raises:
-        InvalidToken: the key file is not the one that the secret was encrypted with.
+        InvalidToken: the secret was encrypted with another key file.
         FileNotFoundError: there is no key file.
     """
-    held = Path(settings.KEY_FILE).read_bytes()
-    return Fernet(held.strip()).decrypt(bytes(stored)).decode()
+    file_key = Path(settings.KEY_FILE).read_bytes()
+    return Fernet(file_key.strip()).decrypt(bytes(stored)).decode()
 
 
 def read_endpoint_key(provider: Provider) -> str:
-    """Return the key to send, "" for none.
+    """Return the API key of a provider; "" if it has none.
 
     Raises:
-        KeyUnavailableError: it cannot be read; the text says what to do.
+        KeyUnavailableError: the key cannot be read.
     """
     if provider.key_source == Provider.KeySource.ENVIRONMENT:
         key = os.environ.get(provider.key_env, "")
@@ -74,10 +79,10 @@ def read_endpoint_key(provider: Provider) -> str:
 
 
 def read_endpoint_headers(provider: Provider) -> JsonObject:
-    """Return the extra headers to send.
+    """Return the extra headers of a provider, their values by name; {} if it has none.
 
     Raises:
-        KeyUnavailableError: they cannot be read; the text says what to do.
+        KeyUnavailableError: the headers cannot be read.
     """
     if provider.headers_encrypted is None:
         return {}
@@ -85,10 +90,10 @@ def read_endpoint_headers(provider: Provider) -> JsonObject:
 
 
 def read_network_access(provider: Provider) -> NetworkAccess:
-    """Return proxy and certificates of a provider.
+    """Return the proxy and the certificates of a provider; values that it does not have are "".
 
     Raises:
-        KeyUnavailableError: the login of the proxy or the private key cannot be read; the text says what to do.
+        KeyUnavailableError: the login of the proxy or the private key cannot be read.
     """
     secrets: JsonObject = {}
     if provider.network_encrypted is not None:

@@ -1,4 +1,4 @@
-"""All secrets that this installation knows. Everything that leaves the machine is searched for them once more."""
+"""Masker of all secrets in the database and the environment, for data that leaves the machine."""
 
 import os
 from collections.abc import Iterable
@@ -20,21 +20,20 @@ class KnownSecrets:
     """The masker of all known secrets.
 
     Attributes:
-        unread: providers whose stored key cannot be decrypted, so that it was not searched for.
+        unread: names of the providers whose secrets cannot be read, so that the masker lacks them.
     """
 
     masker: Masker
     unread: tuple[str, ...]
 
 
-def load_known_secrets(further: Iterable[str] = ()) -> KnownSecrets:
+def load_known_secrets(extra_secrets: Iterable[str] = ()) -> KnownSecrets:
     """Return a masker for all known secrets.
 
-    These are the keys, secret headers, logins of proxies, private keys and secret parts of addresses of all providers,
-    the keys of local servers, and
-    `further` secrets.
+    They are: keys, secret headers, proxy logins, private keys and secrets in URLs of all providers; keys of local
+    servers; and `extra_secrets`.
     """
-    secrets: list[str] = [*further]
+    secrets: list[str] = [*extra_secrets]
     secrets += [key for key in ServiceAddress.objects.values_list("key", flat=True) if key]
     unread: list[str] = []
     for provider in Provider.objects.all():

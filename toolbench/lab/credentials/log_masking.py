@@ -1,4 +1,4 @@
-"""Masking of logs: every record of every logger, tracebacks included, is masked for the keys in use."""
+"""Masking of logs: the keys in use are masked in every record of every logger, tracebacks included."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ from toolbench.providers.masking.secrets import mask_known_secrets
 
 
 class MaskedRecord(logging.LogRecord):
-    """A log record whose message and traceback hold no key that this process has used."""
+    """Log record that masks the keys that this process has used, in message and traceback."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -21,20 +21,20 @@ class MaskedRecord(logging.LogRecord):
         if self.stack_info:
             self.stack_info = mask_known_secrets(self.stack_info)
 
-    def getMessage(self) -> str:  # the name that logging calls
+    def getMessage(self) -> str:  # logging prescribes the name
         """Return the masked message."""
         return mask_known_secrets(super().getMessage())
 
 
 def install_log_masking() -> None:
-    """Mask the texts of every logger of this process, and of uncaught exceptions in any thread."""
+    """Mask all log records of this process, and the tracebacks of uncaught exceptions in any thread."""
     logging.setLogRecordFactory(MaskedRecord)
     sys.excepthook = _print_masked
     threading.excepthook = _print_masked_in_thread
 
 
-def _print_masked(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    sys.stderr.write(mask_known_secrets("".join(traceback.format_exception(kind, error, trace))))
+def _print_masked(error_type: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(mask_known_secrets("".join(traceback.format_exception(error_type, error, trace))))
 
 
 def _print_masked_in_thread(failed: threading.ExceptHookArgs) -> None:

@@ -1,4 +1,4 @@
-"""Secrets of one provider and of the environment, to refuse them in fields that are shown."""
+"""Secrets of a provider and of the environment, which fields that pages show must not contain."""
 
 import os
 import re
@@ -19,13 +19,20 @@ _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
 
 def list_environment_secrets(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the values of variables whose names end like those of keys."""
+    """Return the values of variables whose names end in KEY, TOKEN, SECRET or PASSWORD, ignoring case."""
     return tuple(value.strip() for name, value in environment.items() if _SECRET_NAME.search(name) and value.strip())
 
 
-def list_provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the secrets of the environment and of the provider, and those that were entered for it."""
-    secrets = [*list_environment_secrets(), *typed]
+def list_provider_secrets(provider: Provider, entered: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the secrets of the environment and of the provider; secrets with blanks are returned in parts too.
+
+    Secrets of the provider that cannot be read are left out.
+
+    Args:
+        provider: the provider.
+        entered: further secrets, which a user has just entered.
+    """
+    secrets = [*list_environment_secrets(), *entered]
     with suppress(KeyUnavailableError):
         secrets.append(read_endpoint_key(provider))
     with suppress(KeyUnavailableError):
@@ -37,5 +44,5 @@ def list_provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tupl
 
 
 def list_url_secrets(provider: Provider) -> tuple[str, ...]:
-    """Return possible secrets in the base URL and the prefix of a provider; new ones are refused there."""
+    """Return possible secrets in the base URL and the prefix, which older versions allowed there."""
     return (*find_url_secrets(provider.base_url), *find_url_secrets(f"/{provider.api_prefix.strip('/')}"))

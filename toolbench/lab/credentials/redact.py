@@ -1,6 +1,6 @@
-"""Overwrite known secrets in stored data: rows of every table and lines of logs, in equal length.
+"""Redaction of known secrets in rows of all tables and in log files, by text of the same length.
 
-Every field with text, JSON or bytes is searched in every table, so that a new table needs no change here.
+Every field with text, JSON or bytes is searched, so that a new table needs no change here.
 """
 
 from collections.abc import Iterator
@@ -27,26 +27,32 @@ from toolbench.lab.models import (
 )
 from toolbench.providers.masking.secrets import Masker
 
-BATCH_ROWS = 500  # read at once
-BODY_BATCH_ROWS = 20  # of tables with bodies, each of up to 16 MB
+BATCH_ROWS = 500
+BODY_BATCH_ROWS = 20  # for tables with bodies, each of up to 16 MB
 FieldNames = frozenset[str]
 if TYPE_CHECKING:
-    Fields = dict[str, models.Field[Any, Any]]  # by column
+    Fields = dict[str, models.Field[Any, Any]]  # by column name
 
-# Where a secret is kept on purpose, encrypted or to be sent.
-_KEPT_FIELDS: dict[type[models.Model], FieldNames] = {
+# Fields and tables that are not searched, since they store secrets on purpose.
+_SKIPPED_FIELDS: dict[type[models.Model], FieldNames] = {
     Provider: frozenset(
         {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names", "network_encrypted"}
     )
 }
-_KEPT_TABLES = (ServiceAddress, SignInLink, ApiToken)
-_DERIVED_TABLES = (CellPool,)  # deleted: the next sweep derives them from masked rows
-_MASKED_COLUMN = "masked"  # the column that says that a secret was overwritten
+_SKIPPED_TABLES = (ServiceAddress, SignInLink, ApiToken)
+_DERIVED_TABLES = (CellPool,)  # deleted, since the next sweep computes them from redacted rows
+_MASKED_COLUMN = "masked"  # True if a secret was masked in the row
 
 
 @dataclass(frozen=True, slots=True)
 class RedactionResult:
-    """The number of rows or lines that were searched in one table or file, and of those that held a secret."""
+    """Result for one table or file.
+
+    Attributes:
+        name: name of the table or path of the file.
+        searched: number of rows or lines that were searched.
+        changed: number of rows or lines that contained a secret.
+    """
 
     name: str
     searched: int
@@ -54,18 +60,28 @@ class RedactionResult:
 
 
 def redact_rows(masker: Masker, *, dry_run: bool = False) -> Iterator[RedactionResult]:
-    """Yield the result of each table, with one transaction for each batch. With `dry_run` nothing is written."""
+    """Redact all tables, with one transaction for each batch, and yield the result of each table.
+
+    Args:
+        masker: finds and masks the secrets.
+        dry_run: whether to count only, without writing.
+    """
     for model in apps.get_app_config("lab").get_models():
-        if model not in (*_KEPT_TABLES, *_DERIVED_TABLES) and (fields := _select_fields(model)):
+        if model not in (*_SKIPPED_TABLES, *_DERIVED_TABLES) and (fields := _select_fields(model)):
             yield _redact_table(model, fields, masker, dry_run=dry_run)
     if not dry_run:
         _delete_derived_rows()
 
 
 def redact_logs(masker: Masker, folder: Path, *, dry_run: bool = False) -> Iterator[RedactionResult]:
-    """Yield the result of each file below `folder`.
+    """Redact all files below `folder` and yield the result of each file.
 
-    Lines are overwritten in place, so that a process can go on writing to its log.
+    Lines are overwritten in place, so that a process can continue to write to its log.
+
+    Args:
+        masker: finds and masks the secrets.
+        folder: is searched with its subfolders; symbolic links are skipped.
+        dry_run: whether to count only, without writing.
     """
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         if path.is_file() and not path.is_symlink():
@@ -73,9 +89,9 @@ def redact_logs(masker: Masker, folder: Path, *, dry_run: bool = False) -> Itera
 
 
 def list_providers_with_url_secrets() -> list[str]:
-    """Return the names of providers with a secret in the base URL or prefix.
+    """Return the names of providers with a possible secret in the base URL or prefix.
 
-    It is sent with every request, so it is not overwritten.
+    Such secrets are not redacted, since requests need them.
     """
     return [provider.name for provider in Provider.objects.all() if list_url_secrets(provider)]
 
@@ -88,34 +104,35 @@ def _delete_derived_rows() -> None:
 
 
 def _select_fields(model: type[models.Model]) -> "Fields":
-    needed = _KEPT_FIELDS.get(model, frozenset())
-    kinds = (models.CharField, models.TextField, models.JSONField, models.BinaryField)
+    """Return the fields of a table that have to be searched."""
+    skipped = _SKIPPED_FIELDS.get(model, frozenset())
+    field_types = (models.CharField, models.TextField, models.JSONField, models.BinaryField)
     return {
         field.attname: field
         for field in model._meta.concrete_fields
-        if isinstance(field, kinds) and field.name not in needed
+        if isinstance(field, field_types) and field.name not in skipped
     }
 
 
 def _redact_table(model: type[models.Model], fields: "Fields", masker: Masker, *, dry_run: bool) -> RedactionResult:
     rows = model._base_manager.order_by("pk")
     size = BODY_BATCH_ROWS if any(isinstance(field, models.BinaryField) for field in fields.values()) else BATCH_ROWS
-    searched, changed, last = 0, 0, None
+    searched, changed, last_id = 0, 0, None
     while True:
         with transaction.atomic():
-            waiting = rows if last is None else rows.filter(pk__gt=last)
-            batch = list(waiting.select_for_update().values("pk", *fields)[:size])
+            remaining = rows if last_id is None else rows.filter(pk__gt=last_id)
+            batch = list(remaining.select_for_update().values("pk", *fields)[:size])
             masked = {row["pk"]: _mask_row(row, fields, masker) for row in batch}
-            found = {pk: columns for pk, columns in masked.items() if columns}
+            changed_rows = {pk: columns for pk, columns in masked.items() if columns}
             if not dry_run:
-                _write_masked(model, found)
+                _write_masked(model, changed_rows)
         if not batch:
             return RedactionResult(model._meta.db_table, searched, changed)
-        searched, changed, last = searched + len(batch), changed + len(found), batch[-1]["pk"]
+        searched, changed, last_id = searched + len(batch), changed + len(changed_rows), batch[-1]["pk"]
 
 
 def _mask_row(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str, Any]:
-    """Return the columns that held a secret, masked."""
+    """Return the masked values of the columns that contained a secret."""
     columns: dict[str, Any] = {}
     for name, field in fields.items():
         before = row[name]
@@ -128,33 +145,33 @@ def _mask_row(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str
     return columns
 
 
-def _write_masked(model: type[models.Model], found: dict[Any, dict[str, Any]]) -> None:
-    says_so = (
-        {_MASKED_COLUMN: True} if any(field.name == _MASKED_COLUMN for field in model._meta.concrete_fields) else {}
-    )
-    for pk, columns in found.items():
+def _write_masked(model: type[models.Model], changed_rows: dict[Any, dict[str, Any]]) -> None:
+    """Write masked columns, by primary key, and mark the rows as masked where a column for this exists."""
+    has_mark = any(field.name == _MASKED_COLUMN for field in model._meta.concrete_fields)
+    mark = {_MASKED_COLUMN: True} if has_mark else {}
+    for pk, columns in changed_rows.items():
         row = model._base_manager.filter(pk=pk)
         try:
             with transaction.atomic():
-                row.update(**columns, **says_so)
-        except IntegrityError:  # names that differed in their keys only
-            row.update(**_append_number(columns, f" {pk}"), **says_so)
-    if model is StepBody and found:
-        Step.objects.filter(pk__in=found).update(**{_MASKED_COLUMN: True})
-    if model is TrialText:  # its words are indexed apart: both are written anew
-        TrialText.objects.filter(pk__in=found).delete()
-        Trial.objects.filter(pk__in=found).update(text_stale=True)
+                row.update(**columns, **mark)
+        except IntegrityError:  # unique names that differed only in the secret
+            row.update(**_append_number(columns, f" {pk}"), **mark)
+    if model is StepBody and changed_rows:
+        Step.objects.filter(pk__in=changed_rows).update(**{_MASKED_COLUMN: True})
+    if model is TrialText:  # the sweep writes text and search words again
+        TrialText.objects.filter(pk__in=changed_rows).delete()
+        Trial.objects.filter(pk__in=changed_rows).update(text_stale=True)
 
 
 def _append_number(columns: dict[str, Any], number: str) -> dict[str, Any]:
-    """Return the columns with the number at the end of each text; a text that is long enough keeps its length."""
+    """Return the columns with `number` as the end of each text. Texts longer than `number` keep their length."""
     return {
         name: value[: -len(number)] + number if isinstance(value, str) else value for name, value in columns.items()
     }
 
 
 def _redact_file(path: Path, masker: Masker, *, dry_run: bool) -> RedactionResult:
-    searched, changed, at = 0, 0, 0
+    searched, changed, offset = 0, 0, 0
     with path.open("rb" if dry_run else "r+b") as file:
         for line in iter(file.readline, b""):
             searched += 1
@@ -162,8 +179,8 @@ def _redact_file(path: Path, masker: Masker, *, dry_run: bool) -> RedactionResul
             if masked is not line:
                 changed += 1
                 if not dry_run:
-                    file.seek(at)
+                    file.seek(offset)
                     file.write(masked)
-            at += len(line)
-            file.seek(at)
+            offset += len(line)
+            file.seek(offset)
     return RedactionResult(str(path), searched, changed)

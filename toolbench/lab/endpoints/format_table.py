@@ -1,4 +1,4 @@
-"""The text formats, the methods that each supports, and the models that write it."""
+"""Data of the table of text formats: what Toolbench supports for each, and the models that use it."""
 
 from dataclasses import dataclass
 
@@ -17,11 +17,11 @@ class TextFormatRow:
     """One text format.
 
     Attributes:
-        native: whether servers know the format.
-        template: whether Toolbench can render its turns.
-        grammar: whether Toolbench has a grammar that constrains a model to the format.
-        sample: the example call in the format.
-        models: the models that are known to use it.
+        native: whether model servers parse the format.
+        template: whether Toolbench can render turns in it, for method template.
+        grammar: whether Toolbench has a grammar for it, for method constrained.
+        sample: an example call in the format.
+        models: the models that are known to use the format.
     """
 
     name: str
@@ -41,20 +41,20 @@ def get_text_format_rows() -> tuple[TextFormatRow, ...]:
             users.setdefault(capabilities.capabilities.text_format, []).append(models[pk])
     return tuple(
         TextFormatRow(
-            name=form.name,
-            native=form.native,
-            template=form.name in TURN_SPECS,
-            grammar=_has_grammar(form.name),
-            sample=formats.render([EXAMPLE_CALL], format=form.name),
-            models=tuple(users.get(form.name, ())),
+            name=text_format.name,
+            native=text_format.native,
+            template=text_format.name in TURN_SPECS,
+            grammar=_has_grammar(text_format.name),
+            sample=formats.render([EXAMPLE_CALL], format=text_format.name),
+            models=tuple(users.get(text_format.name, ())),
         )
-        for form in FORMATS
+        for text_format in FORMATS
     )
 
 
-def _has_grammar(format: str) -> bool:
+def _has_grammar(format_name: str) -> bool:
     try:
-        find_format_grammar(format)
+        find_format_grammar(format_name)
     except PlanError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""The calls that every text format finds in one text, for the format viewer."""
+"""Data of the format viewer: the calls that each text format finds in a text."""
 
 import json
 import re
@@ -38,7 +38,11 @@ class CallView:
 
 @dataclass(frozen=True, slots=True)
 class RemainingText:
-    """The text outside of calls, which is the same for all `formats`."""
+    """The text outside of calls.
+
+    Attributes:
+        formats: names of the formats with the same text and reasoning.
+    """
 
     formats: tuple[str, ...]
     text: str
@@ -47,10 +51,10 @@ class RemainingText:
 
 @dataclass(frozen=True, slots=True)
 class FormatReading:
-    """The result of parsing a text, which is the same for several formats.
+    """The result of parsing a text, shared by all formats that give the same result.
 
     Attributes:
-        calls: the calls found.
+        calls: the calls in the text, in order.
         partial_call: if the text ends within a call that is written as JSON, the JSON so far; else "".
         rests: the text outside of calls, which may differ between the formats.
     """
@@ -67,7 +71,7 @@ class FormatReading:
 
     @property
     def has_result(self) -> bool:
-        """Whether the formats found anything but plain text."""
+        """Whether the result has more than plain text."""
         return bool(self.calls or self.findings or any(rest.reasoning for rest in self.rests))
 
 
@@ -87,15 +91,17 @@ class FormatReadings:
 
 
 def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> FormatReadings:
-    """Parse a text with every text format. No text raises an exception.
+    """Parse a text with every text format. Every text can be parsed; invalid calls are findings.
 
-    `tools` are in OpenAI's format. Bare JSON and Python calls are parsed only for the names of these tools.
+    Args:
+        text: the text.
+        tools: tool definitions in OpenAI's format. Bare JSON and Python calls are read only for these tools.
     """
-    alone = [_parse_with_format(name, text, tools) for name in formats.list_format_names() if name != formats.AUTO]
-    alike: dict[FormatReading, list[RemainingText]] = {}
-    for reading in alone:
-        alike.setdefault(replace(reading, rests=()), []).extend(reading.rests)
-    readings = [replace(reading, rests=_merge_remaining(rests)) for reading, rests in alike.items()]
+    single = [_parse_with_format(name, text, tools) for name in formats.list_format_names() if name != formats.AUTO]
+    grouped: dict[FormatReading, list[RemainingText]] = {}
+    for reading in single:
+        grouped.setdefault(replace(reading, rests=()), []).extend(reading.rests)
+    readings = [replace(reading, rests=_merge_remaining(rests)) for reading, rests in grouped.items()]
     return FormatReadings(
         auto=_parse_with_format(formats.AUTO, text, tools),
         others=tuple(
@@ -111,36 +117,36 @@ def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Form
 
 
 def _merge_remaining(rests: Sequence[RemainingText]) -> tuple[RemainingText, ...]:
-    alike: dict[RemainingText, list[str]] = {}
+    names: dict[RemainingText, list[str]] = {}
     for rest in rests:
-        alike.setdefault(replace(rest, formats=()), []).extend(rest.formats)
-    return tuple(replace(rest, formats=tuple(names)) for rest, names in alike.items())
+        names.setdefault(replace(rest, formats=()), []).extend(rest.formats)
+    return tuple(replace(rest, formats=tuple(format_names)) for rest, format_names in names.items())
 
 
-def find_example(format: str) -> str | None:
+def find_example(format_name: str) -> str | None:
     """Return the example call in a text format; None for an unknown format."""
-    known = format in formats.list_format_names() and format != formats.AUTO
-    return formats.render([EXAMPLE_CALL], format=format) if known else None
+    is_known = format_name in formats.list_format_names() and format_name != formats.AUTO
+    return formats.render([EXAMPLE_CALL], format=format_name) if is_known else None
 
 
 def _parse_with_format(name: str, text: str, tools: Sequence[JsonObject]) -> FormatReading:
     decoder = formats.stream(name, tools)
     decoder.feed(text)
-    begun = decoder.partial
+    partial_text = decoder.partial
     parsed = decoder.close()
     is_cut = any(finding.code == CUT_CALL_CODE for finding in parsed.findings)
     return FormatReading(
         calls=tuple(CallView(call.id, call.name, _render_json(call.arguments)) for call in parsed.calls),
         findings=parsed.findings,
-        partial_call=_render_partial_call(begun) if is_cut else "",
+        partial_call=_render_partial_call(partial_text) if is_cut else "",
         rests=(RemainingText((name,), parsed.text, parsed.reasoning),),
     )
 
 
-def _render_partial_call(begun: str) -> str:
+def _render_partial_call(partial_text: str) -> str:
     """Return the unfinished call as JSON; "" if it is not written as JSON."""
-    bracket = re.search(r"[{[]", begun)
-    value = read_partial(begun[bracket.start() :]) if bracket else None
+    bracket = re.search(r"[{[]", partial_text)
+    value = read_partial(partial_text[bracket.start() :]) if bracket else None
     return "" if value is None else _render_json(value)
 
 

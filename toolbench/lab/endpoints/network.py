@@ -1,4 +1,4 @@
-"""Settings with which a provider is reached from a company network: proxy, certificates, query, header of the key."""
+"""Network settings of a provider: proxy, certificates, query parameters and the header for the key."""
 
 import json
 import re
@@ -21,12 +21,12 @@ from toolbench.providers.masking.url_keys import find_keys
 PRIVATE_KEY_MARK = "PRIVATE KEY-----"
 _QUERY = re.compile(r"[A-Za-z0-9_.~%+*:,/@!$'()-]+=[A-Za-z0-9_.~%+*:,/@!$'()-]*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,60}")
-_TAKEN_HEADERS = frozenset(
+_RESERVED_HEADERS = frozenset(
     {"accept", "accept-encoding", "anthropic-version", "connection", "content-length", "content-type", "host"}
     | {"transfer-encoding", "user-agent"}
 )
 KEY_IN_CERTIFICATE = (
-    "This holds a private key, which is shown here: enter the key in its own field, and make a new one."
+    "This contains a private key, which pages would show: create a new key and enter it in its own field."
 )
 REROUTED = (
     "With another proxy or CA file another machine may read the key: enter the key again, or choose to remove the "
@@ -36,16 +36,17 @@ REROUTED = (
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """Network settings of a provider as a person enters them.
+    """Network settings of a provider as a user enters them.
 
     Attributes:
-        proxy: address of a proxy, with or without a login. Without one, the stored login of the same address is kept.
-        remove_proxy_login: delete the stored login.
-        ca: certificates in PEM that are trusted besides those of the machine.
-        client_certificate: in PEM; blank removes the stored private key as well.
-        client_key: private key in PEM; blank keeps the stored one.
+        proxy: URL of a proxy, with or without a login; "" for none. Without a login, the stored login of the same proxy
+            stays.
+        remove_proxy_login: whether to delete the stored login.
+        ca: certificates in PEM to trust in addition to those of the system.
+        client_certificate: certificate in PEM; "" removes the stored private key too.
+        client_key: private key in PEM; "" keeps the stored key.
         query: query parameters of every request.
-        key_header: header that carries the bare key; blank for that of the API.
+        key_header: name of the header for the key; "" for that of the API.
     """
 
     proxy: str = field(default="", repr=False)
@@ -62,65 +63,67 @@ class NetworkSettings:
         return bool(self.client_key.strip()) or "@" in self.proxy
 
 
-def list_network_errors(wish: NetworkSettings, provider: Provider, known: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each field of the form with its error; "" if the field is valid.
+def list_network_errors(
+    settings: NetworkSettings, provider: Provider, known: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of each form field with its error; the error is "" if the field is valid.
 
     Args:
-        wish: the settings.
-        provider: the provider as it is stored; its private key is used where none is entered.
-        known: secrets that shown fields must not have.
+        settings: the settings.
+        provider: the stored provider; its private key is used if none is entered.
+        known: secrets that fields that pages show must not contain.
     """
-    yield "proxy_url", _find_proxy_error(wish, provider)
-    yield "ca_pem", _find_certificate_error(wish.ca)
-    yield "client_certificate", _find_certificate_error(wish.client_certificate)
-    yield "client_key", _find_client_key_error(wish, provider)
-    yield "query", _find_query_error(wish.query.strip(), known)
-    yield "key_header", _find_key_header_error(wish.key_header.strip())
+    yield "proxy_url", _find_proxy_error(settings, provider)
+    yield "ca_pem", _find_certificate_error(settings.ca)
+    yield "client_certificate", _find_certificate_error(settings.client_certificate)
+    yield "client_key", _find_client_key_error(settings, provider)
+    yield "query", _find_query_error(settings.query.strip(), known)
+    yield "key_header", _find_key_header_error(settings.key_header.strip())
 
 
-def is_rerouted(wish: NetworkSettings, provider: Provider) -> bool:
-    """Return whether another machine could read a stored key: through another CA, or a proxy without TLS behind it."""
+def is_rerouted(settings: NetworkSettings, provider: Provider) -> bool:
+    """Return whether another machine could read a stored key: with a new CA, or a new proxy for a URL without TLS."""
     with suppress(NetworkSettingsError):
-        address = split_proxy(wish.proxy)[0] if wish.proxy.strip() else ""
+        address = split_proxy(settings.proxy)[0] if settings.proxy.strip() else ""
         is_plain = provider.base_url.startswith("http://")
         if address and is_plain and address != provider.proxy_url:
             return True
-    return bool(wish.ca.strip()) and _clean_pem(wish.ca) != provider.ca_pem
+    return bool(settings.ca.strip()) and _clean_pem(settings.ca) != provider.ca_pem
 
 
-def change_network(provider: Provider, wish: NetworkSettings) -> None:
-    """Set the network columns of the row without saving it.
+def change_network(provider: Provider, settings: NetworkSettings) -> None:
+    """Set the network columns of the provider; the caller saves it.
 
     Raises:
-        KeyUnavailableError: stored secrets that are kept cannot be read.
+        KeyUnavailableError: a stored secret that stays cannot be read.
     """
-    address, login = split_proxy(wish.proxy) if wish.proxy.strip() else ("", "")
-    if _is_login_kept(wish, provider, address):
+    address, login = split_proxy(settings.proxy) if settings.proxy.strip() else ("", "")
+    if _is_login_kept(settings, provider, address):
         login = read_network_access(provider).proxy_login
-    key = wish.client_key.strip()
-    if wish.client_certificate.strip() and not key:
+    key = settings.client_key.strip()
+    if settings.client_certificate.strip() and not key:
         key = read_network_access(provider).certificate_key
     secrets = {"proxy_login": login, "client_key": key}
     provider.proxy_url = address
-    provider.ca_pem, provider.client_certificate = _clean_pem(wish.ca), _clean_pem(wish.client_certificate)
-    provider.query, provider.key_header = wish.query.strip().lstrip("?"), wish.key_header.strip()
+    provider.ca_pem, provider.client_certificate = _clean_pem(settings.ca), _clean_pem(settings.client_certificate)
+    provider.query, provider.key_header = settings.query.strip().lstrip("?"), settings.key_header.strip()
     provider.network_encrypted = encrypt(json.dumps(secrets)) if any(secrets.values()) else None
 
 
-def _is_login_kept(wish: NetworkSettings, provider: Provider, address: str) -> bool:
-    """Return whether the stored login stays, as it does for the same address unless another one is entered."""
-    is_same = bool(address) and address == provider.proxy_url and "@" not in wish.proxy
-    return is_same and not wish.remove_proxy_login and provider.network_encrypted is not None
+def _is_login_kept(settings: NetworkSettings, provider: Provider, address: str) -> bool:
+    """Return whether the stored login stays: for the same proxy, unless a login is entered or removed."""
+    is_same = bool(address) and address == provider.proxy_url and "@" not in settings.proxy
+    return is_same and not settings.remove_proxy_login and provider.network_encrypted is not None
 
 
 def _clean_pem(text: str) -> str:
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
-def _find_proxy_error(wish: NetworkSettings, provider: Provider) -> str:
+def _find_proxy_error(settings: NetworkSettings, provider: Provider) -> str:
     try:
-        address, _ = split_proxy(wish.proxy) if wish.proxy.strip() else ("", "")
-        if _is_login_kept(wish, provider, address):
+        address, _ = split_proxy(settings.proxy) if settings.proxy.strip() else ("", "")
+        if _is_login_kept(settings, provider, address):
             read_network_access(provider)
     except (NetworkSettingsError, KeyUnavailableError) as error:
         return str(error)
@@ -137,8 +140,8 @@ def _find_certificate_error(text: str) -> str:
     return ""
 
 
-def _find_client_key_error(wish: NetworkSettings, provider: Provider) -> str:
-    certificate, key = wish.client_certificate.strip(), wish.client_key.strip()
+def _find_client_key_error(settings: NetworkSettings, provider: Provider) -> str:
+    certificate, key = settings.client_certificate.strip(), settings.client_key.strip()
     try:
         if key:
             check_private_key(key)
@@ -172,4 +175,8 @@ def _find_key_header_error(text: str) -> str:
         return ""
     if not _HEADER_NAME.fullmatch(text):
         return "The name of a header has letters, digits and hyphens, such as api-key."
-    return f"{text} has another meaning: name the header of the key." if text.lower() in _TAKEN_HEADERS else ""
+    return (
+        f"{text} has another meaning: enter the name of the header for the key."
+        if text.lower() in _RESERVED_HEADERS
+        else ""
+    )

@@ -1,7 +1,7 @@
-"""Cells: counts derived from trials.
+"""Computation of the counters and figures of cells from their trials.
 
-A change of a trial marks its cell as stale. One idempotent statement recomputes a stale cell from all of its trials;
-nothing is ever added to a count.
+A change of a trial marks its cell as stale. One SQL statement recomputes stale cells from all of their trials, so it
+can be repeated at any time; no counter is ever incremented.
 """
 
 import logging
@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import DataError, IntegrityError, connection, transaction
-from django.db.models import Q
 
 from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL
 from toolbench.lab.metrics.spending import (
@@ -26,11 +25,10 @@ from toolbench.lab.sql import load_statement
 
 logger = logging.getLogger(__name__)
 
-ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
 MAX_CELLS_PER_BATCH = 500
 OUT_OF_RANGE_ERROR = "cost or time out of range"
-MAX_START_DIFFERENCE = timedelta(hours=1)  # runs that began further apart met another time of day
-SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
+MAX_START_DIFFERENCE = timedelta(hours=1)  # runs that started further apart ran at different times of day
+SATURATED_LAG_MS = 50  # a larger event-loop lag during a trial makes its times unreliable
 
 _MARK_STALE = """
 UPDATE lab_cell SET stale = true
@@ -42,23 +40,23 @@ SELECT id FROM lab_cell WHERE stale AND id > %s AND (%s::bigint IS NULL OR run_i
 ORDER BY id LIMIT %s FOR NO KEY UPDATE
 """
 
-# Pools that hold these runs are derived anew (lab/metrics/pools.py).
+# The next refresh recomputes the pools of these runs (lab/metrics/pools.py).
 _NOTE_CHANGES = """
 INSERT INTO lab_runchange (run_id) SELECT DISTINCT run_id FROM lab_cell WHERE id = ANY(%s)
 """
 
-# The cost of a cell is known when that of every trial is.
-_TRIAL_COUNTS = build_count_expressions(in_range=True)
-_SUMS = build_count_expressions(in_range=False)
+_TRIAL_COUNTS = build_count_expressions(counts_trials=True)
+_SUMS = build_count_expressions(counts_trials=False)
 _STATISTICS = {
     "prompt_version": "max(prompt_version)",
+    # known only if the cost of every trial is known
     "cost": "CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END",
     "first_token_p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered)",
     "p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
     "p95_ms": "percentile_disc(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
     "upstreams": "jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '')",
 }
-_TIMES = {  # of lab_celltimes
+_TIMES = {  # columns of lab_celltimes
     "durations": "string_agg(float8send(duration_ms), ''::bytea ORDER BY duration_ms) FILTER (WHERE answered)",
     "first_tokens": "string_agg(float8send(first_token_ms), ''::bytea ORDER BY first_token_ms) FILTER (WHERE answered)",
     "longest_ms": "max(greatest(duration_ms, first_token_ms)) FILTER (WHERE answered)",
@@ -72,7 +70,7 @@ def _render_select(columns: Mapping[str, str]) -> str:
 
 
 def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
-    """Return the SQL that sets columns; a cell without trials has no row in `derived` and gets blank values."""
+    """Return the SQL that sets columns; a cell without trials has no row in `derived` and gets the blank values."""
     return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK_VALUES.get(name, blank)})' for name in columns)
 
 
@@ -104,9 +102,9 @@ _COUNT_TRIALS = load_statement(
 
 
 def mark_stale(cell_ids: Iterable[int]) -> None:
-    """Mark cells as stale. Call it in the transaction that changed the trials, after the change.
+    """Mark cells for recomputing. Call it in the transaction that changed their trials, after the change.
 
-    Cells are locked in sorted order, so that two batches never wait for each other.
+    Rows are locked in id order, so that two transactions cannot deadlock.
     """
     unique_ids = sorted(set(cell_ids))
     if not unique_ids:
@@ -116,83 +114,86 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
 
 
 def recompute_immediately(cell_ids: Iterable[int]) -> None:
-    """Mark cells as stale and recompute them in the same transaction.
+    """Recompute cells in the current transaction.
 
-    Use it for actions of a person, so that the next page shows the result. Trials that finish one by one are better
-    recomputed together, later.
+    Use it for user actions, so that the next page shows the result. Trials that finish one by one use `mark_stale`.
     """
-    cells = sorted(set(cell_ids))
-    mark_stale(cells)
-    recompute(cells)
+    unique_ids = sorted(set(cell_ids))
+    mark_stale(unique_ids)
+    recompute(unique_ids)
 
 
 def recompute_stale(limit: int = MAX_CELLS_PER_BATCH) -> int:
-    """Recompute up to `limit` stale cells and return their number; cells that another transaction changes are skipped.
+    """Recompute up to `limit` stale cells and return their number; skip cells that another transaction has locked.
 
-    A statement of its own locks the cells: the next statement sees every change that was committed before the lock.
-    Every later change waits for the lock and marks the cell as stale again.
+    A separate statement locks the cells first, so that the next statement sees every change committed before the lock.
+    Later changes wait for the lock and mark the cell as stale again.
     """
     return len(_recompute_stale(f"{_LOCK_STALE} SKIP LOCKED", after=0, run_id=None, limit=limit))
 
 
 def recompute_all_stale(run_id: int | None = None) -> None:
-    """Recompute every stale cell of a run, or of all runs, once.
+    """Recompute each stale cell of a run, or of all runs, once. Waits for cells that another transaction has locked.
 
-    It ends however fast cells become stale again. It waits for cells that another transaction changes.
+    Cells are visited in id order, so it ends even if they become stale again meanwhile.
     """
-    last = 0
-    while cells := _recompute_stale(_LOCK_STALE, after=last, run_id=run_id, limit=MAX_CELLS_PER_BATCH):
-        last = cells[-1]
+    last_id = 0
+    while cell_ids := _recompute_stale(_LOCK_STALE, after=last_id, run_id=run_id, limit=MAX_CELLS_PER_BATCH):
+        last_id = cell_ids[-1]
 
 
-def _recompute_stale(locking: str, *, after: int, run_id: int | None, limit: int) -> list[int]:
+def _recompute_stale(lock_sql: str, *, after: int, run_id: int | None, limit: int) -> list[int]:
+    """Lock and recompute up to `limit` stale cells with a larger id than `after`; return their ids in order."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(locking, [after, run_id, run_id, limit])
-        cells = [row[0] for row in cursor.fetchall()]
-        recompute(cells)
-    return cells
+        cursor.execute(lock_sql, [after, run_id, run_id, limit])
+        cell_ids = [row[0] for row in cursor.fetchall()]
+        recompute(cell_ids)
+    return cell_ids
 
 
-def recompute(cells: Sequence[int]) -> None:
-    """Derive the figures of these cells anew. Call it in the transaction that made or locked their rows.
+def recompute(cell_ids: Sequence[int]) -> None:
+    """Compute all counters and figures of these cells. Call it in the transaction that created or locked their rows.
 
-    A cell whose sums the database refuses because they are out of range is set aside: its trials are counted, its sums
-    are unknown, `compute_error` says why, and it is no longer stale. The other cells are computed as usual.
+    A cell whose sums are out of the database's range is set aside: its trials are counted, its sums are unknown,
+    `compute_error` says why, and it is no longer stale. The other cells are computed as usual.
     """
-    if not cells:
+    if not cell_ids:
         return
-    configs, input_price, answered = to_price_columns(find_prices(RunConfig.objects.filter(cells__in=cells)))
-    prices: dict[str, Any] = {"priced": configs, "input": input_price, "output": answered}
-    _recompute_or_split(list(cells), {"lag": SATURATED_LAG_MS, **prices})
+    configs, inputs, outputs = to_price_columns(find_prices(RunConfig.objects.filter(cells__in=cell_ids)))
+    prices: dict[str, Any] = {"priced": configs, "input": inputs, "output": outputs}
+    _recompute_or_split(list(cell_ids), {"lag": SATURATED_LAG_MS, **prices})
     with connection.cursor() as cursor:
-        cursor.execute(_NOTE_CHANGES, [list(cells)])
+        cursor.execute(_NOTE_CHANGES, [list(cell_ids)])
 
 
-def _recompute_or_split(cells: list[int], given: Mapping[str, Any]) -> None:
+def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> None:
+    """Recompute cells; if the database refuses a sum, halve the list until the refused cells are found."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_RECOMPUTE, {**given, "cells": cells})
+            cursor.execute(_RECOMPUTE, {**parameters, "cells": cell_ids})
     except (DataError, IntegrityError) as error:
-        if len(cells) == 1:
-            figure = isinstance(error, IntegrityError)  # the message names a constraint, which says little
-            _set_aside(cells, given, OUT_OF_RANGE_ERROR if figure else str(error).partition("\n")[0])
+        if len(cell_ids) == 1:
+            # The message of an IntegrityError names a constraint, which does not help the reader.
+            is_constraint = isinstance(error, IntegrityError)
+            _set_aside(cell_ids, parameters, OUT_OF_RANGE_ERROR if is_constraint else str(error).partition("\n")[0])
             return
-        middle = len(cells) // 2
-        _recompute_or_split(cells[:middle], given)
-        _recompute_or_split(cells[middle:], given)
+        middle = len(cell_ids) // 2
+        _recompute_or_split(cell_ids[:middle], parameters)
+        _recompute_or_split(cell_ids[middle:], parameters)
 
 
-def _set_aside(cells: list[int], given: Mapping[str, Any], why: str) -> None:
-    logger.error("The sums of cell %s cannot be computed, so it is set aside: %s", *cells, why)
+def _set_aside(cell_ids: list[int], parameters: Mapping[str, Any], reason: str) -> None:
+    """Count the trials of the cells, and store that their sums are unknown and why."""
+    logger.error("The sums of cell %s cannot be computed, so it is set aside: %s", *cell_ids, reason)
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT_TRIALS, {"lag": given["lag"], "cells": cells})
-    Cell.objects.filter(pk__in=cells).update(compute_error=why[:200], **_UNKNOWN_FIGURES)
-    CellTimes.objects.filter(cell__in=cells).delete()
+        cursor.execute(_COUNT_TRIALS, {"lag": parameters["lag"], "cells": cell_ids})
+    Cell.objects.filter(pk__in=cell_ids).update(compute_error=reason[:200], **_UNKNOWN_FIGURES)
+    CellTimes.objects.filter(cell__in=cell_ids).delete()
 
 
 def retry_set_aside() -> int:
-    """Mark every cell that was set aside as stale, so that the next sweep computes it again; return their number."""
-    cells = list(Cell.objects.exclude(compute_error="").values_list("pk", flat=True))
+    """Mark every cell that was set aside as stale, so that the next sweep recomputes it; return their number."""
+    cell_ids = list(Cell.objects.exclude(compute_error="").values_list("pk", flat=True))
     with transaction.atomic():
-        mark_stale(cells)
-    return len(cells)
+        mark_stale(cell_ids)
+    return len(cell_ids)

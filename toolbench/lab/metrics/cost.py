@@ -1,6 +1,7 @@
-"""Costs of trials: those that the provider reported, else by its dated list price, else unknown.
+"""Sums of the costs of trials.
 
-Failed, retried and lost requests are included.
+The cost of a trial is the one that the provider reported, else it follows from the price, else it is unknown. Failed,
+retried and lost requests are included.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,47 +30,47 @@ class CostSums:
     """Sums of costs over trials.
 
     Attributes:
-        tried: trials.
-        named: trials whose cost the provider reported.
-        known: trials whose cost is known.
+        tried: number of trials that passed, failed or had an infrastructure error.
+        reported: number of trials whose cost the provider reported.
+        known: number of trials whose cost is known.
         dollars: sum of the known costs.
-        squares: sum of their squares.
-        with_pass: dollars of delivered trials.
-        delivered: delivered trials.
+        squared_dollars: sum of the squares of the known costs.
+        delivered_dollars: dollars of delivered trials.
+        delivered: number of trials that passed and were not retried after an error.
         price_lists: names of the price lists that were used.
     """
 
     tried: int = 0
-    named: int = 0
+    reported: int = 0
     known: int = 0
     dollars: float = 0.0
-    squares: float = 0.0
-    with_pass: float = 0.0
+    squared_dollars: float = 0.0
+    delivered_dollars: float = 0.0
     delivered: int = 0
     price_lists: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
-        """Whether the cost of every trial is known, so that the sum may be shown."""
+        """Whether there are trials and the cost of each is known."""
         return 0 < self.tried == self.known
 
     @property
     def source(self) -> str:
-        """Sources of the figure, or the reason why it is unknown."""
+        """The sources of the cost, or why it is unknown, in words."""
         if not self.tried:
-            return "nothing was tried"
+            return "there are no trials"
         if not self.is_complete:
-            return f"{self.tried - self.known} of {self.tried} trials have neither a named cost nor a list price"
-        sources = ["named by the provider"] if self.named else []
+            return f"{self.tried - self.known} of {self.tried} trials have neither a reported cost nor a list price"
+        sources = ["reported by the provider"] if self.reported else []
         return "; ".join([*sources, *self.price_lists]) or "no request was answered"
 
 
 def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
-    """Sum costs by configuration id, with two queries for any number of trials."""
-    chosen = trials.order_by().values("pk")
+    """Return the sums of these trials by configuration id, with two queries."""
+    trial_ids = trials.order_by().values("pk")
     prices = find_prices(RunConfig.objects.filter(pk__in=trials.order_by().values("config_id")))
     try:
-        sql, params = chosen.query.sql_with_params()
+        sql, params = trial_ids.query.sql_with_params()
     except EmptyResultSet:
         return {}
     with connection.cursor() as cursor:
@@ -87,34 +88,38 @@ def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
     return {pk: _add_price_list(CostSums(*sums), prices.get(pk)) for pk, *sums in rows}
 
 
-def _add_price_list(paid: CostSums, price: Price | None) -> CostSums:
+def _add_price_list(costs: CostSums, price: Price | None) -> CostSums:
     """Return the sums with the name of the price list, if the provider did not report every cost."""
-    return replace(paid, price_lists=(price.origin,)) if price and paid.named < paid.known else paid
+    return replace(costs, price_lists=(price.origin,)) if price and costs.reported < costs.known else costs
 
 
 def add_costs(costs: Iterable[CostSums]) -> CostSums:
-    """Add up sums of costs."""
+    """Add up the sums of several sets of trials."""
     sums = tuple(costs)
     return CostSums(
         tried=sum(cost.tried for cost in sums),
-        named=sum(cost.named for cost in sums),
+        reported=sum(cost.reported for cost in sums),
         known=sum(cost.known for cost in sums),
         dollars=sum(cost.dollars for cost in sums),
-        squares=sum(cost.squares for cost in sums),
-        with_pass=sum(cost.with_pass for cost in sums),
+        squared_dollars=sum(cost.squared_dollars for cost in sums),
+        delivered_dollars=sum(cost.delivered_dollars for cost in sums),
         delivered=sum(cost.delivered for cost in sums),
         price_lists=tuple(dict.fromkeys(name for cost in sums for name in cost.price_lists)),
     )
 
 
-def estimate_cost_per_success(paid: CostSums) -> IntervalEstimate | None:
-    """Estimate the dollars per delivered success.
+def estimate_cost_per_success(costs: CostSums) -> IntervalEstimate | None:
+    """Estimate the dollars per delivered trial, with an interval.
 
     Returns:
-        None where the cost of a trial is unknown, nothing was paid or nothing delivered.
+        The estimate; None if the cost of a trial is unknown, no trial was delivered or nothing was paid.
     """
-    if not paid.is_complete:
+    if not costs.is_complete:
         return None
     return compute_cost_ratio(
-        paid.dollars, paid.squares, with_pass=paid.with_pass, passed=paid.delivered, tried=paid.tried
+        costs.dollars,
+        costs.squared_dollars,
+        with_pass=costs.delivered_dollars,
+        passed=costs.delivered,
+        tried=costs.tried,
     )

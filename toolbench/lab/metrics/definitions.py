@@ -1,6 +1,6 @@
-"""Metrics of a row: rates with their denominators, and figures as ranges.
+"""Definitions of all metrics; docs/metrics.md explains each with an example.
 
-docs/metrics.md explains each with an example.
+A metric of a row is a rate with its denominator, a figure or a quantile of times.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,67 +15,69 @@ from toolbench.lab.metrics.values import UNKNOWN, Figure, Metric, MetricInput
 
 
 def compute_tokens_per_trial(tally: Tally) -> Figure | None:
-    """Compute input and output tokens per trial; None where they are unknown."""
+    """Compute input and output tokens per trial; None if they are unknown or no trial was tried."""
     return _compute_per_trial(tally, tally.input_tokens + tally.output_tokens)
 
 
 def compute_cost_per_success(tally: Tally) -> Figure | None:
-    """Compute dollars per delivered success, failed and retried requests included.
+    """Compute dollars per delivered trial, failed and retried requests included.
 
     Returns:
-        None where the cost of a trial is unknown or nothing was delivered.
+        The figure; None if the cost of a trial is unknown or no trial was delivered.
     """
     return _build_single_figure(
         formulas.compute_cost_per_success(tally.cost, tally.passed - tally.late_passes), "dollars"
     )
 
 
-def _build_rate(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
-    """Build the rate of one count in the sum of others, by their names in Tally."""
+def _build_rate(numerator: str, *denominators: str) -> Callable[[Tally, float | None], Rate]:
+    """Return the function that computes the rate of one count in the sum of others, by their names in Tally."""
 
-    def rate(tally: Tally, target: float | None) -> Rate:
-        return tally.rate(getattr(tally, k), sum(getattr(tally, name) for name in n), target)
+    def compute(tally: Tally, target: float | None) -> Rate:
+        return tally.rate(getattr(tally, numerator), sum(getattr(tally, name) for name in denominators), target)
 
-    return rate
-
-
-def _build_request_rate(k: str) -> Callable[[Tally, float | None], Rate | None]:
-    """Build the rate of one count in the requests; it gives None where the count is unknown."""
-
-    def rate(tally: Tally, target: float | None) -> Rate | None:
-        return tally.rate(getattr(tally, k), tally.requests, target) if tally.retries_known else None
-
-    return rate
+    return compute
 
 
-def _compute_backoff(counted: MetricInput) -> Figure | None:
-    known = counted.tools.requests and counted.tools.retries_known
-    return _build_single_figure(counted.tools.backoff_ms if known else None, "ms")
+def _build_request_rate(numerator: str) -> Callable[[Tally, float | None], Rate | None]:
+    """Return the function that computes the rate of a retry count in the requests; None if retries are unknown."""
+
+    def compute(tally: Tally, target: float | None) -> Rate | None:
+        return tally.rate(getattr(tally, numerator), tally.requests, target) if tally.retries_known else None
+
+    return compute
 
 
-def _compute_per_trial(tally: Tally, count: int) -> Figure | None:
-    """Compute tokens per trial; None where cells that were set aside are missing from the sum."""
+def _compute_backoff(counts: MetricInput) -> Figure | None:
+    is_known = counts.tools.requests and counts.tools.retries_known
+    return _build_single_figure(counts.tools.backoff_ms if is_known else None, "ms")
+
+
+def _compute_per_trial(tally: Tally, tokens: int) -> Figure | None:
+    """Compute tokens per trial; None if no trial was tried, no tokens were counts or a cell was set aside."""
     return _build_single_figure(
-        count / tally.tried if tally.tried and count and not tally.set_aside else None, "tokens"
+        tokens / tally.tried if tally.tried and tokens and not tally.set_aside else None, "tokens"
     )
 
 
 def _build_quantile_range(
-    of: Callable[[Times], Quantile | None], least: int = 1
+    get_quantile: Callable[[Times], Quantile | None], min_answers: int = 1
 ) -> Callable[[MetricInput], Figure | None]:
-    """Build the range of a quantile over scenarios with `least` answers or more."""
+    """Return the function that computes the range of a quantile over scenarios with `min_answers` or more."""
 
-    def figure(counted: MetricInput) -> Figure | None:
-        ends = find_value_range(counted.times, of, least=least)
-        return None if ends is None else Figure(*ends, "ms")
+    def compute(counts: MetricInput) -> Figure | None:
+        value_range = find_value_range(counts.times, get_quantile, min_answers=min_answers)
+        return None if value_range is None else Figure(*value_range, "ms")
 
-    return figure
+    return compute
 
 
 def _build_latency_metric(
-    name: str, of: Callable[[Times], Quantile | None], figure: Callable[[MetricInput], Figure | None] | None = None
+    name: str,
+    get_quantile: Callable[[Times], Quantile | None],
+    figure: Callable[[MetricInput], Figure | None] | None = None,
 ) -> Metric:
-    return Metric(name, f"{name} latency", "trial without queue, tool scenarios", None, figure, of)
+    return Metric(name, f"{name} latency", "trial without queue, tool scenarios", None, figure, get_quantile)
 
 
 def _build_single_figure(value: float | None, unit: str) -> Figure | None:
@@ -85,18 +87,21 @@ def _build_single_figure(value: float | None, unit: str) -> Figure | None:
 def _build_scenario_mean(
     estimate: Callable[[int, int, int], float | None], k: int
 ) -> Callable[[MetricInput], Figure | None]:
-    """Build the mean over scenarios with k answers or more; it gives None where repeats are not independent."""
+    """Return the function that computes the mean of an estimate over scenarios with k answers or more.
 
-    def figure(counted: MetricInput) -> Figure | None:
-        values = [estimate(part.passed, part.answered, k) for part in counted.parts if not part.repeating]
-        known = [value for value in values if value is not None]
-        return _build_single_figure(sum(known) / len(known) if known else None, "share")
+    Scenarios whose repeats are not independent are left out; without other scenarios, the mean is None.
+    """
 
-    return figure
+    def compute(counts: MetricInput) -> Figure | None:
+        values = [estimate(part.passed, part.answered, k) for part in counts.parts if not part.repeating]
+        known_values = [value for value in values if value is not None]
+        return _build_single_figure(sum(known_values) / len(known_values) if known_values else None, "share")
+
+    return compute
 
 
-def _compute_f1(counted: MetricInput) -> Figure | None:
-    tally = add_tallies((counted.tools, counted.control))
+def _compute_f1(counts: MetricInput) -> Figure | None:
+    tally = add_tallies((counts.tools, counts.control))
     return _build_single_figure(
         formulas.compute_f1(tally.called_rightly, tally.called_needlessly, tally.call_missed), "share"
     )
@@ -109,18 +114,18 @@ def _build_violation_metric(kind: str, description: str) -> Metric:
 
 
 def _build_pass_metrics(k: int) -> Iterable[Metric]:
-    mean = f"over scenarios with {k} or more answers"
+    scope = f"mean over scenarios with {k} or more answers"
     yield Metric(
         f"pass_hat_{k}",
         f"pass^{k}",
-        f"chance that {k} tries all pass, {mean}",
+        f"probability that {k} trials all pass, {scope}",
         None,
         _build_scenario_mean(formulas.compute_pass_hat, k),
     )
     yield Metric(
         f"pass_at_{k}",
         f"pass@{k}",
-        f"chance that one of {k} tries passes, {mean}",
+        f"probability that one of {k} trials passes, {scope}",
         None,
         _build_scenario_mean(formulas.compute_pass_at, k),
     )
@@ -271,28 +276,28 @@ _SPENT = (
         "Tokens per trial",
         "input and output, all attempts",
         None,
-        lambda counted: compute_tokens_per_trial(counted.tools),
+        lambda counts: compute_tokens_per_trial(counts.tools),
     ),
     Metric(
         "cached",
         "Cached tokens per trial",
         "of the input, as the endpoint says",
         None,
-        lambda counted: _compute_per_trial(counted.tools, counted.tools.cached_tokens),
+        lambda counts: _compute_per_trial(counts.tools, counts.tools.cached_tokens),
     ),
     Metric(
         "reasoning",
         "Reasoning tokens per trial",
         "of the output, as the endpoint says",
         None,
-        lambda counted: _compute_per_trial(counted.tools, counted.tools.reasoning_tokens),
+        lambda counts: _compute_per_trial(counts.tools, counts.tools.reasoning_tokens),
     ),
     Metric(
         "cost",
         "Cost per delivered success",
         "all requests paid / delivered",
         None,
-        lambda counted: compute_cost_per_success(counted.tools),
+        lambda counts: compute_cost_per_success(counts.tools),
         missing=UNKNOWN,
     ),
 )

@@ -1,4 +1,4 @@
-"""A table for export as CSV, JSON or Markdown."""
+"""Table that can be exported as CSV, JSON or Markdown."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,10 @@ class ExportTable:
     """Columns and rows of an export.
 
     Attributes:
-        rows: one value for each column; None is unknown, never 0.
-        brief: the columns of the short form for readers; () for all.
-        times: quantiles of the trials that the rows are; JSON only.
+        notes: sentences about the whole table.
+        rows: one value for each column; None if the value is unknown.
+        brief: names of the columns of the Markdown form; () for all.
+        times: quantiles of times over the rows, which only JSON has.
     """
 
     title: str

@@ -1,6 +1,6 @@
-"""Monthly budgets of providers, counted over all runs and schedules from stored costs.
+"""Monthly budgets of providers, and what the trials of all their runs have cost so far.
 
-A month is a calendar month in UTC. Trials whose cost is unknown are not counted, nor are probes.
+A month is a calendar month in UTC. Trials whose cost is unknown and probes are not counted.
 """
 
 import math
@@ -22,7 +22,7 @@ MAX_BUDGET = 1_000_000.0
 
 
 class BudgetReachedError(Exception):
-    """A provider has spent its budget for this month; the text says so and what to do."""
+    """Raised when a provider has spent its budget for this month; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,12 @@ class ProviderBudget:
 
     Attributes:
         dollars: the budget.
-        spent: sum of the known costs of trials that ended in the month.
-        known, unknown: trials that ended in the month, by whether their cost is known.
-        running: trials in flight now, of at most `concurrency`.
-        month: first moment of the month.
+        spent: dollars: the sum of the known costs of trials that ended in the month.
+        known: number of trials that ended in the month and whose cost is known.
+        unknown: number of trials that ended in the month and whose cost is unknown.
+        running: number of trials in flight.
+        concurrency: the concurrency limit.
+        month: the first moment of the month.
     """
 
     provider: str
@@ -58,7 +60,7 @@ class ProviderBudget:
 
     @property
     def sentence(self) -> str:
-        """That the budget is reached and what to do."""
+        """The message for a budget that is reached, with what to do."""
         return (
             f"{self.provider} has spent {render_dollars(self.spent)} of its budget of {render_dollars(self.dollars)} "
             f"for {self.month:%B %Y} (UTC), so no new trial starts. Raise the budget on the provider's page, "
@@ -68,8 +70,8 @@ class ProviderBudget:
     def count_affordable(self) -> int | None:
         """Return how many more trials may start now; None for any number.
 
-        A running trial is expected to cost as much as the mean of the month; without a known cost, as many trials may
-        start as run at once. While nothing runs and the budget is not reached, one trial may start.
+        Each running trial is assumed to cost the mean of the month. If no cost is known yet, trials may start up to the
+        concurrency limit. If no trial is running and the budget is not reached, the result is at least 1.
         """
         if self.is_reached:
             return 0
@@ -82,12 +84,12 @@ class ProviderBudget:
 
 
 def get_provider_budget(provider: Provider) -> ProviderBudget | None:
-    """Return the budget of a provider with two queries; None where it has none."""
+    """Return the budget of a provider, with two queries; None if it has none."""
     if provider.budget_per_month is None:
         return None
     month = timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    is_recent = Q(run__finished_at=None) | Q(run__finished_at__gte=month)
-    prices = find_prices(RunConfig.objects.filter(is_recent, provider_id=provider.pk))
+    of_month = Q(run__finished_at=None) | Q(run__finished_at__gte=month)
+    prices = find_prices(RunConfig.objects.filter(of_month, provider_id=provider.pk))
     configs, inputs, outputs = to_price_columns(prices)
     parameters: dict[str, Any] = {
         "provider": provider.pk,
@@ -114,14 +116,14 @@ def get_provider_budget(provider: Provider) -> ProviderBudget | None:
 
 
 def list_provider_budgets(provider_ids: Iterable[int]) -> tuple[ProviderBudget, ...]:
-    """Return the budgets of these providers, by name; providers without a budget are left out."""
+    """Return the budgets of these providers in the order of their names, without providers that have none."""
     with_budget = Provider.objects.filter(pk__in=set(provider_ids), budget_per_month__isnull=False)
-    found = (get_provider_budget(provider) for provider in with_budget.order_by("name"))
-    return tuple(budget for budget in found if budget is not None)
+    budgets = (get_provider_budget(provider) for provider in with_budget.order_by("name"))
+    return tuple(budget for budget in budgets if budget is not None)
 
 
 def check_provider_budgets(provider_ids: Iterable[int]) -> None:
-    """Check that new work of these providers may begin.
+    """Check that none of these providers has spent its budget.
 
     Raises:
         BudgetReachedError: a provider has spent its budget for this month.
@@ -132,5 +134,5 @@ def check_provider_budgets(provider_ids: Iterable[int]) -> None:
 
 
 def render_dollars(dollars: float) -> str:
-    """Return dollars as text: with cents, below one dollar with four decimals."""
+    """Return dollars as text with two decimals, or with four below one dollar."""
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"

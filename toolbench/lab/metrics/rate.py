@@ -1,4 +1,4 @@
-"""A rate as pages show it: k of n with its interval, compared with a target."""
+"""Rate of k in n trials with its interval, compared with a target."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,7 +8,7 @@ from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign,
 from toolbench.evals.statistics.pooling import PooledRate
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
-_SHARE_TOLERANCE = 1e-9  # shares this close are one
+_SHARE_TOLERANCE = 1e-9  # shares that differ by less count as equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +16,14 @@ class Rate:
     """A share of trials with its interval, compared with a target.
 
     Attributes:
-        low, high: ends of the 95 % interval of `method`, as fractions; with an `error`, of the anytime-valid interval
-            that sequential stopping needs.
-        target: percent, or None.
-        distinct: different answers among the `n`, or None where they were not counted.
-        withheld: whether the endpoint is deterministic and repeats answers, so that the interval would be too narrow.
-        weighted_share: the share with equally weighted scenarios, where it differs from `k` of `n`.
+        low: lower end of the interval, as a fraction.
+        high: upper end of the interval, as a fraction.
+        target: percent; None without a target.
+        distinct: number of distinct answers among the `n`; None if they were not counted.
+        withheld: whether no interval is shown, because a deterministic endpoint repeats its answers.
+        error: error probability of the anytime-valid interval; None for a 95 % interval of `method`.
+        method: name of the method of a 95 % interval.
+        weighted_share: the share with equally weighted scenarios; None if it equals `k / n`.
     """
 
     k: int
@@ -37,37 +39,37 @@ class Rate:
 
     @property
     def level(self) -> str:
-        """Level of the interval in percent: 95, 97.5."""
+        """Confidence level of the interval in percent, such as 95 or 97.5."""
         return f"{100 * (1 - self.error):.4g}" if self.error else "95"
 
     @property
-    def interval(self) -> str:
-        """Name of the interval's method."""
+    def interval_name(self) -> str:
+        """Name of the interval's method with its level."""
         return f"anytime-valid, {self.level} %" if self.error else f"{self.method}, 95 %"
 
     @property
     def share(self) -> float:
-        """The rate as a fraction; 0 without trials."""
+        """The rate as a fraction, with equally weighted scenarios if they were weighted; 0 without trials."""
         return self.weighted_share if self.weighted_share is not None else self.k / self.n if self.n else 0.0
 
     @property
     def axis(self) -> float:
-        """Position of the share on the axis of a bar."""
+        """Position of the share on the axis of a chart, in percent."""
         return round_half_up(100 * self.share, 1)
 
     @property
     def low_axis(self) -> float:
-        """Position of the lower end on the axis of a bar."""
+        """Position of the lower end on the axis of a chart, in percent."""
         return round_half_up(100 * self.low, 1)
 
     @property
     def high_axis(self) -> float:
-        """Position of the upper end on the axis of a bar."""
+        """Position of the upper end on the axis of a chart, in percent."""
         return round_half_up(100 * self.high, 1)
 
     @property
     def percent(self) -> str:
-        """Whole percent; one decimal where rounding would give 0 or 100."""
+        """The share in whole percent; with one decimal if a share between 0 and 1 would be rounded to 0 or 100."""
         exact = 100 * self.share
         whole = format_rounded(exact)
         if not 0 < self.k < self.n or whole not in {"0", "100"}:
@@ -76,27 +78,27 @@ class Rate:
 
     @property
     def low_percent(self) -> str:
-        """Lower end in percent."""
+        """Lower end of the interval in whole percent."""
         return format_rounded(100 * self.low)
 
     @property
     def high_percent(self) -> str:
-        """Upper end in percent."""
+        """Upper end of the interval in whole percent."""
         return format_rounded(100 * self.high)
 
     @property
     def text(self) -> str:
-        """Text such as `9/10 (90 %, 60 to 98)`; a dash without trials, no interval where none is valid."""
+        """The rate as text, such as `9/10 (90 %, 60 to 98)`; "–" without trials, without interval if it is withheld."""
         if not self.n:
             return "–"
         if self.withheld:
             return f"{self.k}/{self.n}, {self.distinct} distinct"
-        kind = f", {self.interval}" if self.error else ""
+        kind = f", {self.interval_name}" if self.error else ""
         return f"{self.k}/{self.n} ({self.percent} %, {self.low_percent} to {self.high_percent}{kind})"
 
     @property
     def target_status(self) -> str:
-        """Position of the interval: `clears`, `open` or `below` the target; `open` without a target."""
+        """Position of the interval relative to the target: `clears`, `below` or `open`; `open` also without either."""
         if self.target is None or not self.n or self.withheld:
             return "open"
         if round(100 * self.low, 6) >= self.target:
@@ -105,18 +107,18 @@ class Rate:
 
     @property
     def meets_target(self) -> bool | None:
-        """Whether the interval lies above the target; None if it does not lie on one side."""
+        """Whether the interval clears the target; None if the status is open."""
         return {"clears": True, "below": False}.get(self.target_status)
 
     @property
     def status_text(self) -> str:
-        """The rate and its status in words, for screen readers."""
+        """The status in words, for screen readers."""
         if not self.n:
-            return "nothing to judge"
+            return "no trials"
         return "undecided" if self.target_status == "open" else f"{self.target_status} {self.target:g}"
 
 
-# Pages ask for the same few counts again and again.
+# Pages compute intervals of the same few counts many times.
 _compute_interval_cached = lru_cache(maxsize=8192)(compute_interval)
 
 
@@ -129,9 +131,15 @@ def build_rate(
     withheld: bool = False,
     stopping: StoppingDesign = FIXED_STOPPING,
 ) -> Rate:
-    """Build the rate of `k` in `n` with the interval that fits how its trials ended.
+    """Build the rate of `k` in `n` with the interval for the stopping design.
 
-    A withheld rate names no interval.
+    Args:
+        k: number of trials that count.
+        n: number of all trials.
+        target: percent; None without a target.
+        distinct: number of distinct answers; None if they were not counted.
+        withheld: whether the interval is not shown; then the stopping design is ignored.
+        stopping: how the number of trials was decided.
     """
     stopping = FIXED_STOPPING if withheld else stopping
     low, high = _compute_interval_cached(k, n, stopping)
@@ -139,7 +147,7 @@ def build_rate(
 
 
 def build_pooled_rate(k: int, n: int, pooled: PooledRate, *, withheld: bool = False) -> Rate:
-    """Build the rate of `k` in `n` with the interval of equally weighted scenarios."""
+    """Build the rate of `k` in `n` with share and interval of equally weighted scenarios."""
     share = pooled.share if n and abs(pooled.share - k / n) > _SHARE_TOLERANCE else None
     return Rate(
         k=k, n=n, low=pooled.low, high=pooled.high, withheld=withheld, error=pooled.error, method=pooled.method,
@@ -151,7 +159,8 @@ def count_trials_to_decide(rate: Rate) -> int | None:
     """Return how many more trials would decide whether the target is met, if the share stayed the same.
 
     Returns:
-        None when it is decided, lies on the target, or belongs to sequential stopping.
+        The number; None if it is decided already, if the share equals the target, if there is no target or no interval,
+        and with sequential stopping.
     """
     if rate.target is None or not rate.n or rate.withheld or rate.error or rate.target_status != "open":
         return None

@@ -1,6 +1,6 @@
-"""Counts of trials by scenario, and their effective sample size where drawn instances were repeated.
+"""Counts of trials by scenario, and sums over repeated instances, which the effective sample size depends on.
 
-The published wording is one instance; its repeats count as independent.
+Only drawn instances are treated as repeated. Repeats of the published wording count as independent.
 """
 
 from collections import defaultdict
@@ -13,13 +13,13 @@ from django.db.models import Count, Q, QuerySet
 from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.statistics.intervals import FIXED_STOPPING, ScenarioSample, StoppingDesign
 from toolbench.evals.types import DRAWN
-from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.models import Trial
+from toolbench.lab.models.trials import ANSWERED
 
 NO_CLUSTERS = ClusterSums()
 PASSED = Q(outcome=Trial.Outcome.PASS)
 TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA])
-_TRIAL_COLUMNS = ("instance_kind", "scenario_version")  # columns of a trial itself; the others are its configuration's
+_TRIAL_COLUMNS = ("instance_kind", "scenario_version")  # columns of the trial; all others are of its configuration
 _COUNTS = {
     "passed": Count("pk", filter=PASSED),
     "late": Count("pk", filter=PASSED & Q(errors_retried__gt=0)),
@@ -30,7 +30,13 @@ _COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class ScenarioCount:
-    """The trials of one configuration in one scenario."""
+    """Counts of the trials of one configuration in one scenario.
+
+    Attributes:
+        config: id of the configuration.
+        late: trials that passed after a user had retried them.
+        tried: trials that passed, failed or had an infrastructure error.
+    """
 
     config: int
     passed: int
@@ -41,13 +47,18 @@ class ScenarioCount:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedSums:
-    """Sums over drawn instances that were repeated: of end-to-end success, and of success given an answer."""
+    """Sums over the drawn instances that were repeated.
+
+    Attributes:
+        delivery: sums for end-to-end success.
+        given: sums for answered success.
+    """
 
     delivery: ClusterSums = NO_CLUSTERS
     given: ClusterSums = NO_CLUSTERS
 
     def to_json(self) -> list[list[float]]:
-        """Return both sums as lists of numbers."""
+        """Return both sums as lists of numbers, for `from_json`."""
         return [list(astuple(self.delivery)), list(astuple(self.given))]
 
     @classmethod
@@ -60,28 +71,30 @@ RepeatedInstances = Mapping[tuple[Any, ...], RepeatedSums]
 
 
 def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
-    """Yield the counts of each configuration and scenario, with one query."""
+    """Yield the counts of each configuration and scenario, in this order, with one query."""
     grouped = trials.filter(TRIED).order_by("config_id", "scenario").values_list("config_id", "scenario")
     for config, _, *counts in grouped.annotate(**_COUNTS):
         yield ScenarioCount(config, *counts)
 
 
 def find_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> RepeatedInstances:
-    """Return the sums over repeated instances by `key`, columns of a trial or its configuration, and scenario.
+    """Return the sums over repeated instances by the values of `key` and the scenario, with one query.
 
-    One query, which returns only instances that were repeated.
+    Args:
+        trials: the trials to sum.
+        key: _TRIAL_COLUMNS or columns of configurations, from which `run__` leads to those of the run.
     """
     columns = [name if name in _TRIAL_COLUMNS else f"config__{name}" for name in key] + ["scenario"]
     drawn = trials.filter(TRIED, instance_kind=DRAWN).order_by().values(*columns, "instance_seed")
-    found: dict[tuple[Any, ...], RepeatedSums] = defaultdict(RepeatedSums)
+    sums_by_key: dict[tuple[Any, ...], RepeatedSums] = defaultdict(RepeatedSums)
     for row in drawn.annotate(**_COUNTS).filter(tried__gt=1):
         values = tuple(row[name] for name in columns)
-        sums = found[values]
-        found[values] = RepeatedSums(
+        sums = sums_by_key[values]
+        sums_by_key[values] = RepeatedSums(
             sums.delivery + _build_cluster(row["passed"] - row["late"], row["tried"]),
             sums.given + _build_cluster(row["passed"], row["answered"]),
         )
-    return found
+    return sums_by_key
 
 
 def _build_cluster(k: int, n: int) -> ClusterSums:
@@ -91,13 +104,17 @@ def _build_cluster(k: int, n: int) -> ClusterSums:
 def build_scenario_sample(
     k: int, n: int, repeated: ClusterSums, stopping: StoppingDesign = FIXED_STOPPING
 ) -> ScenarioSample:
-    """Build the sample of `k` in `n` trials, of which `repeated` sums repeated instances.
+    """Build the sample of a scenario, with its effective counts if trials are clustered.
 
-    Every other trial has an instance of its own.
+    Args:
+        k: number of trials that count.
+        n: number of all trials.
+        repeated: sums over the repeated instances among them; every other trial has a different instance.
+        stopping: how the number of trials was decided.
     """
-    alone_n = max(0, n - int(repeated.n))
-    alone_k = min(alone_n, max(0, k - int(repeated.k)))
-    whole = ClusterSums(alone_n, alone_k, alone_n, alone_k, alone_k, alone_n) + repeated
-    if whole.design_effect == 1:
+    single_n = max(0, n - int(repeated.n))
+    single_k = min(single_n, max(0, k - int(repeated.k)))
+    sums = ClusterSums(single_n, single_k, single_n, single_k, single_k, single_n) + repeated
+    if sums.design_effect == 1:
         return ScenarioSample(k, n, stopping)
-    return ScenarioSample(*whole.compute_effective_counts(), stopping, clustered=True)
+    return ScenarioSample(*sums.compute_effective_counts(), stopping, clustered=True)

@@ -1,4 +1,4 @@
-"""The part of a scope that chooses among configurations, scenarios and times, shared by all pages of results."""
+"""Filter by configuration, scenario and time that all pages of results share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,22 +9,22 @@ from django.db.models import Q
 
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 
-MAX_CHOICES = 200  # values of one field
-# Column of a configuration, or "scenario", by the name of the parameter in a query string.
+MAX_CHOICES = 200  # per field
+# Column of a configuration, or "scenario", by URL parameter.
 CHOICE_COLUMNS = {"model": "model_name", "profile": "profile", "strategy": "strategy", "scenario": "scenario"}
-YEARS = range(1970, 3000)
+VALID_YEARS = range(1970, 3000)
 DATE_NAMES = ("after", "before")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFilter:
-    """What is chosen; an empty field chooses everything.
+    """Chosen configurations, scenarios and times; an empty field matches everything.
 
     Attributes:
-        models: full names.
-        after: runs that were created on this day or later, in UTC.
-        before: runs that were created on this day or earlier, in UTC.
-        upto: primary key of the newest run; a frozen address names it.
+        models: full names of models.
+        after: first day (UTC) on which matching runs were created.
+        before: last day (UTC) on which matching runs were created.
+        upto: id of the newest run that matches; permanent links set it.
     """
 
     models: tuple[str, ...] = ()
@@ -37,10 +37,10 @@ class ResultFilter:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> tuple["ResultFilter", tuple[str, ...]]:
-        """Return the filter of these URL parameters, and the names of those that could not be read."""
+        """Return the filter of these URL parameters, and the names of the dates that could not be read."""
         texts = {name: clean_text(query.get(name, "")) for name in DATE_NAMES}
         days = {name: _parse_day(text) for name, text in texts.items()}
-        found = cls(
+        result_filter = cls(
             models=_read_values(query, "model"),
             profiles=_read_values(query, "profile"),
             strategies=_read_values(query, "strategy"),
@@ -49,10 +49,10 @@ class ResultFilter:
             before=days["before"],
             upto=parse_whole_number(clean_text(query.get("upto", ""))),
         )
-        return found, tuple(name for name, text in texts.items() if text and days[name] is None)
+        return result_filter, tuple(name for name, text in texts.items() if text and days[name] is None)
 
-    def keep_several(self) -> "ResultFilter":
-        """Return the filter without choices of a single value."""
+    def drop_single_choices(self) -> "ResultFilter":
+        """Return the filter without the fields in which one value is chosen."""
         several = {name: values if len(values) > 1 else () for name, values in self.choices.items()}
         return replace(
             self,
@@ -64,47 +64,47 @@ class ResultFilter:
 
     @property
     def has_time(self) -> bool:
-        """Whether runs are chosen by their time or number, which sums over runs cannot tell."""
+        """Whether it depends on date or id of runs, which stored sums over runs do not have."""
         return self.run_condition != Q()
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The parameters of a query string that give the same filter."""
+        """URL parameters from which `from_query` makes the same filter."""
         choices = [(name, value) for name, values in self.choices.items() for value in values]
         days = [(name, day.isoformat()) for name in DATE_NAMES if (day := getattr(self, name)) is not None]
         return (*choices, *days, *([("upto", str(self.upto))] if self.upto is not None else []))
 
     @property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
-        """The chosen values by the name of their parameter."""
+        """The chosen values by URL parameter."""
         values = (self.models, self.profiles, self.strategies, self.scenarios)
         return dict(zip(CHOICE_COLUMNS, values, strict=True))
 
     @property
     def run_condition(self) -> Q:
-        """The condition of the times on rows that have a run."""
-        found = Q()
+        """The condition of the dates and `upto`, for models with a foreign key `run`."""
+        condition = Q()
         if self.after:
-            found &= Q(run__created_at__gte=_begin_day(self.after))
+            condition &= Q(run__created_at__gte=_get_start_of_day(self.after))
         if self.before:
-            found &= Q(run__created_at__lt=_begin_day(self.before) + timedelta(days=1))
+            condition &= Q(run__created_at__lt=_get_start_of_day(self.before) + timedelta(days=1))
         if self.upto is not None:
-            found &= Q(run__lte=self.upto)
-        return found
+            condition &= Q(run__lte=self.upto)
+        return condition
 
     @property
     def condition(self) -> Q:
-        """The condition on cells or trials."""
-        found = self.run_condition
+        """The condition of the whole filter, for cells or trials."""
+        condition = self.run_condition
         for name, values in self.choices.items():
             if values:
                 column = CHOICE_COLUMNS[name]
-                found &= Q((f"{column if column == 'scenario' else f'config__{column}'}__in", values))
-        return found
+                condition &= Q((f"{column if column == 'scenario' else f'config__{column}'}__in", values))
+        return condition
 
-    def matches(self, line: Mapping[str, Any]) -> bool:
-        """Return whether a row with the columns of a configuration and a scenario is chosen. Times take no part."""
-        return all(not values or line[CHOICE_COLUMNS[name]] in values for name, values in self.choices.items())
+    def matches(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a row with the columns CHOICE_COLUMNS is chosen; dates and `upto` are ignored."""
+        return all(not values or row[CHOICE_COLUMNS[name]] in values for name, values in self.choices.items())
 
 
 NO_FILTER = ResultFilter()
@@ -119,8 +119,8 @@ def _parse_day(text: str) -> date | None:
         day = date.fromisoformat(text)
     except ValueError:
         return None
-    return day if day.year in YEARS else None
+    return day if day.year in VALID_YEARS else None
 
 
-def _begin_day(day: date) -> datetime:
+def _get_start_of_day(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)

@@ -1,6 +1,6 @@
-"""Answers of 429 and 5xx, retries and back-off, counted over the stored steps of every execution of a trial.
+"""Counts of answers with status 429 and 5xx, retries and back-off, over the steps of every execution of a trial.
 
-A rate limit or a server error may also stand in an answer of 200; its error code then says so, and it counts too.
+An answer with status 200 counts too if its error code says that it is a rate limit or a server error.
 """
 
 from collections.abc import Mapping
@@ -11,45 +11,48 @@ from django.db.models import Aggregate, Case, Count, Exists, OuterRef, Q, QueryS
 from django.db.models.functions import Coalesce
 
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.models.trials import RETRY_RELEVANT_STEP
+from toolbench.lab.models.trials import ANSWERED, RETRY_RELEVANT_STEP
 from toolbench.lab.sql import load_statement
 
-_RATE_LIMITED = ("rate_limited",)  # of providers/data/outcomes.json
-_SERVER_FAILED = ("server_error", "bad_gateway", "unavailable", "gateway_timeout", "overloaded", "server_failed")
+# Codes of providers/data/outcomes.json.
+_RATE_LIMIT_CODES = ("rate_limited",)
+_SERVER_ERROR_CODES = ("server_error", "bad_gateway", "unavailable", "gateway_timeout", "overloaded", "server_failed")
 
 
 def _render_codes(codes: tuple[str, ...]) -> str:
     return ", ".join(f"'{code}'" for code in codes)
 
 
-_IS_429 = f"(step.status = 429 OR step.error_code IN ({_render_codes(_RATE_LIMITED)}))"
-_IS_5XX = f"(step.status BETWEEN 500 AND 599 OR step.error_code IN ({_render_codes(_SERVER_FAILED)}))"
+_IS_429 = f"(step.status = 429 OR step.error_code IN ({_render_codes(_RATE_LIMIT_CODES)}))"
+_IS_5XX = f"(step.status BETWEEN 500 AND 599 OR step.error_code IN ({_render_codes(_SERVER_ERROR_CODES)}))"
 _WITHOUT_STATUS = "(step.status IS NULL AND (step.ok IS NOT FALSE OR step.error_code = 'logged_error'))"
 
-# The same in the words of the ORM: which steps a trial must have for a value of the filter `had`.
+# The same conditions for the ORM, by value of the filter "had".
 RETRY_CONDITIONS: Mapping[str, Q] = {
-    "429": Q(status=429) | Q(error_code__in=_RATE_LIMITED),
-    "5xx": Q(status__range=(500, 599)) | Q(error_code__in=_SERVER_FAILED),
+    "429": Q(status=429) | Q(error_code__in=_RATE_LIMIT_CODES),
+    "5xx": Q(status__range=(500, 599)) | Q(error_code__in=_SERVER_ERROR_CODES),
     "retry": Q(attempt__gt=1),
 }
 _UNREADABLE = Q(status=None) & (Q(ok=True) | Q(ok=None) | Q(error_code="logged_error"))
-_ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # as `answered` of a tally
 
 RETRY_COUNTS_SQL = load_statement(
     "metrics/retry_counts", is_429=_IS_429, is_5xx=_IS_5XX, without_status=_WITHOUT_STATUS
 )
 
-TRIAL_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_all")  # of a trial, over all executions
+# Columns that `annotate_retry_counts` adds to trials.
+TRIAL_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_all")
 
 
 @dataclass(frozen=True, slots=True)
 class RetryCounts:
-    """Answers of 429 and 5xx, retries and back-off; unknown where `retries_known` is false.
+    """Counts of answers with status 429 and 5xx, retries and back-off.
 
     Attributes:
-        trials_429, trials_5xx: trials with such an answer.
-        trials_retried: trials in which a request was sent again.
-        backoff_ms: waited before requests that were sent again.
+        trials_429: trials with an answer with status 429.
+        trials_5xx: trials with an answer with status 5xx.
+        trials_retried: trials with a retry.
+        backoff_ms: sum of the waits before retries.
+        retries_known: False if the counts are incomplete, because a step lacks its status.
     """
 
     answers_429: int = 0
@@ -67,9 +70,11 @@ class RetryCounts:
 
 
 def filter_by_retries(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
-    """Return the trials with an answer or a retry of this kind, in any execution.
+    """Return the trials with an exchange of this kind, in any execution.
 
-    `had` is a key of RETRY_CONDITIONS, or "" for all trials.
+    Args:
+        trials: the trials to filter.
+        had: a key of RETRY_CONDITIONS; "" for no filter.
     """
     if not had:
         return trials
@@ -77,10 +82,10 @@ def filter_by_retries(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
 
 
 def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
-    """Add the columns TRIAL_RETRY_COLUMNS to these trials, over all executions; None where they are not known."""
+    """Add the columns TRIAL_RETRY_COLUMNS to trials: counts over all executions; None if they are unknown."""
     noted = Step.objects.filter(RETRY_RELEVANT_STEP, trial=OuterRef("pk")).order_by()
     unknown = Exists(noted.filter(_UNREADABLE)) | Q(requests=0, outcome__in=("pass", "fail"))
-    found: dict[str, Aggregate] = {
+    aggregates: dict[str, Aggregate] = {
         "answers_429": Count("pk", filter=RETRY_CONDITIONS["429"]),
         "answers_5xx": Count("pk", filter=RETRY_CONDITIONS["5xx"]),
         "retries_all": Count("pk", filter=RETRY_CONDITIONS["retry"]),
@@ -90,9 +95,9 @@ def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
         **{
             name: Case(
                 When(unknown, then=None),
-                default=Coalesce(Subquery(noted.values("trial").annotate(found=figure).values("found")), zero),
+                default=Coalesce(Subquery(noted.values("trial").annotate(value=figure).values("value")), zero),
             )
-            for (name, figure), zero in zip(found.items(), (0, 0, 0, 0.0), strict=True)
+            for (name, figure), zero in zip(aggregates.items(), (0, 0, 0, 0.0), strict=True)
         }
     )
 
@@ -100,8 +105,8 @@ def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
 def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
     """Return the counts of these trials by scenario, with two queries.
 
-    As in a tally of cells, they are unknown where a step lacks its status, or where answered trials of a scenario have
-    no counted request.
+    As in a tally, they are unknown if a step lacks its status, or if answered trials of a scenario have no counted
+    request.
     """
     steps = Step.objects.filter(RETRY_RELEVANT_STEP, trial__in=trials.order_by().values("pk")).order_by()
     grouped = steps.values("trial__scenario").annotate(
@@ -111,16 +116,18 @@ def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
         trials_429=Count("trial", distinct=True, filter=RETRY_CONDITIONS["429"]),
         trials_5xx=Count("trial", distinct=True, filter=RETRY_CONDITIONS["5xx"]),
         trials_retried=Count("trial", distinct=True, filter=RETRY_CONDITIONS["retry"]),
-        waited=Sum("backoff_ms"),
-        unread=Count("pk", filter=_UNREADABLE),
+        waited_ms=Sum("backoff_ms"),
+        unreadable=Count("pk", filter=_UNREADABLE),
     )
     rows: dict[str, dict[str, Any]] = {row["trial__scenario"]: dict(row) for row in grouped}
     names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried")
-    sent = trials.order_by().values("scenario").annotate(sent=Sum("requests"), answered=Count("pk", filter=_ANSWERED))
-    found: dict[str, RetryCounts] = {}
-    for about in sent:
-        row = rows.get(about["scenario"], {})
-        counts = {name: row.get(name, 0) for name in names}
-        known = not row.get("unread") and bool(about["sent"] or not about["answered"])
-        found[about["scenario"]] = RetryCounts(**counts, backoff_ms=row.get("waited") or 0.0, retries_known=known)
-    return found
+    sent = trials.order_by().values("scenario").annotate(sent=Sum("requests"), answered=Count("pk", filter=ANSWERED))
+    counts_by_scenario: dict[str, RetryCounts] = {}
+    for scenario_row in sent:
+        row = rows.get(scenario_row["scenario"], {})
+        counts_by_scenario[scenario_row["scenario"]] = RetryCounts(
+            **{name: row.get(name, 0) for name in names},
+            backoff_ms=row.get("waited_ms") or 0.0,
+            retries_known=not row.get("unreadable") and bool(scenario_row["sent"] or not scenario_row["answered"]),
+        )
+    return counts_by_scenario

@@ -1,4 +1,4 @@
-"""Groups of scenarios: tools, weather, a pack, user cases. Rates of different groups are never pooled."""
+"""Grouping of cells by scenario group: tools, weather, a task pack, test cases. No rate spans several groups."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,30 +10,33 @@ CONTROL_GROUP = "control"
 
 
 def group_cells(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-    """Group cells, the default group first. Controls belong to the first group; without other cells they form one."""
+    """Return the cells of each group, the default group first.
+
+    Controls are added to the first group; if there are only controls, they form the group CONTROL_GROUP.
+    """
     cells = tuple(cells)
     names = sorted({cell.scenario_group for cell in cells if not cell.control}, key=build_group_sort_key)
     first = names[0] if names else CONTROL_GROUP
-    found: dict[str, list[Cell]] = {name: [] for name in names or [first] if cells}
+    groups: dict[str, list[Cell]] = {name: [] for name in names or [first] if cells}
     for cell in cells:
-        found[first if cell.control else cell.scenario_group].append(cell)
-    return found
+        groups[first if cell.control else cell.scenario_group].append(cell)
+    return groups
 
 
 def group_cells_by_config(
     configs: Iterable[RunConfig], cells: Iterable[Cell]
 ) -> tuple[tuple[RunConfig, str, list[Cell]], ...]:
-    """Return each configuration with each group of its cells; the group is "" where all have the same one."""
+    """Return each configuration with each group of its cells; the name of the group is "" if there is only one."""
     cells_by_config: dict[int, list[Cell]] = defaultdict(list)
     for cell in cells:
         cells_by_config[cell.config_id].append(cell)
-    found = tuple(
+    parts = tuple(
         (config, name, grouped_cells)
         for config in configs
         for name, grouped_cells in group_cells(cells_by_config[config.pk]).items()
     )
-    several = len({name for _, name, _ in found}) > 1
-    return tuple((config, name if several else "", grouped_cells) for config, name, grouped_cells in found)
+    has_several = len({name for _, name, _ in parts}) > 1
+    return tuple((config, name if has_several else "", grouped_cells) for config, name, grouped_cells in parts)
 
 
 def build_group_sort_key(group: str) -> tuple[bool, str]:

@@ -1,6 +1,7 @@
-"""Versions of scenarios. Versions of one scenario are different tasks, so their counts are never added up.
+"""Choice of the scenario versions that pages count, and the notice about versions that they leave out.
 
-Pages count the newest version that was tried.
+Versions of a scenario are different tasks, so their counts are never added up: pages count the newest version with
+finished trials.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,14 +11,18 @@ from typing import Any
 
 from django.db.models import Q
 
-CellRows = list[dict[str, Any]]
+CellRows = list[dict[str, Any]]  # sums over cells by column
 FINISHED_COUNTS = ("passed", "failed", "infra")
 ModelKey = tuple[str, str]  # provider and model
 
 
 @dataclass(frozen=True, slots=True)
 class OmittedVersion:
-    """Cells of a version that a page leaves out because it counts another version of the same wording."""
+    """A scenario version that a page leaves out because it counts another version.
+
+    Attributes:
+        kind: the kind of instance.
+    """
 
     scenario: str
     version: int
@@ -25,113 +30,111 @@ class OmittedVersion:
 
     @property
     def token(self) -> str:
-        """Token of the scenario's version and its kind of instance in a query string."""
+        """The version and kind of instance as a token for query strings, `slug@version:kind`."""
         return f"{self.scenario}@{self.version}:{self.kind}"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelVersions:
-    """The versions that one model tried.
+    """Scenario versions of one model that a page treats differently from those of other models.
 
     Attributes:
-        left_out: versions of which the model itself tried a newer one.
-        behind: versions that are counted though another model tried a newer one.
+        left_out: versions that are not counted, since the model has finished trials of a newer one.
+        behind: versions that are counted for the model although another model has finished trials of a newer one.
     """
 
     left_out: tuple[OmittedVersion, ...]
     behind: tuple[OmittedVersion, ...]
 
 
-def has_finished_trials(line: Mapping[str, Any]) -> bool:
-    """Return whether a trial of these cells passed, failed or had an infrastructure error.
-
-    Only versions with such trials compete.
-    """
-    return any(line[f"sum_{name}"] for name in FINISHED_COUNTS)
+def has_finished_trials(row: Mapping[str, Any]) -> bool:
+    """Return whether any trial in these sums passed, failed or had an infrastructure error."""
+    return any(row[f"sum_{name}"] for name in FINISHED_COUNTS)
 
 
-def split_newest_versions(lines: CellRows) -> tuple[CellRows, CellRows]:
-    """Return the rows in the newest version of their scenario that has finished trials, and the other rows.
+def split_newest_versions(rows: CellRows) -> tuple[CellRows, CellRows]:
+    """Split rows into those of the newest version of their scenario and the others.
 
-    A version whose trials are only queued or cancelled hides no version that was tried. Where none was tried, the
-    newest is kept. The rows have `scenario`, `scenario_version` and the sums of `FINISHED_COUNTS`, of one kind of
-    instance.
+    The newest version is the newest one with finished trials; if no version has any, it is the newest one of all.
+
+    Args:
+        rows: of one kind of instance, with `scenario`, `scenario_version` and the sums of `FINISHED_COUNTS`.
     """
     newest: dict[str, tuple[bool, int]] = {}
-    for line in lines:
-        rank = (has_finished_trials(line), line["scenario_version"])
-        newest[line["scenario"]] = max(rank, newest.get(line["scenario"], rank))
-    kept = [line for line in lines if line["scenario_version"] == newest[line["scenario"]][1]]
-    return kept, [line for line in lines if line["scenario_version"] != newest[line["scenario"]][1]]
+    for row in rows:
+        rank = (has_finished_trials(row), row["scenario_version"])
+        newest[row["scenario"]] = max(rank, newest.get(row["scenario"], rank))
+    newest_rows = [row for row in rows if row["scenario_version"] == newest[row["scenario"]][1]]
+    return newest_rows, [row for row in rows if row["scenario_version"] != newest[row["scenario"]][1]]
 
 
 def find_omitted_versions(
-    lines: Iterable[dict[str, Any]],
+    rows: Iterable[dict[str, Any]],
 ) -> tuple[tuple[OmittedVersion, ...], Mapping[ModelKey, ModelVersions]]:
-    """Return the versions that are not the newest tried one of their scenario and kind of instance.
+    """Find the versions that are not the newest one of their scenario and kind of instance.
 
     Args:
-        lines: rows with `provider_name`, `model_name`, `scenario`, `instance_kind`, `scenario_version` and the sums of
+        rows: with `provider_name`, `model_name`, `scenario`, `instance_kind`, `scenario_version` and the sums of
             `FINISHED_COUNTS`.
 
     Returns:
-        The versions over all models, and the same for each provider and model alone.
+        The versions over all models, and the versions of each model, by provider and model.
     """
-    lines = list(lines)
-    overall = _split_versions(lines)[1]
-    by_model: dict[ModelKey, CellRows] = {}
-    for line in lines:
-        by_model.setdefault((line["provider_name"], line["model_name"]), []).append(line)
-    found: dict[ModelKey, ModelVersions] = {}
-    for key, versions in by_model.items():
-        counted, uncounted = _split_versions(versions)
-        found[key] = ModelVersions(uncounted, tuple(version for version in counted if version in overall))
-    return overall, found
+    rows = list(rows)
+    overall = _split_versions(rows)[1]
+    rows_by_model: dict[ModelKey, CellRows] = {}
+    for row in rows:
+        rows_by_model.setdefault((row["provider_name"], row["model_name"]), []).append(row)
+    versions_by_model: dict[ModelKey, ModelVersions] = {}
+    for key, model_rows in rows_by_model.items():
+        counted, uncounted = _split_versions(model_rows)
+        versions_by_model[key] = ModelVersions(uncounted, tuple(version for version in counted if version in overall))
+    return overall, versions_by_model
 
 
-def _split_versions(lines: CellRows) -> tuple[tuple[OmittedVersion, ...], tuple[OmittedVersion, ...]]:
-    """Return the counted versions with finished trials, and the others, for each kind of instance."""
+def _split_versions(rows: CellRows) -> tuple[tuple[OmittedVersion, ...], tuple[OmittedVersion, ...]]:
+    """Return the newest versions, if they have finished trials, and all other versions, both in order."""
     counted, uncounted = set[OmittedVersion](), set[OmittedVersion]()
-    for kind in {line["instance_kind"] for line in lines}:
-        newest, earlier = split_newest_versions([line for line in lines if line["instance_kind"] == kind])
-        counted |= {_build_version(line) for line in newest if has_finished_trials(line)}
-        uncounted |= {_build_version(line) for line in earlier}
-    in_order = attrgetter("scenario", "version", "kind")
-    return tuple(sorted(counted, key=in_order)), tuple(sorted(uncounted, key=in_order))
+    for kind in {row["instance_kind"] for row in rows}:
+        newest, others = split_newest_versions([row for row in rows if row["instance_kind"] == kind])
+        counted |= {_build_version(row) for row in newest if has_finished_trials(row)}
+        uncounted |= {_build_version(row) for row in others}
+    sort_key = attrgetter("scenario", "version", "kind")
+    return tuple(sorted(counted, key=sort_key)), tuple(sorted(uncounted, key=sort_key))
 
 
-def _build_version(line: Mapping[str, Any]) -> OmittedVersion:
-    return OmittedVersion(line["scenario"], line["scenario_version"], line["instance_kind"])
+def _build_version(row: Mapping[str, Any]) -> OmittedVersion:
+    return OmittedVersion(row["scenario"], row["scenario_version"], row["instance_kind"])
 
 
 def build_omission_notice(versions: Sequence[str]) -> str:
-    """Return the sentence of a page that leaves versions out; "" for none.
+    """Return the notice about versions that a page leaves out; "" without versions.
 
     Args:
-        versions: tokens, repeats allowed.
+        versions: tokens or comma lists of tokens; repeats are ignored.
     """
     if not versions:
         return ""
     tokens = sorted({(slug, version) for slug, version, _ in _parse_tokens(",".join(versions))})
-    named = ", ".join(f"{slug} version {version}" for slug, version in tokens)
+    names = ", ".join(f"{slug} version {version}" for slug, version in tokens)
     return (
-        f"Left out, since the newest version with finished trials is counted alone: {named}. Versions are different "
-        "tasks and are never added up; choose only the runs of that version to see it."
+        f"Left out, since only the newest version with finished trials is counted: {names}. Versions are different "
+        "tasks, so they are never added up. To see a version, choose only its runs."
     )
 
 
 def is_version_tokens(text: str) -> bool:
-    """Return whether the text is a comma list of tokens, `slug@version` or `slug@version:kind`."""
+    """Return whether the text is a comma list of tokens: `slug@version` or `slug@version:kind`."""
     return all(slug and version.isdecimal() and len(version) < 6 for slug, version, _ in _split_tokens(text))
 
 
 def build_exclusion(tokens: str) -> Q:
-    """Return the condition that leaves out the versions of these tokens, on rows with a scenario."""
-    found = Q()
+    """Return the condition on cells or trials that leaves out the versions of these tokens."""
+    condition = Q()
     for slug, version, kind in _parse_tokens(tokens):
-        of_kind = {"instance_kind": kind} if kind else {}
-        found &= ~Q(scenario=slug, scenario_version=version, **of_kind)
-    return found
+        kind_condition = {"instance_kind": kind} if kind else {}
+        condition &= ~Q(scenario=slug, scenario_version=version, **kind_condition)
+    return condition
 
 
 def _parse_tokens(tokens: str) -> set[tuple[str, int, str]]:
@@ -145,6 +148,6 @@ def _split_tokens(tokens: str) -> Iterator[tuple[str, str, str]]:
         yield slug, version, kind
 
 
-def render_tokens(lines: Iterable[Mapping[str, Any]]) -> str:
-    """Return the tokens of lines with `scenario` and `scenario_version`."""
-    return ",".join(sorted({f"{line['scenario']}@{line['scenario_version']}" for line in lines}))
+def render_tokens(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the comma list of the tokens of rows with `scenario` and `scenario_version`, in order."""
+    return ",".join(sorted({f"{row['scenario']}@{row['scenario_version']}" for row in rows}))

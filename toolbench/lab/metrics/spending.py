@@ -1,6 +1,6 @@
-"""SQL fragments for what one trial spent, shared by every sum of costs and requests.
+"""SQL fragments for the cost and the requests of a trial, and the prices of configurations.
 
-The cost is the one that the provider reported, else by its dated list price, else unknown.
+The cost of a trial is the one that the provider reported, else it follows from the price, else it is unknown.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,13 @@ from toolbench.lab.sql import load_statement
 
 
 def _render_bounded_cost(column: str) -> str:
-    """Return the SQL of a cost in dollars that is unknown beyond its bounds, wherever it was stored from."""
+    """Return the SQL of a cost column in dollars, with NULL for values that are out of range."""
     return f"CASE WHEN {column} BETWEEN 0 AND {MAX_COST} THEN {column} END"
 
 
 LOST_SPENDING_SQL = load_statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"))
 
-# Of `tried` with `spent` and `price` beside it. Who was answered nothing has paid nothing; an answer whose tokens
-# nobody counted has no known price.
+# These need `tried`, `spent` and `price`, as the head of cost.sql describes.
 _REPORTED_COST = _render_bounded_cost("tried.cost")
 HAS_REPORTED_COST_SQL = f"coalesce({_REPORTED_COST}, spent.cost) IS NOT NULL"
 COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQL, reported_cost=_REPORTED_COST)
@@ -30,26 +29,27 @@ COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQ
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     """Return the price of each configuration that has one, by its id, with one query.
 
-    It is the price that a person had set for the model when the run started, else the list price.
+    It is the price that a user had set for the model when the run started, else the list price. Configurations of
+    deleted providers have none.
     """
-    known = configs.filter(provider__isnull=False).order_by()
-    rows = known.values_list("pk", "price", "provider__template", "model_name")
-    found = {pk: read_price(price, *key) or find_price(*key) for pk, price, *key in rows}
-    return {pk: price for pk, price in found.items() if price is not None}
+    of_providers = configs.filter(provider__isnull=False).order_by()
+    rows = of_providers.values_list("pk", "price", "provider__template", "model_name")
+    prices = {pk: read_price(price, *key) or find_price(*key) for pk, price, *key in rows}
+    return {pk: price for pk, price in prices.items() if price is not None}
 
 
 def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the names of the prices of every provider and model that was tried, with one query."""
+    """Return the names of the prices of every provider and model that runs have used, in order, with one query."""
     configs = RunConfig.objects.filter(provider__isnull=False).order_by()
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    names: dict[tuple[str, str], tuple[str, ...]] = {}
     columns = ("provider_name", "model_name", "provider__template", "price")
-    for provider, model, template, own_price in configs.values_list(*columns).distinct():
-        price = read_price(own_price, template, model) or find_price(template, model)
+    for provider, model, template, user_price in configs.values_list(*columns).distinct():
+        price = read_price(user_price, template, model) or find_price(template, model)
         if price is not None:
-            found[provider, model] = tuple(sorted({*found.get((provider, model), ()), price.origin}))
-    return found
+            names[provider, model] = tuple(sorted({*names.get((provider, model), ()), price.origin}))
+    return names
 
 
 def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float], list[float]]:
-    """Return ids of configurations, and dollars for a million input and output tokens, for `unnest`."""
+    """Return three lists for `unnest`: configuration ids, and dollars per million input and output tokens."""
     return list(prices), [price.input for price in prices.values()], [price.output for price in prices.values()]

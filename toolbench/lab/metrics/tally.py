@@ -1,4 +1,4 @@
-"""Sums of the counts of several cells, and the two success rates."""
+"""Sums of the counters of several cells, and their success rates."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class Tally(CellCounts):
 
     Attributes:
         cells: number of cells.
-        cost: dollars; None where the cost of a trial is unknown.
-        unpriced: cells with such a trial.
-        repeating: cells of a deterministic endpoint in which an answer was repeated: they have no interval.
-        set_aside: cells with counts of their trials and without sums; the sums leave them out.
-        error: the smallest error probability of cells with sequential stopping; None without one.
+        repeating: number of cells with a deterministic endpoint that repeated an answer; their rates have no interval.
+        unpriced: number of cells in which the cost of a trial is unknown.
+        set_aside: number of cells whose sums could not be computed; the sums here do not include them.
+        cost: dollars; None if the cost of a trial is unknown or there are no costs.
+        error: the smallest error probability of cells with sequential stopping; None without such a cell.
     """
 
     cells: int = 0
@@ -30,7 +30,7 @@ class Tally(CellCounts):
     unpriced: int = 0
     set_aside: int = 0
     cost: float | None = None
-    error: float | None = None  # the least of cells that went on until decided; None where there is none
+    error: float | None = None
 
     @property
     def total(self) -> int:
@@ -39,17 +39,17 @@ class Tally(CellCounts):
 
     @property
     def done(self) -> int:
-        """Trials that ended."""
+        """Trials that have ended, cancelled ones included."""
         return self.passed + self.failed + self.infra + self.not_applicable + self.cancelled
 
     @property
     def finished(self) -> int:
-        """Trials that ended without being cancelled, not applicable ones included."""
+        """Trials that have ended and were not cancelled."""
         return self.done - self.cancelled
 
     @property
     def dots(self) -> Mapping[str, int]:
-        """Trials by outcome, and by state if they have not ended."""
+        """Number of trials by outcome, or by state if they have not ended."""
         return {
             "pass": self.passed,
             "fail": self.failed,
@@ -67,70 +67,67 @@ class Tally(CellCounts):
 
     @property
     def answered(self) -> int:
-        """Trials with an answer, without infrastructure errors and trials over the deadline."""
+        """Trials that passed, or failed within the deadline."""
         return self.passed + self.failed - self.deadline_failed
 
     @property
     def tried(self) -> int:
-        """Trials that should have an answer, infrastructure errors included."""
+        """Trials that passed, failed or had an infrastructure error."""
         return self.passed + self.failed + self.infra
 
     @property
     def retries_known(self) -> bool:
-        """Whether answers of 429 and 5xx, retries and back-off of all these trials are stored."""
+        """Whether the counts of 429 and 5xx, retries and back-off include all these trials."""
         return not self.set_aside and not self.trials_without_status and bool(self.requests or not self.answered)
 
     @property
     def retries_json(self) -> dict[str, int | float] | None:
-        """Counts of retries for a file; None where they are unknown."""
+        """Retry counts for exports; None if they are unknown."""
         names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried", "backoff_ms")
         return {name: getattr(self, name) for name in names} if self.retries_known else None
 
     @property
     def has_retries(self) -> bool:
-        """Whether a page should mention retries: some were counted, or they are unknown."""
+        """Whether pages show retry counts: if they are not all 0, or unknown."""
         return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
 
     @property
     def stopping(self) -> StoppingDesign:
-        """The design of sequential stopping of these cells."""
+        """The stopping design of these cells."""
         return StoppingDesign(self.error, self.cells)
 
     def rate(self, k: int, n: int, target: float | None = None) -> Rate:
-        """Return `k` of `n`, both counted over these cells.
+        """Return the rate of `k` in `n`, both counted over these cells; `target` is in percent.
 
-        The interval is withheld where repeats are not independent, and anytime-valid where a cell used sequential
-        stopping.
+        The interval is withheld if a cell is repeating, and anytime-valid if a cell used sequential stopping.
         """
         distinct, withheld = self.distinct or None, bool(self.repeating)
         return build_rate(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
 
     def answered_success(self, target: float | None = None) -> Rate:
-        """Return success given an answer: without infrastructure errors and trials over the deadline."""
+        """Return answered success: trials that passed, of those with an answer; `target` is in percent."""
         return self.rate(self.passed, self.answered, target)
 
     def delivered(self, target: float | None = None) -> Rate:
-        """Return delivered success.
+        """Return end-to-end success; `target` is in percent.
 
-        Infrastructure errors and trials over the deadline count as failures, and so do trials that a person tried again
-        after an error, whatever their later outcome.
+        Infrastructure errors and trials over the deadline count as failures. So do trials that a user retried after an
+        error, whatever their later outcome.
         """
         return self.rate(self.passed - self.late_passes, self.tried, target)
 
 
-_COUNTED_FIELDS = ("cells", "repeating", "unpriced", "set_aside")  # of cells
+_CELL_COUNTS = ("cells", "repeating", "unpriced", "set_aside")  # numbers of cells, not of trials
 
 
 def tally_cells(cells: Iterable[Cell]) -> Tally:
-    """Add up the counts of cells."""
+    """Add up the counters of cells."""
     cells = tuple(cells)
     counts = {name: sum(getattr(cell, name) for cell in cells) for name in COUNTERS}
     counts |= {"repeating": sum(map(_has_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
     counts["set_aside"] = sum(bool(cell.compute_error) for cell in cells)
-    cost, error = (
-        _sum_costs((cell.cost for cell in cells), counts["unpriced"]),
-        _find_min_error(cell.error for cell in cells),
-    )
+    cost = _sum_costs((cell.cost for cell in cells), counts["unpriced"])
+    error = _find_min_error(cell.error for cell in cells)
     return Tally(cells=len(cells), cost=cost, error=error, **counts)
 
 
@@ -139,8 +136,8 @@ def _find_min_error(errors: Iterable[float | None]) -> float | None:
 
 
 def _sum_costs(costs: Iterable[float | None], unpriced: int) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known and not unpriced else None
+    known_costs = [cost for cost in costs if cost is not None]
+    return sum(known_costs) if known_costs and not unpriced else None
 
 
 def _is_unpriced(cell: Cell) -> bool:
@@ -152,24 +149,28 @@ def _has_repeats(cell: Cell) -> bool:
 
 
 def build_aggregates() -> dict[str, Aggregate]:
-    """Return the annotations of a grouped query over cells, for `build_tally` to read."""
+    """Return the annotations of a grouped query over cells whose rows `build_tally` reads."""
     repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
-    counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
-    counted |= {"sum_unpriced": Count("pk", filter=Q(cost=None) & tried), "sum_error": Min("error")}
-    counted["sum_set_aside"] = Count("pk", filter=~Q(compute_error=""))
-    return counted | {f"sum_{name}": Sum(name) for name in (*COUNTERS, "cost")}
+    aggregates: dict[str, Aggregate] = {
+        "sum_cells": Count("pk"),
+        "sum_repeating": Count("pk", filter=repeating),
+        "sum_unpriced": Count("pk", filter=Q(cost=None) & tried),
+        "sum_set_aside": Count("pk", filter=~Q(compute_error="")),
+        "sum_error": Min("error"),
+    }
+    return aggregates | {f"sum_{name}": Sum(name) for name in (*COUNTERS, "cost")}
 
 
-def build_tally(line: Mapping[str, Any]) -> Tally:
-    """Build a tally from a row of such a query."""
-    counts = {name: line[f"sum_{name}"] for name in (*_COUNTED_FIELDS, *COUNTERS, "error")}
-    return Tally(cost=_sum_costs([line["sum_cost"]], counts["unpriced"]), **counts)
+def build_tally(row: Mapping[str, Any]) -> Tally:
+    """Build a tally from a row of a query with the annotations of `build_aggregates`."""
+    counts = {name: row[f"sum_{name}"] for name in (*_CELL_COUNTS, *COUNTERS, "error")}
+    return Tally(cost=_sum_costs([row["sum_cost"]], counts["unpriced"]), **counts)
 
 
 def add_tallies(tallies: Iterable[Tally]) -> Tally:
-    """Add up tallies."""
+    """Add up tallies; no cell may be in more than one of them."""
     tallies = tuple(tallies)
-    counts = {name: sum(getattr(tally, name) for tally in tallies) for name in (*_COUNTED_FIELDS, *COUNTERS)}
+    counts = {name: sum(getattr(tally, name) for tally in tallies) for name in (*_CELL_COUNTS, *COUNTERS)}
     cost = _sum_costs((tally.cost for tally in tallies), counts["unpriced"])
     return Tally(cost=cost, error=_find_min_error(tally.error for tally in tallies), **counts)

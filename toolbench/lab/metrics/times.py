@@ -1,4 +1,4 @@
-"""Exact quantiles of times over any pool of cells, from the sorted times that are stored beside each cell."""
+"""Exact quantiles of times over any set of cells, from the times that CellTimes stores for each cell."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.models import Cell, CellTimes
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-MIN_LEGACY_P95_ANSWERS = 60  # the older keys and columns of exports have a p95 from so many answers of a scenario on
+MIN_LEGACY_P95_ANSWERS = 60  # answers of a scenario; below it, the older keys and columns of exports have no p95
 QUANTILE_PARTS = ("value", "low", "high")
-_STORED = np.dtype(">f8")
+_STORED_TYPE = np.dtype(">f8")
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times of trials with an answer, in the form of CellTimes. Merged times need not be sorted."""
+    """Times of trials with an answer, in the form of CellTimes but in any order."""
 
     durations: bytes = b""
     first_tokens: bytes = b""
@@ -45,13 +45,13 @@ class Times:
         return _compute_stored_quantile(self.first_tokens, 0.5)
 
     def list_durations(self) -> list[float]:
-        """Return the durations in milliseconds."""
-        durations: list[float] = np.frombuffer(self.durations, _STORED).tolist()
+        """Return the durations in milliseconds, in the stored order."""
+        durations: list[float] = np.frombuffer(self.durations, _STORED_TYPE).tolist()
         return durations
 
 
 class ConcatenatedTimes(Aggregate):
-    """Aggregate that joins the stored times of all cells of a group."""
+    """Aggregate that concatenates the stored times of all cells of a group."""
 
     function = "string_agg"
     template = "%(function)s(%(expressions)s, ''::bytea)"
@@ -59,81 +59,81 @@ class ConcatenatedTimes(Aggregate):
 
 
 def build_time_aggregates(*, first_tokens: bool = True) -> dict[str, Aggregate]:
-    """Return the annotations of a grouped query over cells, for `build_times` to read.
+    """Return the annotations of a grouped query over cells whose rows `build_times` reads.
 
     Args:
-        first_tokens: whether times to the first token are included.
+        first_tokens: whether to include times to the first token.
     """
-    found: dict[str, Aggregate] = {"all_durations": ConcatenatedTimes("times__durations")}
-    return found | ({"all_first_tokens": ConcatenatedTimes("times__first_tokens")} if first_tokens else {})
+    aggregates: dict[str, Aggregate] = {"all_durations": ConcatenatedTimes("times__durations")}
+    return aggregates | ({"all_first_tokens": ConcatenatedTimes("times__first_tokens")} if first_tokens else {})
 
 
-def build_times(line: Mapping[str, Any]) -> Times:
-    """Return the times of one row of such a query."""
-    return Times(bytes(line["all_durations"] or b""), bytes(line.get("all_first_tokens") or b""))
+def build_times(row: Mapping[str, Any]) -> Times:
+    """Build the times from a row of a query with the annotations of `build_time_aggregates`."""
+    return Times(bytes(row["all_durations"] or b""), bytes(row.get("all_first_tokens") or b""))
 
 
 def load_cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
     """Return the times of each cell by its id, with one query; a cell without times has empty ones."""
     ids = [cell.pk for cell in cells]
     rows = CellTimes.objects.filter(cell__in=ids).values_list("cell_id", "durations", "first_tokens")
-    found = {pk: Times(bytes(durations), bytes(first_tokens)) for pk, durations, first_tokens in rows}
-    return {pk: found.get(pk, Times()) for pk in ids}
+    times = {pk: Times(bytes(durations), bytes(first_tokens)) for pk, durations, first_tokens in rows}
+    return {pk: times.get(pk, Times()) for pk in ids}
 
 
 def merge_times(parts: Iterable[Times]) -> Times:
-    """Return the times of all parts together."""
+    """Return the times of all parts together, unsorted."""
     parts = tuple(parts)
     return Times(b"".join(part.durations for part in parts), b"".join(part.first_tokens for part in parts))
 
 
 def list_quantile_columns(name: str) -> tuple[str, ...]:
-    """Return the columns of a quantile in exports: `p95_ms_value`, `p95_ms_low`, `p95_ms_high`."""
+    """Return the names of a quantile's columns in exports, such as p95_ms_value, p95_ms_low and p95_ms_high."""
     return tuple(f"{name}_ms_{part}" for part in QUANTILE_PARTS)
 
 
-def list_quantile_values(found: Quantile | None) -> tuple[float | None, ...]:
-    """Return value and bounds in milliseconds.
-
-    An open bound is None, and everything is None without an answer.
-    """
-    return tuple(None if found is None else getattr(found, part) for part in QUANTILE_PARTS)
+def list_quantile_values(quantile: Quantile | None) -> tuple[float | None, ...]:
+    """Return value, lower and upper bound in milliseconds; an open bound is None, and all are None for no quantile."""
+    return tuple(None if quantile is None else getattr(quantile, part) for part in QUANTILE_PARTS)
 
 
 def times_to_json(times: Times) -> JsonObject:
-    """Return every quantile of durations in the form of exports."""
-    found: JsonObject = {}
+    """Return every quantile of durations by its columns in exports."""
+    document: JsonObject = {}
     for name in QUANTILES:
-        found |= zip(list_quantile_columns(name), list_quantile_values(getattr(times, name)), strict=True)
-    return found
+        document |= zip(list_quantile_columns(name), list_quantile_values(getattr(times, name)), strict=True)
+    return document
 
 
 def find_value_range(
-    parts: Iterable[Times], of: Callable[[Times], Quantile | None], *, least: int = 1
+    parts: Iterable[Times], get_quantile: Callable[[Times], Quantile | None], *, min_answers: int = 1
 ) -> tuple[float, float] | None:
-    """Return the smallest and the largest value over the parts with `least` answers or more.
+    """Return the smallest and the largest value of a quantile over parts with `min_answers` or more; None without any.
 
-    Without such a part it is None.
+    Args:
+        parts: the times of each part.
+        get_quantile: returns the quantile of a part.
+        min_answers: parts with fewer answers are left out.
     """
-    values = [value_range.value for value_range in map(of, parts) if value_range is not None and value_range.n >= least]
+    quantiles = map(get_quantile, parts)
+    values = [quantile.value for quantile in quantiles if quantile is not None and quantile.n >= min_answers]
     return (min(values), max(values)) if values else None
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileRange:
-    """A quantile of the fastest and of the slowest of several configurations; the latter is None for a single one."""
+    """The smallest and the largest value of a quantile over several configurations; `slowest` is None for one alone."""
 
     fastest: Quantile
     slowest: Quantile | None
 
 
-def build_quantile_range(found: Iterable[Quantile | None]) -> QuantileRange | None:
-    """Return the range by value, or None without a quantile."""
-    ordered = sorted(
-        (value_range for value_range in found if value_range is not None), key=lambda value_range: value_range.value
-    )
+def build_quantile_range(quantiles: Iterable[Quantile | None]) -> QuantileRange | None:
+    """Return the range of the quantiles by value; None entries are ignored. None without a quantile."""
+    known = (quantile for quantile in quantiles if quantile is not None)
+    ordered = sorted(known, key=lambda quantile: quantile.value)
     return QuantileRange(ordered[0], ordered[-1] if len(ordered) > 1 else None) if ordered else None
 
 
 def _compute_stored_quantile(stored: bytes, q: float) -> Quantile | None:
-    return compute_quantile(np.frombuffer(stored, _STORED), q) if stored else None
+    return compute_quantile(np.frombuffer(stored, _STORED_TYPE), q) if stored else None

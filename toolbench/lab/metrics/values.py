@@ -1,4 +1,4 @@
-"""The metric: its definition, what it is computed from, and its value."""
+"""Types of metrics: definition, input and value; and the functions that compute a value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,12 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number, or its range over pooled parts; both ends are equal for one number.
+    """A number or a range of numbers.
 
-    Unit: milliseconds, tokens, dollars or share.
+    Attributes:
+        low: the number, or the lower end of the range.
+        high: equal to `low` for a number.
+        unit: "ms", "tokens", "dollars" or "share".
     """
 
     low: float
@@ -25,10 +28,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class MetricInput:
-    """The data that the values of a row are computed from.
+    """Counts and times of a row, from which its metrics are computed.
 
-    It holds the sums of tool scenarios and of control scenarios, and counts and times of the tool scenarios by
-    scenario.
+    Attributes:
+        tools: sums over tool scenarios.
+        control: sums over control scenarios.
+        parts: sums by tool scenario.
+        times: times by tool scenario, in the order of `parts`.
     """
 
     tools: Tally
@@ -38,7 +44,7 @@ class MetricInput:
 
     @property
     def pooled_times(self) -> Times:
-        """Times of all tool scenarios together."""
+        """Times of all tool scenarios together, unsorted."""
         return merge_times(self.times)
 
 
@@ -47,11 +53,14 @@ class Metric:
     """Definition of a metric: a rate, a figure, or a quantile of times.
 
     Attributes:
-        denominator: k and n in words.
-        judged: whether it is compared with the target; more is better.
-        of_control: whether it covers the control scenarios alone.
-        with_control: whether a rate includes control scenarios.
-        quantile: a quantile with bounds; its `figure` is the range over scenarios, which older keys of exports have.
+        denominator: numerator and denominator in words.
+        rate: computes the rate of a tally against a target in percent; None if the metric is no rate.
+        figure: computes the figure; for a quantile, its range over scenarios, which older keys of exports contain.
+        quantile: returns the quantile of times; None if the metric is no quantile.
+        judged: whether the rate is compared with the target.
+        of_control: whether the rate covers control scenarios only.
+        with_control: whether the rate covers tool scenarios and control scenarios.
+        missing: text to show if there is no value.
     """
 
     name: str
@@ -63,24 +72,24 @@ class Metric:
     judged: bool = False
     of_control: bool = False
     with_control: bool = False
-    missing: str = "none"  # what stands where there is no value
+    missing: str = "none"
 
     @property
     def is_rate(self) -> bool:
-        """Whether the metric is a share of trials."""
+        """Whether the metric is a rate."""
         return self.rate is not None
 
     @property
     def anchor(self) -> str:
-        """Id of the metric on `/metrics/`."""
+        """HTML id of the metric on `/metrics/`."""
         return f"metric-{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """Value of a metric: at most one of rate, figure and quantile.
+    """Value of a metric: a rate, a figure or a quantile; a quantile may come with a figure, for exports.
 
-    All are None where nothing was counted or the value is unknown. A quantile may have a figure beside it, for exports.
+    All are None if nothing was counted or the value is unknown.
     """
 
     rate: Rate | None
@@ -93,16 +102,23 @@ class MetricValue:
         return any((self.rate, self.figure, self.quantile))
 
 
-def compute_metric(metric: Metric, counted: MetricInput, *, target: float | None = None) -> MetricValue:
-    """Compute the value of a metric for one row."""
-    rate = compute_rate(metric, counted.tools, counted.control, target=target)
-    found = metric.quantile(counted.pooled_times) if metric.quantile else None
-    return MetricValue(rate, metric.figure(counted) if metric.figure else None, found)
+def compute_metric(metric: Metric, counts: MetricInput, *, target: float | None = None) -> MetricValue:
+    """Compute the value of a metric for one row; `target` is in percent."""
+    rate = compute_rate(metric, counts.tools, counts.control, target=target)
+    quantile = metric.quantile(counts.pooled_times) if metric.quantile else None
+    return MetricValue(rate, metric.figure(counts) if metric.figure else None, quantile)
 
 
 def compute_rate(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
-    """Compute a metric's rate over its scenarios; None where the metric is no rate or is unknown."""
+    """Compute the rate of a metric over its scenarios; None if the metric is no rate or its counts are unknown.
+
+    Args:
+        metric: the metric.
+        tools: sums over tool scenarios.
+        control: sums over control scenarios.
+        target: percent; used only if the metric is judged.
+    """
     if metric.rate is None:
         return None
-    together = add_tallies((tools, control)) if metric.with_control else control if metric.of_control else tools
-    return metric.rate(together, target if metric.judged else None)
+    tally = add_tallies((tools, control)) if metric.with_control else control if metric.of_control else tools
+    return metric.rate(tally, target if metric.judged else None)

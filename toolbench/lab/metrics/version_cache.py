@@ -1,4 +1,4 @@
-"""Results that are kept in memory for as long as the data they were computed from have one version."""
+"""Cache in memory for results that depend on versioned data."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -7,29 +7,32 @@ Value = TypeVar("Value")
 
 
 class VersionCache(Generic[Value]):
-    """The results of the last version that was asked for.
+    """Cache of the results for the last version that was requested.
 
-    Threads share it without a lock: at worst, two of them compute the same result. A result must not be modified.
+    Threads may share it without a lock; at worst, two of them compute the same result. Results must not be modified.
+
+    Args:
+        max_entries: number of results at which the cache is emptied.
     """
 
     def __init__(self, *, max_entries: int) -> None:
         self._max_entries = max_entries
-        self._kept: tuple[Hashable, dict[Hashable, Value]] = (None, {})  # version and results, replaced together
+        self._entries: tuple[Hashable, dict[Hashable, Value]] = (None, {})  # version and results, replaced together
 
     def get(self, version: Hashable, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """Return the result of this key, computed if it is not kept.
+        """Return the result for this key; compute it if it is not cached.
 
         Args:
-            version: of the data; None keeps nothing.
+            version: version of the data; None to compute without caching.
             key: everything else that the result depends on.
-            compute: called without arguments.
+            compute: computes the result.
         """
         if version is None:
             return compute()
-        kept_version, results = self._kept
-        if kept_version != version or len(results) >= self._max_entries:
+        cached_version, results = self._entries
+        if cached_version != version or len(results) >= self._max_entries:
             results = {}
-            self._kept = (version, results)
+            self._entries = (version, results)
         if key not in results:
             results[key] = compute()
         return results[key]

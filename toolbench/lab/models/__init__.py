@@ -1,4 +1,4 @@
-"""Every table of the project."""
+"""All tables of Toolbench."""
 
 from toolbench.lab.models.accounts import ApiToken, AuditEntry, LaunchKey, ShareLink, SignInLink
 from toolbench.lab.models.cases import Case, CaseSet, CaseVersion

@@ -1,11 +1,15 @@
-"""Tables of the people who use the site. Their accounts are Django's."""
+"""Sign-in links, API tokens, share links, launch keys and the audit log. The accounts themselves are Django's."""
 
 from django.conf import settings
 from django.db import models
 
 
 class SignInLink(models.Model):
-    """A sign-in link of an account, valid once and for some hours. Only a hash of its token is stored."""
+    """A sign-in link of an account. It works once, until `expires_at`. Only a hash of its token is stored.
+
+    Attributes:
+        used_at: None while it has not been used.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_in_links")
     token_hash = models.CharField(max_length=64, unique=True)
@@ -18,15 +22,17 @@ class SignInLink(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One thing that a person did on the pages.
+    """One action of a user.
 
     Attributes:
         username: the account's name at that time; it stays when the account is deleted.
-        subject: what was launched, changed or deleted, as a reader knows it; never a secret.
-        url: the page of the subject; "" if it is gone.
+        subject: the name of the object that the action changed, as pages show it; never a secret.
+        url: the page of the subject; "" if it has none.
     """
 
     class Action(models.TextChoices):
+        """Kind of the action."""
+
         LAUNCHED = "launched", "launched"
         CHANGED = "changed", "changed"
         ADDED = "added", "added"
@@ -52,13 +58,13 @@ class AuditEntry(models.Model):
 
 
 class ApiToken(models.Model):
-    """A token of an account for programs. Only a hash of its secret is stored.
+    """An API token of an account. Only a hash of its secret is stored.
 
     Attributes:
-        prefix: the beginning of the secret, by which people tell tokens apart.
-        scopes: names of the kinds of requests that it may send (lab/accounts/tokens.py).
+        prefix: the beginning of the secret, shown so that users recognise the token.
+        scopes: names of the groups of operations that it may use (lab/accounts/tokens.py).
         expires_at: None for a token that stays valid until it is revoked.
-        last_used_at: to within a minute; None before the first use.
+        last_used_at: updated at most once a minute; None before the first use.
         revoked_at: None while it is not revoked.
     """
 
@@ -83,8 +89,8 @@ class LaunchKey(models.Model):
     """An idempotency key of a launch: the same key and body lead to the same run.
 
     Attributes:
-        body_hash: digest of the request, by which a repeat with another body is told apart.
-        run: None only inside the transaction that launches it.
+        body_hash: SHA-256 of the request body; a later request with this key must have the same one.
+        run: the launched run; None only within the transaction that launches it.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -101,17 +107,17 @@ class LaunchKey(models.Model):
 
 
 class ShareLink(models.Model):
-    """A link to one page that is read without an account. Its address is signed; the row ends it.
+    """A link to one page that can be read without an account. Its URL is signed; the row limits or revokes it.
 
     Attributes:
-        kind: what is shown.
+        kind: the kind of page.
         target: primary key of a run or trial; None for a comparison.
         query: query string of a comparison; "" otherwise.
         revoked_at: None while it is not revoked.
     """
 
     class Kind(models.TextChoices):
-        """What a link shows."""
+        """Kind of the shared page."""
 
         RUN = "run", "run"
         COMPARISON = "comparison", "comparison"

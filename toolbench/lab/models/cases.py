@@ -4,7 +4,7 @@ from django.db import models
 
 
 class CaseSet(models.Model):
-    """A set of cases. A private set is left out of exports and bundles unless the user includes it."""
+    """A set of test cases. Exports and bundles leave out a private set unless the user includes it."""
 
     class Kind(models.TextChoices):
         """Origin of the cases."""
@@ -15,7 +15,7 @@ class CaseSet(models.Model):
     name = models.CharField(max_length=80, unique=True)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.OWN)
     public = models.BooleanField(default=False)
-    source = models.CharField(max_length=200, blank=True)  # of what was brought in, with its version
+    source = models.CharField(max_length=200, blank=True)  # of imported cases: where they come from, with the version
     licence = models.CharField(max_length=80, blank=True)
     link = models.URLField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -28,15 +28,19 @@ class CaseSet(models.Model):
 
 
 class Case(models.Model):
-    """A test case. A deleted case is hidden; its versions stay as long as trials refer to them.
+    """A test case. A deleted case is hidden; its versions stay, since trials refer to them.
 
-    `slug` is the name of the scenario in runs and trials.
+    Attributes:
+        slug: the name of the scenario in runs and trials.
+        current: number of the newest version.
+        from_trial: the trial that the case was made from; None if it was not made from one.
+        deleted_at: None while the case is not deleted.
     """
 
     set = models.ForeignKey(CaseSet, on_delete=models.CASCADE, related_name="cases")
     slug = models.SlugField(max_length=60, unique=True)
     title = models.CharField(max_length=120)
-    current = models.PositiveSmallIntegerField(default=1)  # the newest version's number
+    current = models.PositiveSmallIntegerField(default=1)
     from_trial = models.ForeignKey("Trial", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -49,9 +53,11 @@ class Case(models.Model):
 
 
 class CaseVersion(models.Model):
-    """A version of a case; it never changes.
+    """A version of a test case. It never changes.
 
-    `definition` is JSON as text, since `jsonb` does not keep the order of keys, which is part of what is sent.
+    Attributes:
+        number: counts from 1 within the case.
+        definition: JSON as text, since `jsonb` does not keep the order of keys and requests send them in that order.
     """
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="versions")

@@ -1,10 +1,10 @@
-"""What is tested and with which settings: providers, models, presets, sampling profiles, local servers, processes."""
+"""Providers, models, presets and sampling profiles; addresses of local servers and heartbeats of processes."""
 
 from django.db import models
 
 
 class Provider(models.Model):
-    """A service that serves models. Runs of a deleted provider stay, with their own copy of its name."""
+    """A service that serves models. Runs of a deleted provider stay, since they have a copy of its name."""
 
     class Kind(models.TextChoices):
         """Kind of the provider."""
@@ -32,26 +32,28 @@ class Provider(models.Model):
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.OPENAI)
     wire = models.CharField(max_length=16, choices=Wire, default=Wire.CHAT)  # a name in engine/wire_formats/registry.py
     template = models.CharField(max_length=40, blank=True)  # row of providers/data/templates.json
-    base_url = models.CharField(max_length=300, blank=True)  # empty: looked up by name
+    base_url = models.CharField(max_length=300, blank=True)  # "": that of the local server `service`
     api_prefix = models.CharField(max_length=60, blank=True, default="/v1")
-    service = models.CharField(max_length=80, blank=True)  # ServiceAddress.name for local and simulated
+    service = models.CharField(max_length=80, blank=True)  # ServiceAddress.name; "" if base_url is set
     key_source = models.CharField(max_length=16, choices=KeySource, default=KeySource.NONE)
     key_env = models.CharField(max_length=80, blank=True)
     key_encrypted = models.BinaryField(null=True, blank=True)
     header_names = models.JSONField(default=list, blank=True)
-    headers_encrypted = models.BinaryField(null=True, blank=True)  # a JSON object of texts, in one piece
-    query = models.CharField(max_length=200, blank=True)  # of every request, such as api-version=…; no secret
-    key_header = models.CharField(max_length=60, blank=True)  # empty: that of the wire format
-    proxy_url = models.CharField(max_length=300, blank=True)  # without its login
-    ca_pem = models.TextField(blank=True)  # trusted besides those of the machine
+    headers_encrypted = models.BinaryField(null=True, blank=True)  # JSON object: value by header name
+    query = models.CharField(
+        max_length=200, blank=True
+    )  # query string of every request, such as api-version=…; never a secret
+    key_header = models.CharField(max_length=60, blank=True)  # "": the header of the wire format
+    proxy_url = models.CharField(max_length=300, blank=True)  # without user name and password
+    ca_pem = models.TextField(blank=True)  # certificates trusted in addition to the system's
     client_certificate = models.TextField(blank=True)
     network_encrypted = models.BinaryField(null=True, blank=True)  # JSON: proxy_login, client_key
     option_defaults = models.JSONField(default=dict, blank=True)
-    connect_seconds = models.FloatField(null=True, blank=True)  # null: the setting
+    connect_seconds = models.FloatField(null=True, blank=True)  # None: the default of the settings
     read_seconds = models.FloatField(null=True, blank=True)
     max_attempts = models.PositiveSmallIntegerField(default=3)
-    concurrency = models.PositiveIntegerField(default=8)  # trials in flight at once, over all workers
-    budget_per_month = models.FloatField(null=True, blank=True)  # dollars in a calendar month (UTC); null: none
+    concurrency = models.PositiveIntegerField(default=8)  # concurrency limit: trials in flight, over all workers
+    budget_per_month = models.FloatField(null=True, blank=True)  # dollars per calendar month (UTC); None: no budget
     paused_reason = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -72,13 +74,15 @@ class Model(models.Model):
     name = models.CharField(max_length=200)
     canonical = models.CharField(max_length=200, blank=True)
     tags = models.JSONField(default=list, blank=True)
-    workarounds = models.JSONField(default=list, blank=True)  # preset names, strategy production
+    workarounds = models.JSONField(default=list, blank=True)  # names of presets that strategy production adds
     retired = models.BooleanField(default=False)
-    mixed_upstreams = models.BooleanField(default=False)  # `:nitro` and the like
-    true_rates = models.JSONField(default=dict, blank=True)  # simulated personas only
+    mixed_upstreams = models.BooleanField(default=False)  # its name lets a router choose among hosts, as `:nitro` does
+    true_rates = models.JSONField(default=dict, blank=True)  # success rates of a simulated model; {} for others
     capabilities = models.JSONField(default=dict, blank=True)
-    price = models.JSONField(default=dict, blank=True)  # {} or what evals/prices.py reads as a price of a person
-    constraint = models.CharField(max_length=24, blank=True)  # "", response_format, grammar
+    price = models.JSONField(default=dict, blank=True)  # set by a user, read by evals/prices.py; {}: the list price
+    constraint = models.CharField(
+        max_length=24, blank=True
+    )  # parameter for constrained output: response_format, grammar or ""
     note = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -91,7 +95,7 @@ class Model(models.Model):
 
 
 class Preset(models.Model):
-    """A named patch of the policy. A missing key keeps the value of the layer below; null or [] clears it."""
+    """A named patch of the policy. Keys that it lacks keep the value of the layer below; null or [] clears a value."""
 
     name = models.SlugField(max_length=80, unique=True)
     patch = models.JSONField(default=dict)
@@ -125,7 +129,13 @@ class SamplingProfile(models.Model):
 
 
 class ServiceAddress(models.Model):
-    """The address of a local server, written by the process that starts it; valid on `host` only."""
+    """The address of a local server, written by the process that starts the server.
+
+    Attributes:
+        host: the only host on which the address is valid.
+        key: the API key of the server; "" for none.
+        model: the model that it serves; "" for several.
+    """
 
     name = models.CharField(max_length=80, unique=True)
     host = models.CharField(max_length=200)
@@ -139,9 +149,13 @@ class ServiceAddress(models.Model):
 
 
 class Process(models.Model):
-    """The last heartbeat of a process, updated every few seconds.
+    """The last heartbeat of a process.
 
-    Exit codes are not used, since a worker can run and receive no messages.
+    Heartbeats show whether it works; that it runs does not, since a running worker may receive no messages.
+
+    Attributes:
+        loop_lag_ms: event-loop lag at the heartbeat.
+        seen_at: time of the heartbeat.
     """
 
     name = models.CharField(max_length=120, unique=True)  # worker@host:pid, scheduler@host:pid

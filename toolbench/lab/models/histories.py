@@ -1,4 +1,4 @@
-"""Turns recorded by other programs. They have no scenario and no verdict, so no cell and no rate counts them."""
+"""Imported turns of other programs. They have no scenario and no verdict, so no cell and no rate counts them."""
 
 from django.db import models
 
@@ -19,7 +19,7 @@ class History(models.Model):
 
 
 class HistoryTurn(models.Model):
-    """One line of the file. Values that the line does not have are null or empty, never guessed."""
+    """One line of the file. A value that the line lacks is None or empty; it is never guessed."""
 
     history = models.ForeignKey(History, on_delete=models.CASCADE, related_name="turns")
     line = models.PositiveIntegerField()
@@ -29,11 +29,11 @@ class HistoryTurn(models.Model):
     at = models.DateTimeField(null=True)
     model = models.CharField(max_length=200)
     prompt_version = models.CharField(max_length=80, blank=True)
-    path = models.CharField(max_length=20)  # how calls were asked for: tool_use, json_fallback, …
+    path = models.CharField(max_length=20)  # how calls were requested: tool_use, json_fallback, …
     called = models.BooleanField(null=True)  # a call was attempted; a parse error is an attempt
-    ok = models.BooleanField(null=True)  # the turn did what it was to do
+    ok = models.BooleanField(null=True)  # the turn succeeded
     retries = models.PositiveIntegerField(default=0)
-    probe_ok = models.BooleanField(null=True)  # null: not probed
+    probe_ok = models.BooleanField(null=True)  # None: not probed
     probe_error = models.CharField(max_length=200, blank=True)
     parse_mode = models.CharField(max_length=20, blank=True)
     parse_error = models.CharField(max_length=200, blank=True)  # "": none

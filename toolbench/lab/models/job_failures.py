@@ -1,4 +1,4 @@
-"""Failures of background jobs; /health/ shows those of the last day."""
+"""Table of failures of background jobs; /health/ shows those of the last day."""
 
 from django.db import models
 
@@ -6,14 +6,14 @@ from django.db import models
 class JobFailure(models.Model):
     """One kind of failure of one background job, with its number of occurrences.
 
-    The message of the exception is not stored, since it may quote a secret; the process's log has the traceback. The
-    row is deleted after a day without another failure of its kind.
+    The message of the exception is not stored, since it may quote a secret; the log of the process has the traceback.
+    The sweep deletes the row after a day without another failure of the same kind.
     """
 
-    job = models.CharField(max_length=80)  # named as in the tables of jobs: lab/shifts, lab/schedule.py, lab/tasks.py
-    provider_name = models.CharField(max_length=80, blank=True)  # blank: not a job of one provider
+    job = models.CharField(max_length=80)  # as in lab/maintenance.py, lab/schedule.py, lab/tasks.py …
+    provider_name = models.CharField(max_length=80, blank=True)  # "": the job is not about one provider
     error = models.CharField(max_length=80)  # class of the exception
-    place = models.CharField(max_length=200, blank=True)  # innermost function of Toolbench, of the last failure
+    place = models.CharField(max_length=200, blank=True)  # innermost function of Toolbench in the last traceback
     count = models.PositiveIntegerField(default=1)
     first_at = models.DateTimeField()
     last_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Later verdicts on trials, verdicts of people, and replays and imports that a worker works through."""
+"""Tables of new verdicts on trials, verdicts of users, and replays and imports that workers process."""
 
 from urllib.parse import parse_qs
 
@@ -18,7 +18,7 @@ class Judgement(models.Model):
     judging_version = models.PositiveSmallIntegerField()
     current = models.BooleanField(default=True)
     outcome = models.CharField(max_length=10)
-    columns = models.JSONField(default=dict)  # lab/replays/execute.py: COLUMNS
+    columns = models.JSONField(default=dict)  # VERDICT_COLUMNS of lab/replays/execute.py
     judged_at = models.DateTimeField()
 
     class Meta:
@@ -35,16 +35,17 @@ class Judgement(models.Model):
 
 
 class HumanVerdict(models.Model):
-    """A person's verdict on one execution of a trial. It stands beside the judge's and changes no count.
+    """A user's verdict on one execution of a trial. It does not replace the judge's verdict and changes no count.
 
-    A new verdict replaces the current one of the trial, which is kept.
+    A new verdict becomes the current one of the trial; older ones are kept.
 
     Attributes:
+        person: the user; None if the account was deleted.
         username: the account's name at that time; it stays when the account is deleted.
     """
 
     class Outcome(models.TextChoices):
-        """Outcome by a person's verdict."""
+        """Outcome that the user chose."""
 
         PASS = "pass", "pass"
         FAIL = "fail", "fail"
@@ -71,14 +72,19 @@ class HumanVerdict(models.Model):
 
 
 class Replay(models.Model):
-    """A what-if or a re-judging of many trials, or an import, done by a worker.
+    """A what-if, a re-judging or an import that a worker processes.
 
-    `query` holds the settings as in the URL; there is one row for each URL, and it can be created again. For an import
-    it names the file, and `counts` holds the id of the run.
+    Attributes:
+        query: the settings of a what-if, as in its URL; for an import, the name of the file. Each URL has one row.
+        counts: of a what-if, `[before, after, is left out before, is left out after, number of trials]` for each
+            combination; of an import, the id of the run.
+        listed: the first changed and unknown trials, in the form of TrialChange in lab/replays/what_if.py.
+        requests_before: requests that the run had reserved when the replay was requested.
+        refused: why it failed; "" while it has not.
     """
 
-    IMPORT = "import"  # its scope is the owner's id, 0 for none
-    REJUDGE = "rejudge"  # its scope is a run
+    IMPORT = "import"  # scope_id is the owner's id, 0 for none
+    REJUDGE = "rejudge"  # scope_id is the id of a run
 
     class State(models.TextChoices):
         """State of the replay."""
@@ -87,17 +93,17 @@ class Replay(models.Model):
         RUNNING = "running", "running"
         DONE = "done", "done"
 
-    kind = models.CharField(max_length=8)  # trial, cell or run: a what-if of it; or one of the above
+    kind = models.CharField(max_length=8)  # trial, cell or run for a what-if; IMPORT or REJUDGE
     scope_id = models.BigIntegerField()
     query = models.TextField(blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
-    attempts = models.PositiveSmallIntegerField(default=0)  # claims by a worker
+    attempts = models.PositiveSmallIntegerField(default=0)  # how often a worker claimed it
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
-    counts = models.JSONField(default=list)  # [[before, after, left out before, left out after, how many], …]
-    listed = models.JSONField(default=list)  # the first flips and unknowns, as lab/replays/what_if.py: Change
+    counts = models.JSONField(default=list)
+    listed = models.JSONField(default=list)
     assumed = models.JSONField(default=list)
     requests_before = models.PositiveIntegerField(default=0)
     refused = models.TextField(blank=True)
@@ -117,5 +123,5 @@ class Replay(models.Model):
 
     @property
     def file_name(self) -> str:
-        """Name of the imported file, as it was sent."""
+        """The name of the imported file, as the browser sent it; "" if it sent none."""
         return parse_qs(self.query).get("name", [""])[0]

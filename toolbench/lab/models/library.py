@@ -1,20 +1,24 @@
-"""Versions of the entries of the library: sampling profiles, presets, and settings of models."""
+"""Table of the versions of library entries: sampling profiles, presets and settings of models."""
 
 from django.db import models
 
 
 class LibraryVersion(models.Model):
-    """What an entry held from one save to the next; it never changes.
+    """The content of a library entry as one save left it. It never changes.
 
-    Exactly one of `profile`, `preset` and `model` is set. The row of the entry holds what the next run uses.
+    Exactly one of `profile`, `preset` and `model` is set: the entry. New runs read the entry's own row.
+
+    Attributes:
+        content: columns of the entry by name (lab/library/versions.py).
+        username: copy of the name of the user who saved it; "" if nobody was signed in.
     """
 
     profile = models.ForeignKey("SamplingProfile", null=True, on_delete=models.CASCADE, related_name="versions")
     preset = models.ForeignKey("Preset", null=True, on_delete=models.CASCADE, related_name="versions")
     model = models.ForeignKey("Model", null=True, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    content = models.JSONField()  # columns of the entry by name (lab/library/versions.py)
-    username = models.CharField(max_length=150, blank=True)  # a copy, so that it outlives the person; "" for none
+    content = models.JSONField()
+    username = models.CharField(max_length=150, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Stored sums over the cells of ended runs, from which pages over all runs are computed."""
+"""Tables of the stored sums over cells of ended runs, which pages over all runs read."""
 
 from typing import Any
 from uuid import uuid4
@@ -13,19 +13,20 @@ from toolbench.lab.models.runs import Run
 class CellPool(models.Model):
     """The sums over the cells of ended runs with one configuration, scenario and version.
 
-    lab/metrics/pools.py derives it from the cells and reads it. The names of the columns are those of its queries over
-    cells, so that a row of either can be read the same way. Each counter has a column `sum_<counter>`.
+    lab/metrics/pools.py computes it from the cells and reads it. The columns have the names that its queries over cells
+    use, so that the same code reads both. Each counter has a column `sum_<counter>`.
 
     Attributes:
-        all_durations: times of all cells in the form of CellTimes, unsorted.
-        all_first_tokens: the same for times to the first token.
+        confirming: whether the runs confirm a decision.
+        all_durations: durations of all cells in the form of CellTimes, unsorted.
+        all_first_tokens: times to the first token in the same form.
         repeated: sums over repeated instances (metrics/repeated_instances.py); None for published wordings and for
             runs that confirm a decision.
     """
 
     simulated = models.BooleanField()
     imported = models.BooleanField()
-    confirming = models.BooleanField()  # of runs that confirm a decision
+    confirming = models.BooleanField()
     provider_name = models.CharField(max_length=80)
     provider_kind = models.CharField(max_length=16)
     model_name = models.CharField(max_length=200)
@@ -72,7 +73,7 @@ class CellPool(models.Model):
 
 
 def _build_sum_column(spec: CounterSpec) -> "models.Field[Any, Any]":
-    """Return the column of a counter's sum, which no sum of whole numbers can overflow."""
+    """Return the column for the sum of a counter, wide enough for any number of cells."""
     if spec.column is models.FloatField:
         return models.FloatField()
     if spec.column is models.PositiveIntegerField:
@@ -125,7 +126,7 @@ class CausePool(models.Model):
 
 
 class PoolState(models.Model):
-    """The one row whose version is a new one after every refresh, so that a reader notices that pools were written."""
+    """The version of the pools, in a single row. Every refresh that writes pools sets a new version."""
 
     version = models.UUIDField(default=uuid4)
 
@@ -134,9 +135,9 @@ class PoolState(models.Model):
 
 
 class RunChange(models.Model):
-    """A note that cells of a run were recomputed. The next refresh of the pools deletes it.
+    """A note that cells of a run were recomputed, so that its pools are outdated. The next refresh deletes it.
 
-    Rows are only inserted and deleted, so that transactions that recompute cells never wait for each other.
+    Rows are inserted and deleted, never updated, so that transactions that recompute cells do not wait for each other.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_constraint=False)

@@ -1,12 +1,23 @@
-"""Probes of endpoints: what was asked to find their capabilities, with all bytes."""
+"""Tables of probes and of their requests and answers."""
 
 from django.db import models
 
 
 class Probe(models.Model):
-    """A probe of one model. Names and URL are copies of their values at its start.
+    """A probe of one model: requests that find out what its endpoint supports.
 
-    Every write while it runs checks `lease`; a write after the lease was lost is refused.
+    Names and URL are copies of their values when the probe was requested. Every write while it runs checks `lease`; a
+    write after the lease was lost changes nothing.
+
+    Attributes:
+        why: why the probe was requested, as pages show it.
+        ok: whether it found out whether calls come back in their own field; None before its end.
+        error: the error code that kept it from finding out (providers/data/outcomes.json); "" for none.
+        latency_ms: duration of the first exchange.
+        raw_hash: SHA-256 of the body of the first answer.
+        checks: `{slug, outcome, sentence, learned, exchanges}` of each check, in order.
+        learned: the capabilities that all checks show together, in the form of engine.Capabilities.
+        adopted: name of the preset that was adopted from it; "" for none.
     """
 
     class Kind(models.TextChoices):
@@ -28,7 +39,7 @@ class Probe(models.Model):
     provider_name = models.CharField(max_length=80)
     base_url = models.CharField(max_length=300, blank=True)
     kind = models.CharField(max_length=12, choices=Kind)
-    why = models.CharField(max_length=200, blank=True)  # who asked for it
+    why = models.CharField(max_length=200, blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     execution = models.PositiveIntegerField(default=0)
     lease = models.UUIDField(null=True)
@@ -38,14 +49,14 @@ class Probe(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    ok = models.BooleanField(null=True)  # it could be told whether calls come back in their own field
-    error = models.CharField(max_length=60, blank=True)  # why it could not: a row of providers/data/outcomes.json
+    ok = models.BooleanField(null=True)
+    error = models.CharField(max_length=60, blank=True)
     sentence = models.TextField(blank=True)
-    latency_ms = models.FloatField(null=True)  # of the first exchange
-    raw_hash = models.CharField(max_length=64, blank=True)  # SHA-256 of its answer's bytes
-    checks = models.JSONField(default=list)  # [{slug, outcome, sentence, learned, exchanges}] in the order asked
-    learned = models.JSONField(default=dict)  # engine.Capabilities that all checks show together
-    adopted = models.CharField(max_length=80, blank=True)  # the preset made of it
+    latency_ms = models.FloatField(null=True)
+    raw_hash = models.CharField(max_length=64, blank=True)
+    checks = models.JSONField(default=list)
+    learned = models.JSONField(default=dict)
+    adopted = models.CharField(max_length=80, blank=True)
     engine_version = models.CharField(max_length=20, blank=True)
 
     class Meta:
@@ -62,7 +73,11 @@ class Probe(models.Model):
 class ProbeExchange(models.Model):
     """A request of a probe and its answer, with masked secrets.
 
-    Those of a lost execution stay, since they were sent.
+    Exchanges of a lost execution are kept, since their requests were sent.
+
+    Attributes:
+        body_cut: whether the answer was truncated.
+        masked: whether a secret was masked in it.
     """
 
     probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="exchanges")

@@ -1,18 +1,24 @@
-"""The published matrix of the case study, in tables of its own that never hold measured figures."""
+"""Tables of the published matrix of the case study. They hold published figures only, never measured ones."""
 
 from django.db import models
 
 
 class PublishedSnapshot(models.Model):
-    """A publication of the matrix, with its date and source."""
+    """A publication of the matrix, with its date and source.
+
+    Attributes:
+        published: the date, as precise as the source: 2026-02.
+        totals: `[passed, trials]` by "overall", "tool" and "control".
+        scenarios: `[passed, trials]` by slug.
+    """
 
     slug = models.SlugField(unique=True)
     title = models.CharField(max_length=200)
     source = models.TextField()
-    published = models.CharField(max_length=20)  # as precise as the source: 2026-02
+    published = models.CharField(max_length=20)
     trials = models.PositiveIntegerField()
-    totals = models.JSONField(default=dict)  # {"overall": [ok, runs], "tool": …, "control": …}
-    scenarios = models.JSONField(default=dict)  # {slug: [ok, runs]}
+    totals = models.JSONField(default=dict)
+    scenarios = models.JSONField(default=dict)
     note = models.TextField(blank=True)
 
     def __str__(self) -> str:
@@ -31,7 +37,7 @@ class PublishedCell(models.Model):
     control_runs = models.PositiveIntegerField()
     p95_ms = models.PositiveIntegerField()
     failures = models.JSONField(default=list)  # [{"name", "count"}], the most frequent only
-    not_applicable = models.BooleanField(default=False)  # under our rules: tools are off for this model
+    not_applicable = models.BooleanField(default=False)  # by Toolbench's rules: tools are off for this model
     position = models.PositiveIntegerField()
 
     class Meta:

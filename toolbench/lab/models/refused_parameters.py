@@ -1,21 +1,27 @@
-"""Parameters that endpoints refuse, as a run has found."""
+"""Table of the optional parameters that endpoints refused during runs."""
 
 from django.db import models
 
 
 class RefusedParameter(models.Model):
-    """An optional parameter that a model's endpoint refused in a run, and without which it accepted the request.
+    """An optional parameter that a model's endpoint refused in a run; without it, the endpoint accepted the request.
 
-    It counts for the rest of that run only. Later runs leave the parameter out once a user has adopted it as a setting
-    of the model.
+    The rest of the run omits the parameter. Later runs omit it only if a user has adopted the omission as a setting of
+    the model.
+
+    Attributes:
+        model_name: the name in the run's configuration.
+        name: a row of engine/data/optional_parameters.json.
+        why: the beginning of the endpoint's error message.
+        trial: the trial whose request was refused; None if it was deleted.
     """
 
     run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="+")
     provider = models.ForeignKey("Provider", on_delete=models.CASCADE, related_name="+")
-    model_name = models.CharField(max_length=200)  # as the run froze it
-    name = models.CharField(max_length=60)  # a row of engine/data/optional_parameters.json
-    why = models.TextField()  # the beginning of the refusal
-    trial = models.ForeignKey("Trial", null=True, on_delete=models.SET_NULL, related_name="+")  # that learnt it
+    model_name = models.CharField(max_length=200)
+    name = models.CharField(max_length=60)
+    why = models.TextField()
+    trial = models.ForeignKey("Trial", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField()
 
     class Meta:

@@ -1,23 +1,23 @@
-"""Runs, their configurations and their cells."""
+"""Tables of runs, their configurations and their cells."""
 
 from django.conf import settings
 from django.db import models
 
 from toolbench.lab.models.counters import COUNTERS, CellColumns, add_count_columns
 
-MAX_FIGURE = 1e12  # dollars or milliseconds of one cell; above it, sums over cells would leave the range of floats
+MAX_FIGURE = 1e12  # dollars or milliseconds of one cell; keeps sums over cells within the range of floats
 
 
 def _build_range_condition(*names: str) -> models.Q:
     """Return the condition that each of these columns is null or a number from 0 to MAX_FIGURE; NaN is neither."""
-    found = models.Q()
+    condition = models.Q()
     for name in names:
-        found &= models.Q((name, None)) | models.Q((f"{name}__gte", 0), (f"{name}__lte", MAX_FIGURE))
-    return found
+        condition &= models.Q((name, None)) | models.Q((f"{name}__gte", 0), (f"{name}__lte", MAX_FIGURE))
+    return condition
 
 
 class Run(models.Model):
-    """A run. All settings that decide its outcome are frozen here and in its configurations."""
+    """A run. Its row and its configurations hold every setting that decides its results, as of its launch."""
 
     class State(models.TextChoices):
         """State of the run."""
@@ -34,32 +34,32 @@ class Run(models.Model):
     label = models.CharField(max_length=80, blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     state = models.CharField(max_length=12, choices=State, default=State.RUNNING)
-    stopped_reason = models.CharField(max_length=200, blank=True)  # why it is paused: a cap, a person
-    simulated = models.BooleanField(default=False)  # any simulated model in it: lives under Demo
-    imported = models.BooleanField(default=False)  # tried elsewhere: in no scope but its own and where it is named
-    origin = models.JSONField(default=dict, blank=True)  # of an imported run (lab/interchange/origin.py)
+    stopped_reason = models.CharField(max_length=200, blank=True)  # why it was paused or cancelled, as pages show it
+    simulated = models.BooleanField(default=False)  # has a simulated model; pages show it under Demo
+    imported = models.BooleanField(default=False)  # from a bundle: counted only where it is chosen explicitly
+    origin = models.JSONField(default=dict, blank=True)  # where an imported run comes from (lab/interchange/origin.py)
     purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, decide, cli, …
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
-    seed = models.BigIntegerField(default=0)  # of instances and of sampling
-    order_seed = models.BigIntegerField(default=0)  # of the block order
-    trials_per_cell = models.PositiveIntegerField(default=1)  # at most, where the run goes on until decided
-    until = models.JSONField(default=dict)  # when a cell is decided (evals Until); {} for a fixed number of trials
+    seed = models.BigIntegerField(default=0)  # from which the seeds of instances and of sampling are derived
+    order_seed = models.BigIntegerField(default=0)  # of the order of trials in each block
+    trials_per_cell = models.PositiveIntegerField(default=1)  # with sequential stopping, at most
+    until = models.JSONField(default=dict)  # StoppingRule of sequential stopping; {} for a fixed number of trials
     trial_count = models.PositiveIntegerField(default=0)
     request_cap = models.PositiveIntegerField(null=True, blank=True)
     token_cap = models.PositiveBigIntegerField(null=True, blank=True)
-    requests_reserved = models.PositiveIntegerField(default=0)  # counted before it is sent, every attempt
+    requests_reserved = models.PositiveIntegerField(default=0)  # every attempt, counted before it is sent
     tokens_used = models.PositiveBigIntegerField(default=0)
     deadline_seconds = models.FloatField(default=600)
-    connect_seconds = models.FloatField(null=True, blank=True)  # null: the provider's
+    connect_seconds = models.FloatField(null=True, blank=True)  # None: the provider's value
     read_seconds = models.FloatField(null=True, blank=True)
-    jobs = models.PositiveIntegerField(null=True, blank=True)  # its trials at once at one provider; null: no own limit
+    jobs = models.PositiveIntegerField(null=True, blank=True)  # its own concurrency limit per provider; None: none
     repeat_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeats")
     schedule = models.ForeignKey("Schedule", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
-    alerts_checked_at = models.DateTimeField(null=True, blank=True)  # alert rules looked at it after its end
-    request = models.JSONField(default=dict)  # as asked for (lab/planning/run_request.py)
-    skipped = models.JSONField(default=list)  # [{"what", "why"}]: what was left out and why
+    alerts_checked_at = models.DateTimeField(null=True, blank=True)  # when alert rules were checked after its end
+    request = models.JSONField(default=dict)  # the RunRequest (lab/planning/run_request.py)
+    skipped = models.JSONField(default=list)  # [{"what", "why"}]: configurations and scenarios that were left out
     engine_version = models.CharField(max_length=20, blank=True)
-    pooled = models.BooleanField(default=False)  # its cells are part of CellPool
+    pooled = models.BooleanField(default=False)  # whether CellPool includes its cells
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -83,7 +83,7 @@ class Run(models.Model):
 class RunConfig(models.Model):
     """A configuration: model, profile, strategy, method, examples, streaming and mode, with the frozen policy layers.
 
-    Names are copies, so that they outlive the rows they come from.
+    Names are copies, so that they stay when the provider or the model is deleted.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="configs")
@@ -98,18 +98,22 @@ class RunConfig(models.Model):
     profile = models.CharField(max_length=80, default="default")
     options = models.JSONField(default=dict)  # the profile's sampling options
     strategy = models.CharField(max_length=80, default="production")  # raw, baseline, production or a preset's name
-    method = models.CharField(max_length=16, default="native")  # native, …; auto while its probe is awaited
-    examples = models.CharField(max_length=80, blank=True)  # "" or a few-shot set with version
+    method = models.CharField(max_length=16, default="native")  # native, text_json, …; auto until its probe is done
+    examples = models.CharField(max_length=80, blank=True)  # a few-shot set with its version; "" for none
     stream = models.BooleanField(default=False)
     tool_use_mode = models.CharField(max_length=10, default="enforced")
-    layers = models.JSONField(default=list)  # [[name, patch], …] lowest first, without the scenario's
+    layers = models.JSONField(default=list)  # [[name, patch], …], lowest first, without the scenario's layer
     policy_hash = models.CharField(max_length=64)
-    routing = models.JSONField(default=dict)  # method auto: what it led to and why (lab/planning/auto_method.py)
-    probe = models.ForeignKey("Probe", null=True, on_delete=models.SET_NULL, related_name="+")  # said so
+    routing = models.JSONField(default=dict)  # the choice of method auto (lab/planning/auto_method.py)
+    probe = models.ForeignKey(
+        "Probe", null=True, on_delete=models.SET_NULL, related_name="+"
+    )  # on which method auto relies
     awaits_probe = models.BooleanField(default=False)  # its trials are not claimed until the model's probe is done
-    support = models.JSONField(default=dict)  # who said whether it calls tools (lab/planning/tool_support.py)
-    true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
-    price = models.JSONField(default=dict)  # a person's price of the model, frozen; {} for the list price
+    support = models.JSONField(
+        default=dict
+    )  # whether the model supports tools and who says so (lab/planning/tool_support.py)
+    true_rates = models.JSONField(default=dict)  # success rates of a simulated model
+    price = models.JSONField(default=dict)  # set by a user; {}: the list price
     position = models.PositiveIntegerField(default=0)
 
     class Meta:
@@ -124,7 +128,7 @@ class RunConfig(models.Model):
 
 @add_count_columns(*COUNTERS)
 class Cell(models.Model, CellColumns):
-    """A configuration on one scenario with one kind of instances; one statement derives its counts from its trials."""
+    """A configuration on one scenario. Its counters and figures are computed from its trials, in one SQL statement."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="cells")
     config = models.ForeignKey(RunConfig, on_delete=models.CASCADE, related_name="cells")
@@ -133,20 +137,21 @@ class Cell(models.Model, CellColumns):
     scenario_group = models.CharField(max_length=20, default="tools")
     control = models.BooleanField(default=False)
     instance_kind = models.CharField(max_length=8, default="parity")
-    deterministic = models.BooleanField(default=False)  # temperature 0: repeats need not be independent
+    deterministic = models.BooleanField(default=False)  # temperature 0, so repeats may not be independent
     position = models.PositiveIntegerField(default=0)
     stale = models.BooleanField(default=True)
-    compute_error = models.CharField(max_length=200, blank=True)  # why its sums are unknown; blank where they are known
-    error = models.FloatField(null=True)  # of its anytime-valid interval; null: a fixed number of trials
-    # What ended it, a key of lab/runs/sequential_stopping.py; blank while undecided.
-    decided = models.CharField(max_length=12, blank=True)
+    compute_error = models.CharField(max_length=200, blank=True)  # why its sums are unknown; "" if they are known
+    error = models.FloatField(
+        null=True
+    )  # error probability of its anytime-valid interval; None: fixed number of trials
+    decided = models.CharField(max_length=12, blank=True)  # a key of DECISION_TEXTS; "" while undecided
 
     cost = models.FloatField(null=True)
-    first_token_p50_ms = models.FloatField(null=True)  # streamed only
+    first_token_p50_ms = models.FloatField(null=True)  # of streamed trials
     p50_ms = models.FloatField(null=True)
     p95_ms = models.FloatField(null=True)
     upstreams = models.JSONField(default=list)
-    prompt_version = models.CharField(max_length=40, blank=True)  # of its trials, the newest
+    prompt_version = models.CharField(max_length=40, blank=True)  # the newest version among its trials
 
     class Meta:
         ordering = ["run_id", "position"]
@@ -167,20 +172,20 @@ class Cell(models.Model, CellColumns):
 
     @property
     def is_changing(self) -> bool:
-        """Whether trials are running, or the counts do not include all of them yet."""
+        """Whether trials are running or the cell has to be recomputed."""
         return self.stale or self.running > 0
 
 
 class CellTimes(models.Model):
-    """Sorted times of the answered trials of a cell, from which quantiles of any pool of cells are computed.
+    """Sorted times of the answered trials of a cell. Quantiles over several cells are computed from them.
 
-    They stand in a table of their own, so that pages that need only counts do not load them. The statement that
-    recomputes the cell writes them.
+    The table is separate so that pages that need only counts do not load the times. The statement that recomputes the
+    cell also writes them.
 
     Attributes:
-        durations: trials without queue, in milliseconds: ascending floats of 8 bytes, most significant byte first.
-        first_tokens: times to the first token in the same form; streamed trials only.
-        longest_ms: the largest of both; None without any. If it is out of range, the cell is set aside.
+        durations: milliseconds from start to end, as ascending big-endian floats of 8 bytes.
+        first_tokens: times to the first token of streamed trials, in the same form.
+        longest_ms: the largest value of both; None without values. If it is out of range, the cell is set aside.
     """
 
     cell = models.OneToOneField(Cell, primary_key=True, on_delete=models.CASCADE, related_name="times")

@@ -1,15 +1,15 @@
-"""Addresses of pages of results that a person keeps under a name."""
+"""Table of saved views."""
 
 from django.conf import settings
 from django.db import models
 
 
 class SavedView(models.Model):
-    """A page of results with its scope.
+    """The address of a page of results that a user saved under a name.
 
     Attributes:
         address: path and query string.
-        shared: whether everybody sees it; only its owner and owners of the site change it.
+        shared: whether other users see it. Only its owner and owners of the site can change it.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")

@@ -1,4 +1,4 @@
-"""Schedules, which repeat a saved plan, and the alerts about their runs."""
+"""Tables of schedules, alert rules, alerts and their delivery."""
 
 from django.conf import settings
 from django.db import models
@@ -7,14 +7,15 @@ from toolbench.lab.models.runs import Run
 
 
 class Schedule(models.Model):
-    """A saved plan that is launched again and again.
+    """A run request that is launched at regular times.
 
     Attributes:
-        request: the plan (lab/planning/run_request.py).
-        every_hours, hour_utc: one of them is set: the interval, or the hour of every night.
-        requests_per_run: request limit of each run. Whoever saves it confirms so many paid requests.
-        requests_per_month: no run is launched that could send more in a calendar month (UTC).
-        baseline_runs: runs that later runs are compared with; pinned by a person.
+        request: the RunRequest as JSON (lab/planning/run_request.py).
+        every_hours: hours between launches; None if `hour_utc` is set.
+        hour_utc: the hour (UTC) of a daily launch; None if `every_hours` is set.
+        requests_per_run: request limit of each run. Saving the schedule confirms so many paid requests.
+        requests_per_month: limit for all its runs of a calendar month (UTC). A run that could exceed it is skipped.
+        baseline_runs: the runs that a user chose for comparison with later runs.
         skip_reason: why the last due run was not launched; "" if it was.
     """
 
@@ -47,22 +48,25 @@ class Schedule(models.Model):
 
     @property
     def rhythm(self) -> str:
-        """When it runs, in words."""
+        """The regular times in words."""
         if self.every_hours is None:
             return f"nightly at {self.hour_utc:02d}:00 UTC"
         return "every hour" if self.every_hours == 1 else f"every {self.every_hours} hours"
 
 
 class AlertRule(models.Model):
-    """A condition that is checked when a run ends, and who is told.
+    """A condition that is checked when a run ends, with the channels for its alerts.
 
     Attributes:
         schedule: the schedule whose runs are checked; None for all runs.
-        threshold: in the unit of the kind (lab/schedules/rules.py); None where the kind has none.
-        webhook_encrypted: address for a POST, which may hold a secret; None without one.
+        threshold: in the unit of the kind (lab/schedules/rules.py); None if the kind needs none.
+        webhook_encrypted: URL to send alerts to, encrypted since it may hold a secret; None for none.
+        webhook_host: the part of that URL that pages show.
     """
 
     class Kind(models.TextChoices):
+        """Kind of the condition."""
+
         DRIFT = "drift", "Success drops"
         BELOW_TARGET = "below_target", "Below the target"
         SLOW = "slow", "p95 too slow"
@@ -75,7 +79,7 @@ class AlertRule(models.Model):
     kind = models.CharField(max_length=20, choices=Kind.choices)
     threshold = models.FloatField(null=True, blank=True)
     webhook_encrypted = models.BinaryField(null=True)
-    webhook_host = models.CharField(max_length=260, blank=True)  # what pages show of the address
+    webhook_host = models.CharField(max_length=260, blank=True)
     email = models.EmailField(blank=True)
     active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -88,12 +92,14 @@ class AlertRule(models.Model):
 
 
 class Alert(models.Model):
-    """A rule's condition that holds, from one run on; open until a later run does not meet it.
+    """An alert: a run met the condition of a rule. It is open until a later run does not meet it.
 
-    The database refuses a second open alert of a rule about the same series, and a second one about the same run.
+    Constraints of the table allow one open alert for each rule and series, and one for each rule, series and run.
 
     Attributes:
-        series: the configuration (lab/schedules/series.py); "" if it is about the whole run.
+        run: the run that met the condition.
+        series: the configuration (lab/schedules/series.py); "" for an alert about the whole run.
+        resolved_at: None while it is open.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts")
@@ -119,19 +125,23 @@ class Alert(models.Model):
 class AlertDelivery(models.Model):
     """The message about an alert on one channel.
 
-    A delivery is claimed before it is sent. If the process ends in between, nobody knows whether it arrived: it is
-    `unclear` and not sent again.
+    A delivery is claimed before it is sent. If the process ends before the result is stored, the delivery becomes
+    `unclear` and is not sent again, since it may have arrived.
 
     Attributes:
-        state: `failed` after the last attempt; a person can try again.
-        last_error: a sentence without the address.
+        state: `failed` after the last attempt; a user can retry it.
+        last_error: why the last attempt failed, without the address of the channel.
     """
 
     class Channel(models.TextChoices):
+        """Channel of the message."""
+
         WEBHOOK = "webhook", "webhook"
         EMAIL = "email", "e-mail"
 
     class State(models.TextChoices):
+        """State of the delivery."""
+
         PENDING = "pending", "waiting"
         SENDING = "sending", "being sent"
         SENT = "sent", "sent"

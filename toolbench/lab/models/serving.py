@@ -1,19 +1,19 @@
-"""Aliases that the gateway serves, and its traces. A trace is no trial: no cell and no rate counts it."""
+"""Tables of the gateway: aliases and traces. Traces are not trials, so no cell and no rate counts them."""
 
 from django.conf import settings
 from django.db import models
 
 
 class ModelAlias(models.Model):
-    """Name under which the gateway serves a model with frozen settings.
+    """A name under which the gateway serves a model, with frozen settings.
 
     Attributes:
-        layers: policy layers, frozen when the alias is saved, as RunConfig has them.
-        config: the measured configuration that it was made from, or None.
-        repairs: whether a call that is not valid is asked for once more.
+        layers: policy layers as of the last save, in the form of RunConfig.layers.
+        config: the measured configuration that the alias was created from; None if it was created without one.
+        repairs: whether the gateway re-prompts once after an invalid call.
         fallbacks: names of aliases that are tried in order if the upstream fails.
-        keep_percent: share of requests that are kept as traces.
-        keep_bodies: whether a trace has the bodies; without, it has figures only.
+        keep_percent: percentage of requests that are stored as traces.
+        keep_bodies: whether traces include the bodies.
     """
 
     name = models.CharField(max_length=100, unique=True)
@@ -46,11 +46,11 @@ class GatewayTrace(models.Model):
     Attributes:
         served_by: the alias that answered, which may be a fallback of the requested one.
         status: HTTP status of the answer to the client.
-        code: of an error; empty for an answer.
-        changes: names of what was changed between client and upstream.
-        requests: exchanges with the upstream, retries included.
-        client_request, client_response, upstream_request, upstream_response: bodies with known secrets masked, the
-            upstream's of the last exchange; None where bodies are not kept.
+        code: the error code; "" for an answer.
+        changes: names of the changes that the gateway made to the request or the answer.
+        requests: number of requests to the upstream, retries included.
+        client_request, client_response: bodies with known secrets masked; None if bodies are not stored.
+        upstream_request, upstream_response: the same for the last exchange with the upstream.
     """
 
     alias = models.CharField(max_length=100)

@@ -1,28 +1,39 @@
-"""Drafts of cases from recorded traffic, until somebody accepts or rejects them."""
+"""Table of drafts of test cases from recorded traffic, which a user accepts or rejects."""
 
 from django.db import models
 
 
 class TrafficDraft(models.Model):
-    """Draft of a case from one or more equal requests. It is no case and no trial."""
+    """A draft of a test case from recorded requests with the same messages and tools.
+
+    Attributes:
+        digest: of messages and tools.
+        definition: JSON in the form of CaseVersion.definition, with ASCII characters only.
+        line: line of the first such request in the file.
+        count: number of such requests.
+        answer_count: number of distinct answers; the most frequent one is the expected answer.
+        model: the model that gave the expected answer.
+        masked: whether a secret was masked.
+        case: the test case that an accepted draft became; None otherwise.
+    """
 
     class State(models.TextChoices):
-        """What was decided about the draft."""
+        """Decision about the draft."""
 
         OPEN = "open", "open"
         ACCEPTED = "accepted", "accepted"
         REJECTED = "rejected", "rejected"
 
-    digest = models.CharField(max_length=64, unique=True)  # of messages and tools
+    digest = models.CharField(max_length=64, unique=True)
     state = models.CharField(max_length=8, choices=State, default=State.OPEN)
     title = models.CharField(max_length=120)
-    definition = models.TextField()  # JSON in ASCII, as CaseVersion has it
+    definition = models.TextField()
     file_name = models.CharField(max_length=200)
-    line = models.PositiveIntegerField()  # of the first such request in the file
-    count = models.PositiveIntegerField()  # requests with these messages and tools
-    answer_count = models.PositiveIntegerField()  # different answers to them; the most frequent one is expected
-    model = models.CharField(max_length=200, blank=True)  # that gave the expected answer
-    masked = models.BooleanField(default=False)  # a secret was replaced
+    line = models.PositiveIntegerField()
+    count = models.PositiveIntegerField()
+    answer_count = models.PositiveIntegerField()
+    model = models.CharField(max_length=200, blank=True)
+    masked = models.BooleanField(default=False)
     case = models.ForeignKey("Case", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     imported_at = models.DateTimeField(auto_now_add=True)
 

@@ -1,4 +1,4 @@
-"""Trials, their steps and the bytes of the steps."""
+"""Tables of trials, their steps, the bodies of the steps and the texts for search."""
 
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.contrib.postgres.search import SearchVectorField
@@ -6,7 +6,9 @@ from django.db import models
 
 from toolbench.lab.models.counters import TRIAL_COUNTERS, TrialColumns, add_count_columns
 
-# Exchanges that counts of retries look at: sent again, without a readable answer, or with an unknown status.
+# Trials with an answer, as `answered` in metrics/sql/tried_trials.sql.
+ANSWERED = models.Q(outcome="pass") | (models.Q(outcome="fail") & ~models.Q(end="DEADLINE_EXCEEDED"))
+# Exchanges that retry counts read: retries, and those without a readable answer or without a stored status.
 RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
@@ -16,7 +18,7 @@ RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
 class Trial(models.Model, TrialColumns):
     """One attempt at one instance of a scenario.
 
-    Every write while it runs checks `lease`; a write after the lease was lost is refused.
+    Every write while it runs checks `lease`; a write after the lease was lost changes nothing.
     """
 
     class State(models.TextChoices):
@@ -27,7 +29,7 @@ class Trial(models.Model, TrialColumns):
         DONE = "done", "done"
 
     class Outcome(models.TextChoices):
-        """Outcome of a finished trial."""
+        """Outcome of a trial that has ended."""
 
         PASS = "pass", "pass"
         FAIL = "fail", "fail"
@@ -42,30 +44,30 @@ class Trial(models.Model, TrialColumns):
 
     # the plan
     index = models.PositiveIntegerField()  # repeat within the cell, from 1
-    block = models.PositiveIntegerField()  # one trial of every cell per block
-    position = models.PositiveIntegerField()  # random order within the run
+    block = models.PositiveIntegerField()  # number of the block, from 1; a block has one trial of every cell
+    position = models.PositiveIntegerField()  # place in the order of the run, from 0
     scenario = models.CharField(max_length=60)
     scenario_version = models.PositiveSmallIntegerField(default=1)
     instance_kind = models.CharField(max_length=8)
     instance_seed = models.BigIntegerField()
-    seed = models.BigIntegerField()  # sent to endpoints that take one
+    seed = models.BigIntegerField()  # sampling seed, for endpoints that accept one
     seed_sent = models.BooleanField(default=False)
     prompt_version = models.CharField(max_length=40, blank=True)
     plan_hash = models.CharField(max_length=64, blank=True)
     engine_version = models.CharField(max_length=20, blank=True)
     added_by_hand = models.BooleanField(default=False)
-    errors_retried = models.PositiveSmallIntegerField(default=0)  # times a person tried it again after an error
+    errors_retried = models.PositiveSmallIntegerField(default=0)  # how often a user retried it after an error
 
     # the lease
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     execution = models.PositiveIntegerField(default=0)
-    server_losses = models.PositiveSmallIntegerField(default=0)  # executions under which its local server died
+    server_losses = models.PositiveSmallIntegerField(default=0)  # executions in which its local server exited
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
     worker = models.CharField(max_length=120, blank=True)
-    backing_off = models.BooleanField(default=False)  # waits between attempts: holds no slot
-    concurrency = models.PositiveIntegerField(null=True)  # trials of this provider in flight when it was claimed
-    client_lag_ms = models.FloatField(null=True)
+    backing_off = models.BooleanField(default=False)  # waits before a retry, without a slot
+    concurrency = models.PositiveIntegerField(null=True)  # trials of the provider in flight at its claim
+    client_lag_ms = models.FloatField(null=True)  # largest event-loop lag while it ran
     queued_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -74,52 +76,52 @@ class Trial(models.Model, TrialColumns):
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
     task_pass = models.BooleanField(null=True)
     parity_pass = models.BooleanField(null=True)
-    end = models.CharField(max_length=24, blank=True)  # engine.End
+    end = models.CharField(max_length=24, blank=True)  # an EndReason of engine/events.py
     failure_class = models.CharField(max_length=60, blank=True)
-    category = models.CharField(max_length=40, blank=True)  # the case study's word
-    sentence = models.TextField(blank=True)  # what went wrong first, in plain words
-    signature = models.CharField(max_length=200, blank=True)  # class, scenario, path: groups failures
+    category = models.CharField(max_length=40, blank=True)  # the case study's name of the failure
+    sentence = models.TextField(blank=True)  # the first problem, in plain words
+    signature = models.CharField(max_length=200, blank=True)  # groups failures: failure class, scenario, method used
     behaviour_seen = models.BooleanField(null=True)
     avoided = models.BooleanField(default=False)
-    verdict = models.JSONField(default=dict)  # rule, checks, first_bad (evals.Verdict)
-    first_bad_ordinal = models.PositiveIntegerField(null=True)  # the step where it went wrong first
-    final_text = models.BinaryField(default=b"")  # UTF-8, surrogates passed through
+    verdict = models.JSONField(default=dict)  # the Verdict of evals/types.py as JSON
+    first_bad_ordinal = models.PositiveIntegerField(null=True)  # ordinal of the step with the first problem
+    final_text = models.BinaryField(default=b"")  # UTF-8, with lone surrogates encoded as they are
     error_hint = models.TextField(blank=True)
-    answer_hash = models.CharField(max_length=64, blank=True)  # of texts and normalised calls
+    answer_hash = models.CharField(max_length=64, blank=True)  # digest of texts and normalised calls
 
-    # figures, milliseconds and counts
-    duration_ms = models.FloatField(null=True)  # without queue
+    # times in milliseconds, and counts
+    duration_ms = models.FloatField(null=True)  # from its start, without time in the queue
     backoff_ms = models.FloatField(default=0)
     model_ms = models.FloatField(default=0)
     tool_ms = models.FloatField(default=0)
-    first_byte_ms = models.FloatField(null=True)  # of the first answer
-    first_token_ms = models.FloatField(null=True)  # streamed only, as is the next
-    first_call_ms = models.FloatField(null=True)  # the first complete call
+    first_byte_ms = models.FloatField(null=True)  # until the first byte of the first answer
+    first_token_ms = models.FloatField(null=True)  # of streamed trials
+    first_call_ms = models.FloatField(null=True)  # of streamed trials, until the first complete call
     turns = models.PositiveIntegerField(default=0)
-    requests = models.PositiveIntegerField(default=0)  # every attempt
+    requests = models.PositiveIntegerField(default=0)  # every attempt counts
     retries = models.PositiveIntegerField(default=0)
-    output_retries = models.PositiveIntegerField(default=0)  # after model output: a second sample
+    output_retries = models.PositiveIntegerField(default=0)  # sent after model output had arrived: a new sample
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
     cached_tokens = models.PositiveBigIntegerField(default=0)
     reasoning_tokens = models.PositiveBigIntegerField(default=0)
     cost = models.FloatField(null=True)
-    paths = models.CharField(max_length=80, blank=True)  # comma list of turn paths used
+    paths = models.CharField(max_length=80, blank=True)  # comma list of the methods that turns used
     upstream = models.CharField(max_length=120, blank=True)
     fingerprint = models.CharField(max_length=120, blank=True)
     model_echoed = models.CharField(max_length=200, blank=True)
-    tools_dropped = models.BooleanField(default=False)  # the rendered prompt shows no tool
-    not_executed = models.BooleanField(default=False)  # the answer spoke of a call that was never run
-    call_expected = models.BooleanField(null=True)  # null: no tool was offered
+    tools_dropped = models.BooleanField(default=False)  # the rendered prompt contains no tool
+    not_executed = models.BooleanField(default=False)  # the answer describes a call that was never executed
+    call_expected = models.BooleanField(null=True)  # None: no tool was offered
     cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for a pass
-    cause_signature = models.CharField(max_length=240, blank=True)  # code, scenario, path, turn: groups failures
-    causes = models.JSONField(default=list)  # all that was seen, mended or not (evals.causes.classifying.Occurrence)
-    taxonomy = models.PositiveSmallIntegerField(default=0)  # version that found them; 0: not looked at yet
-    left_out = models.JSONField(
-        default=list
-    )  # parameters it went without: [{name, why, known}], engine.events.OmittedParameter
-    rendered_prompt = models.BinaryField(null=True)  # as sent (method template), or from /apply-template
-    text_stale = models.BooleanField(default=True)  # its search text is missing, or older than its outcome
+    cause_signature = models.CharField(
+        max_length=240, blank=True
+    )  # groups failures: cause, scenario, method used, turn
+    causes = models.JSONField(default=list)  # all causes that occurred, recovered or not (Occurrence of evals/causes/)
+    taxonomy = models.PositiveSmallIntegerField(default=0)  # version of the table that classified it; 0: not classified
+    left_out = models.JSONField(default=list)  # omitted parameters: [{name, why, known}] (OmittedParameter)
+    rendered_prompt = models.BinaryField(null=True)  # as sent with method template, or as the server rendered it
+    text_stale = models.BooleanField(default=True)  # its search text is missing or outdated
 
     label = models.CharField(max_length=80, blank=True)
     note = models.TextField(blank=True)
@@ -154,13 +156,13 @@ class Trial(models.Model, TrialColumns):
 
 
 class TrialText(models.Model):
-    """What a trial can be found by: names, question, final answer, arguments of calls and reasons.
+    """The searchable text of a trial: names, question, final answer, arguments of calls and reasons.
 
     lab/traces/search_text.py writes it after the trial has ended.
 
     Attributes:
-        text: at most 4,000 characters, for the search of parts of words.
-        words: the words of `text`, for the search of whole words and beginnings.
+        text: at most 4,000 characters; searched for parts of words.
+        words: the words of `text`; searched for whole words and beginnings of words.
     """
 
     trial = models.OneToOneField(Trial, on_delete=models.CASCADE, primary_key=True, related_name="search_text")
@@ -178,9 +180,18 @@ class TrialText(models.Model):
 
 
 class Step(models.Model):
-    """One attempt of an exchange or one tool execution, in one execution of a trial.
+    """One attempt of an exchange or one tool call, in one execution of a trial.
 
-    Steps of a lost execution stay; they are not counted.
+    Steps of lost executions are kept, since their requests were sent.
+
+    Attributes:
+        ordinal: counts from 1 within the execution.
+        backoff_ms: wait before this attempt.
+        error_code: a code of providers/data/outcomes.json, or that of the tool's envelope; "" without an error.
+        body_cut: whether the response body was truncated.
+        masked: whether a secret was masked in the bodies.
+        path: the method that the turn used.
+        ok: whether an answer was read (exchange) or the tool succeeded (tool).
     """
 
     class Kind(models.TextChoices):
@@ -205,7 +216,7 @@ class Step(models.Model):
 
     url = models.CharField(max_length=400, blank=True)
     status = models.PositiveSmallIntegerField(null=True)
-    error_code = models.CharField(max_length=60, blank=True)  # of providers/data/outcomes.json, or the envelope's
+    error_code = models.CharField(max_length=60, blank=True)
     error_message = models.TextField(blank=True)
     request_bytes = models.PositiveIntegerField(default=0)
     response_bytes = models.PositiveBigIntegerField(default=0)
@@ -220,7 +231,7 @@ class Step(models.Model):
     model_echoed = models.CharField(max_length=200, blank=True)
     fingerprint = models.CharField(max_length=120, blank=True)
     tool_name = models.CharField(max_length=200, blank=True)
-    ok = models.BooleanField(null=True)  # exchange: an answer was read; tool: the envelope's ok
+    ok = models.BooleanField(null=True)
 
     class Meta:
         ordering = ["trial_id", "execution", "ordinal"]
@@ -232,9 +243,11 @@ class Step(models.Model):
 
 
 class StepBody(models.Model):
-    """The bytes of a step.
+    """The bodies of a step.
 
-    `facts` is JSON as bytes, since `jsonb` refuses NUL, lone surrogates and NaN; lab/traces/step_facts.py describes it.
+    Attributes:
+        facts: the step details (lab/traces/step_facts.py) as JSON in bytes, since `jsonb` refuses NUL, lone surrogates
+            and NaN.
     """
 
     step = models.OneToOneField(Step, on_delete=models.CASCADE, primary_key=True, related_name="body")

@@ -142,7 +142,7 @@ def _decide_config(config: RunConfig, effective: EffectiveCapabilities, *, suppo
     try:
         columns, why_not = _build_decision(config, effective)
     except PolicyError as error:
-        columns, why_not = {"method": NO_METHOD}, f"Its settings are not taken any more: {error}"
+        columns, why_not = {"method": NO_METHOD}, f"The settings of the run are no longer valid: {error}"
     except Exception as error:
         logger.exception("The method of configuration %s could not be chosen", config.pk)
         columns = {"method": NO_METHOD}

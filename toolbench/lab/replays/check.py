@@ -1,4 +1,4 @@
-"""Check that the stored bytes of a run lead to the stored verdicts again."""
+"""Check that a replay of a run gives the stored verdicts."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,15 @@ _DECISIVE_COLUMNS = ("outcome", "end", "task_pass", "parity_pass", "failure_clas
 
 @dataclass(frozen=True, slots=True)
 class ReplayCheck:
-    """Trials of a run replayed under their own settings.
+    """Result of replaying the trials of a run under their own settings.
 
     Attributes:
-        same: same verdict and end; of trials judged by older rules, the same outcome, end and failure class.
-        by_newer_rules: a line per trial whose verdict a newer version of the rules changes, by a class that it names.
-        differing, unknown: a line per trial.
+        same: number of trials with the stored verdict and end. For trials judged by older rules, only the decisive
+            columns are compared.
+        never_sent: number of trials that sent no request.
+        by_newer_rules: one sentence for each trial to which newer judging rules give a failure class that they added.
+        differing: one sentence for each other trial whose verdict or end differs.
+        unknown: one sentence for each trial whose end is unknown.
     """
 
     same: int
@@ -44,46 +47,42 @@ class ReplayCheck:
 
 
 def check_replay(run_id: int) -> ReplayCheck:
-    """Replay all finished trials of the run. Call it in a thread without an event loop."""
+    """Replay all finished trials of the run. Must not be called from a running event loop."""
     ids = Trial.objects.filter(run_id=run_id, state=Trial.State.DONE).order_by("position").values_list("pk", flat=True)
     same = never_sent = 0
-    newer: list[str] = []
+    by_newer_rules: list[str] = []
     differing: list[str] = []
     unknown: list[str] = []
-    for replay_trial in replay_trials(ids):
-        name = f"trial {replay_trial.trial.pk} ({replay_trial.trial.scenario})"
-        if replay_trial.never_sent:
+    for replayed in replay_trials(ids):
+        name = f"trial {replayed.trial.pk} ({replayed.trial.scenario})"
+        if replayed.never_sent:
             never_sent += 1
-        elif replay_trial.unknown_from is not None:
-            unknown.append(f"{name}: unknown from step {replay_trial.unknown_from}: {replay_trial.why}.")
-        elif not (changed := _list_changed_columns(replay_trial)):
+        elif replayed.unknown_from is not None:
+            unknown.append(f"{name}: unknown from step {replayed.unknown_from}: {replayed.why}.")
+        elif not (changed := _list_changed_columns(replayed)):
             same += 1
-        elif version := _find_rules_version(replay_trial):
-            now = replay_trial.columns["failure_class"]
-            newer.append(
-                f"{name}: {replay_trial.trial.failure_class or 'pass'} → {now}, by version {version} of the rules."
-            )
+        elif version := _find_rules_version(replayed):
+            before, after = replayed.trial.failure_class or "pass", replayed.columns["failure_class"]
+            by_newer_rules.append(f"{name}: {before} → {after}, by version {version} of the rules.")
         else:
             differing.append(f"{name}: {', '.join(changed)} differ.")
-    return ReplayCheck(same, never_sent, tuple(newer), tuple(differing), tuple(unknown))
+    return ReplayCheck(same, never_sent, tuple(by_newer_rules), tuple(differing), tuple(unknown))
 
 
 def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:
     """Return the columns that differ.
 
-    For a trial judged by older rules, only decisive columns count, since newer rules may use other words.
+    For a trial judged by older rules, only decisive columns are compared, since newer rules may word sentences
+    differently.
     """
     changed = list_differences(replayed)
-    if _get_judging_version(replayed.trial) == read_judging_version(replayed.columns["verdict"]):
+    if read_judging_version(replayed.trial.verdict) == read_judging_version(replayed.columns["verdict"]):
         return changed
     return tuple(name for name in changed if name in _DECISIVE_COLUMNS)
 
 
 def _find_rules_version(replayed: ReplayedTrial) -> int:
     """Return the version of the judging rules that introduced the trial's new failure class; 0 if none did."""
-    newer = range(_get_judging_version(replayed.trial) + 1, read_judging_version(replayed.columns["verdict"]) + 1)
-    return next((v for v in newer if replayed.columns["failure_class"] in NEW_CLASSES_BY_VERSION.get(v, ())), 0)
-
-
-def _get_judging_version(trial: Trial) -> int:
-    return read_judging_version(trial.verdict)
+    stored, current = read_judging_version(replayed.trial.verdict), read_judging_version(replayed.columns["verdict"])
+    failure_class, versions = replayed.columns["failure_class"], range(stored + 1, current + 1)
+    return next((version for version in versions if failure_class in NEW_CLASSES_BY_VERSION.get(version, ())), 0)

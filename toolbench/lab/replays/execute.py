@@ -1,7 +1,7 @@
-"""Replay of stored trials: the same loop, driver and judge, without a request.
+"""Replay of stored trials: loop, driver and judge run again on the stored answers, and no request is sent.
 
-Tools are run again by the scenario's workspace, since the judge needs its state; they are deterministic. If a tool
-answers differently than before, the next request differs from the stored one.
+Tools run again in the scenario's workspace, since the judge needs its state. They are deterministic. If a tool answers
+differently than before, the next request differs from the stored one, and the end is unknown.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from toolbench.providers.recorded_transport import (
     run_in_virtual_time,
 )
 
-TRIALS_PER_BATCH = 40  # trials whose bodies are in memory at once
+TRIALS_PER_BATCH = 40  # limits the bodies that are in memory at once
 VERDICT_COLUMNS = (
     "outcome",
     "end",
@@ -69,7 +69,7 @@ _STOP_REASON_BY_END = {
 _SCENARIO_FIELDS = ("trial__scenario", "scenario_version")
 _PLACEHOLDER_URL = "http://recorded.invalid"
 ChangeConfig = Callable[[FrozenConfig], FrozenConfig]
-FIRST_JUDGING_VERSION = 1  # of verdicts that do not say which version judged them
+FIRST_JUDGING_VERSION = 1  # version of the rules behind verdicts that name none
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,17 @@ class ReplayedTrial:
     """The result of replaying one trial.
 
     Attributes:
-        columns: the VERDICT_COLUMNS; {} if the end cannot be known.
-        version: scenario version that judged.
-        unknown_from: number, from 1, of the first step that cannot be known; None if the end is known.
-        why: the reason why the end is unknown, or why the trial was never sent.
-        never_sent: whether the trial sent no request, so that there is nothing to replay under any settings.
-        assumed: fields in which requests would differ and that no model sees.
+        columns: the VERDICT_COLUMNS; {} if the end is unknown or the trial was never sent.
+        version: the scenario version that judged; 0 without columns.
+        unknown_from: number of the first unknown step, from 1; None if the end is known.
+        why: why the end is unknown or the trial was never sent; "" otherwise.
+        never_sent: whether the trial sent no request, so that there is nothing to replay.
+        assumed: names of fields in which requests differ from the stored ones without an effect on the model.
     """
 
     trial: Trial
     columns: JsonObject = field(default_factory=dict)
-    version: int = 0  # of the scenario that judged
+    version: int = 0
     unknown_from: int | None = None
     why: str = ""
     never_sent: bool = False
@@ -100,38 +100,37 @@ class _ReplayOptions:
 
     Attributes:
         own_plan: whether trials are replayed under their own settings.
-        played: the scenario that is played, by trial, if it is not the version that was launched.
+        scenarios: the scenario to use for a trial, by trial id; trials without one use the version at launch.
     """
 
     own_plan: bool
-    played: Mapping[int, Scenario]
+    scenarios: Mapping[int, Scenario]
 
-    def config(self, config: FrozenConfig, trial: Trial) -> FrozenConfig:
-        """Return the configuration with the played scenario among its cases."""
-        scenario = self.played.get(trial.pk)
+    def add_scenario(self, config: FrozenConfig, trial: Trial) -> FrozenConfig:
+        """Return the configuration with the trial's scenario among its cases."""
+        scenario = self.scenarios.get(trial.pk)
         return (
             replace(config, cases={**config.cases, (scenario.slug, scenario.version): scenario}) if scenario else config
         )
 
-    def version(self, trial: Trial) -> int:
-        """Return the scenario version that is played."""
-        scenario = self.played.get(trial.pk)
+    def get_scenario_version(self, trial: Trial) -> int:
+        """Return the scenario version to use for the trial."""
+        scenario = self.scenarios.get(trial.pk)
         return scenario.version if scenario else trial.scenario_version
 
 
 def replay_trials(
     trial_ids: Iterable[int], change: ChangeConfig | None = None, *, anew: bool = False
 ) -> Iterator[ReplayedTrial]:
-    """Yield the replayed trials in the order of the ids. Call it in a thread without an event loop.
+    """Yield the replayed trials in the order of the ids. Must not be called from a running event loop.
 
-    Deleted and unfinished trials are left out. The scenario judges in the version that gave the trial's current
-    verdict.
+    Trials of deleted runs and trials that have not ended are skipped.
 
     Args:
         trial_ids: the trials.
         change: returns the configuration to replay with; None for the trial's own settings.
-        anew: play and judge with the scenario as it is now: a case in its newest version, code in the launched version
-            as long as it is known. The end is unknown where the new version would have sent the model something else.
+        anew: whether to use current scenarios: a test case in its newest version, a scenario in code in the version at
+            launch if it still exists. Otherwise, the scenario version of the trial's current verdict is used.
     """
     ids = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
@@ -140,25 +139,23 @@ def replay_trials(
         missing = {trial.config_id for trial in trials} - configs.keys()
         for config_id, config in load_frozen_configs(missing).items():
             configs[config_id] = change(config) if change else config
-        recorded = _load_steps(trials)
-        terms = _ReplayOptions(
-            change is None, _find_current_scenarios(trials) if anew else _find_judging_scenarios(trials)
-        )
-        yield from run_in_virtual_time(_replay_batch(trials, configs, recorded, terms))
+        scenarios = _find_current_scenarios(trials) if anew else _find_judging_scenarios(trials)
+        options = _ReplayOptions(change is None, scenarios)
+        yield from run_in_virtual_time(_replay_batch(trials, configs, _load_steps(trials), options))
 
 
 def _find_current_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
-    """Return the scenario that judges each trial now; scenarios that do not exist any more are left out."""
+    """Return the scenario that judges each trial now, by trial id, without scenarios that no longer exist."""
     return _map_scenarios(
         {trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, load_judging_scenario
     )
 
 
 def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
-    """Return the scenario of each trial that was judged again, if that version still exists. One query."""
+    """Return the scenario of each trial that was re-judged with another version, by trial id, if it still exists."""
     rows = Judgement.objects.filter(trial__in=trials, current=True, judged_at__gte=F("trial__finished_at"))
-    again = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
-    versions = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_SCENARIO_FIELDS)}
+    rejudged = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
+    versions = {pk: (slug, version) for pk, slug, version in rejudged.values_list("trial", *_SCENARIO_FIELDS)}
     return {
         pk: scenario
         for pk, scenario in _map_scenarios(versions, load_scenario).items()
@@ -167,46 +164,48 @@ def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
 
 
 def _map_scenarios(
-    versions: Mapping[int, tuple[str, int]], find: Callable[[str, int], Scenario]
+    versions: Mapping[int, tuple[str, int]], load: Callable[[str, int], Scenario]
 ) -> dict[int, Scenario]:
-    """Return the scenario that `find` returns for slug and version, by trial."""
-    found: dict[tuple[str, int], Scenario] = {}
+    """Return the scenario that `load` returns for slug and version, by trial id, without those that do not exist."""
+    scenarios: dict[tuple[str, int], Scenario] = {}
     for slug, version in set(versions.values()):
         with suppress(KeyError):
-            found[slug, version] = find(slug, version)
-    return {pk: found[key] for pk, key in versions.items() if key in found}
+            scenarios[slug, version] = load(slug, version)
+    return {pk: scenarios[key] for pk, key in versions.items() if key in scenarios}
 
 
 def _load_trials(ids: Sequence[int]) -> list[Trial]:
     rows = Trial.objects.filter(pk__in=ids, state=Trial.State.DONE, run__deleted_at=None)
-    found = {trial.pk: trial for trial in rows.select_related("config").defer("rendered_prompt", "final_text")}
-    return [found[pk] for pk in ids if pk in found]
+    trials = {trial.pk: trial for trial in rows.select_related("config").defer("rendered_prompt", "final_text")}
+    return [trials[pk] for pk in ids if pk in trials]
 
 
 def _load_steps(trials: Sequence[Trial]) -> dict[int, list[Step]]:
-    """Return the steps of the execution that counts, with their bodies, by trial."""
+    """Return the steps of each trial's last execution, with their bodies, by trial id."""
     rows = Step.objects.filter(trial__in=trials, execution=F("trial__execution")).select_related("body")
     ordered = rows.order_by("trial_id", "ordinal")
     return {trial_id: list(trial_steps) for trial_id, trial_steps in groupby(ordered, key=lambda step: step.trial_id)}
 
 
 async def _replay_batch(
-    trials: Sequence[Trial], configs: dict[int, FrozenConfig], steps: dict[int, list[Step]], terms: _ReplayOptions
+    trials: Sequence[Trial], configs: dict[int, FrozenConfig], steps: dict[int, list[Step]], options: _ReplayOptions
 ) -> list[ReplayedTrial]:
-    return [await _replay_trial(trial, configs[trial.config_id], steps.get(trial.pk, []), terms) for trial in trials]
+    return [await _replay_trial(trial, configs[trial.config_id], steps.get(trial.pk, []), options) for trial in trials]
 
 
 async def _replay_trial(
-    trial: Trial, config: FrozenConfig, steps: Sequence[Step], terms: _ReplayOptions
+    trial: Trial, config: FrozenConfig, steps: Sequence[Step], options: _ReplayOptions
 ) -> ReplayedTrial:
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
     if not exchanges or not _has_run_to_end(trial):
         return ReplayedTrial(trial, never_sent=True, why=trial.sentence)
-    recording = _build_recording(trial, steps, own_plan=terms.own_plan)
+    recording = _build_recording(trial, steps, own_plan=options.own_plan)
     try:
-        sent = _use_sent_model_name(terms.config(config, trial), exchanges[0])
+        sent_config = _use_sent_model_name(options.add_scenario(config, trial), exchanges[0])
         plan = build_trial_plan(
-            _build_claimed_trial(trial, terms.version(trial)), sent, _build_provider_access(trial, exchanges)
+            _build_claimed_trial(trial, options.get_scenario_version(trial)),
+            sent_config,
+            _build_provider_access(trial, exchanges),
         )
     except (EngineError, ScenarioChangedError, KeyError) as error:
         return ReplayedTrial(trial, unknown_from=1, why=str(error))
@@ -214,7 +213,7 @@ async def _replay_trial(
 
 
 async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> ReplayedTrial:
-    notes = _StepCollector()
+    collector = _StepCollector()
     cancelled = CancellationToken()
     transport = RecordedTransport(recording, cancelled)
     clock = asyncio.get_running_loop().time
@@ -224,33 +223,33 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
         client=HttpClient(transport, clock=clock),
         call_tool=transport.wrap_tools(workspace.call),
         gate=transport,
-        recorder=notes,
+        recorder=collector,
         clock=clock,
         cancelled=cancelled,
     )
     try:
         ended = await drive(plan.loop, context)
-    except NotRecordedError as unknown:
-        return ReplayedTrial(trial, unknown_from=len(notes.steps) + 1, why=str(unknown))
+    except NotRecordedError as error:
+        return ReplayedTrial(trial, unknown_from=len(collector.steps) + 1, why=str(error))
     except EngineError as error:
         return ReplayedTrial(trial, unknown_from=1, why=str(error))
     verdict = plan.scenario.judge(plan.instance, ended, workspace)
     if trial.tools_dropped:
         verdict = mark_tools_dropped(verdict, ended)
-    columns = _build_columns(trial, ended, verdict, notes)
+    columns = _build_columns(trial, ended, verdict, collector)
     return ReplayedTrial(trial, columns, plan.scenario.version, assumed=tuple(sorted(transport.differing_fields)))
 
 
-def _build_columns(trial: Trial, ended: LoopResult, verdict: Verdict, notes: "_StepCollector") -> JsonObject:
-    columns = build_trial_columns(FinishedExecution(ended, verdict, notes.steps, trial.scenario, 0.0))
+def _build_columns(trial: Trial, ended: LoopResult, verdict: Verdict, collector: "_StepCollector") -> JsonObject:
+    columns = build_trial_columns(FinishedExecution(ended, verdict, collector.steps, trial.scenario, 0.0))
     return {name: columns[name] for name in VERDICT_COLUMNS}
 
 
 def list_differences(replayed: ReplayedTrial) -> tuple[str, ...]:
-    """Return the columns in which a replay differs from the stored trial; empty if the end is unknown."""
-    made = _remove_judging_version(replayed.columns)
+    """Return the columns in which a replay differs from the stored trial; () if the replay has no columns."""
+    new = _remove_judging_version(replayed.columns)
     stored = _remove_judging_version({name: getattr(replayed.trial, name) for name in replayed.columns})
-    return tuple(name for name, value in made.items() if stored[name] != value)
+    return tuple(name for name, value in new.items() if stored[name] != value)
 
 
 def read_judging_version(verdict: JsonObject) -> int:
@@ -259,7 +258,7 @@ def read_judging_version(verdict: JsonObject) -> int:
 
 
 def _remove_judging_version(columns: JsonObject) -> JsonObject:
-    """Return the columns without the version of the judging rules."""
+    """Return the columns without the version of the judging rules in the verdict."""
     if "verdict" not in columns:
         return columns
     return {**columns, "verdict": {name: value for name, value in columns["verdict"].items() if name != "judging"}}
@@ -267,19 +266,19 @@ def _remove_judging_version(columns: JsonObject) -> JsonObject:
 
 @dataclass(eq=False, slots=True)
 class _StepCollector:
-    """A step recorder that keeps the steps in memory and stores nothing."""
+    """Step recorder that collects the steps in memory; nothing is stored."""
 
     steps: list[AnyStep] = field(default_factory=list)
 
     def record(self, step: AnyStep) -> None:
-        """Keep the step."""
+        """Add the step to the list."""
         self.steps.append(step)
 
 
 def _has_run_to_end(trial: Trial) -> bool:
-    """Return whether the loop ended and the trial was judged; False where Toolbench itself ended the trial."""
-    known = {row.code: row.judged for row in failure_classes.load_classes()}
-    return not trial.failure_class or known.get(trial.failure_class, True) or bool(trial.verdict)
+    """Return whether the loop ended and the trial was judged; False if Toolbench ended the trial with an error."""
+    judged_by_class = {row.code: row.judged for row in failure_classes.load_classes()}
+    return not trial.failure_class or judged_by_class.get(trial.failure_class, True) or bool(trial.verdict)
 
 
 def _build_recording(trial: Trial, steps: Sequence[Step], *, own_plan: bool) -> Recording:
@@ -294,20 +293,20 @@ def _build_recording(trial: Trial, steps: Sequence[Step], *, own_plan: bool) -> 
 
 
 def _build_stored_exchange(step: Step) -> StoredExchange:
-    facts = load_details(step.body.facts)
-    error = facts.get("error")
+    details = load_details(step.body.facts)
+    error = details.get("error")
     return StoredExchange(
         url=step.url,
         request=bytes(step.body.request),
         status=step.status,
-        headers=facts.get("response_headers") or {},
+        headers=details.get("response_headers") or {},
         body=bytes(step.body.response),
         error=ExchangeError(**{**error, "named": tuple(error.get("named") or ())}) if error else None,
-        chunks=tuple(size for _, size in facts.get("chunks") or ()),
-        call_count=len(facts.get("calls_found") or ()),
+        chunks=tuple(size for _, size in details.get("chunks") or ()),
+        call_count=len(details.get("calls_found") or ()),
         is_masked=step.masked,
         is_truncated=step.body_cut,
-        omitted_parameters=frozenset(facts.get("left_out") or ()),
+        omitted_parameters=frozenset(details.get("left_out") or ()),
     )
 
 
@@ -325,17 +324,17 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
         instance_seed=trial.instance_seed,
         seed=trial.seed,
         left_out=tuple(
-            OmittedParameter(omitted_parameter.name, omitted_parameter.why)
-            for omitted_parameter in parse_omitted_parameters(trial.left_out)
-            if omitted_parameter.known
+            OmittedParameter(parameter.name, parameter.why)
+            for parameter in parse_omitted_parameters(trial.left_out)
+            if parameter.known
         ),
     )
 
 
 def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
-    """Return the configuration with the model name that the first request sent.
+    """Return the configuration with the model name of the first request, which a local server may have chosen.
 
-    Local servers have names of their own.
+    If the request is not JSON or names no model, the configuration is returned unchanged.
     """
     try:
         body = json.loads(bytes(first.body.request))
@@ -346,10 +345,11 @@ def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
 
 
 def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderAccess:
-    """Return an endpoint with the recorded properties: wire format, whether it accepts seeds, number of attempts."""
-    last = load_details(exchanges[-1].body.facts).get("error") or {}
-    given_up = trial.end == EndReason.PROVIDER_ERROR.value and last.get("retryable")
-    attempts = exchanges[-1].attempt if given_up else max(step.attempt for step in exchanges) + 1
+    """Return the access to an endpoint with the recorded wire format, number of attempts and use of seeds."""
+    last_error = load_details(exchanges[-1].body.facts).get("error") or {}
+    # If the last error could have been retried, the limit of attempts was reached; otherwise one more was possible.
+    is_limit_reached = trial.end == EndReason.PROVIDER_ERROR.value and last_error.get("retryable")
+    attempts = exchanges[-1].attempt if is_limit_reached else max(step.attempt for step in exchanges) + 1
     endpoint = Endpoint(
         _PLACEHOLDER_URL,
         "",
@@ -362,7 +362,7 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
 
 
 def _find_wire(url: str) -> str:
-    """Return the wire format whose path ends the URL; chat for raw completions, whose method names their endpoint."""
+    """Return the wire format whose path ends the URL; "chat" for any other path, such as that of raw completions."""
     path = url.partition("?")[0]
     return next(
         (wire for wire in ("anthropic", "responses") if path.endswith(f"/{get_wire_format(wire).path}")), "chat"

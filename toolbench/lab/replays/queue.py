@@ -1,6 +1,6 @@
-"""Queue of what-ifs and re-judgings that take longer than a page view.
+"""Queue of replays: what-ifs and re-judgings that are too large for a page view.
 
-A worker works through each row in batches and stores its progress. The sweep finds rows without a worker.
+A worker processes a row in batches and stores its progress. The sweep notifies workers of rows that none processes.
 """
 
 import dataclasses
@@ -21,66 +21,65 @@ from toolbench.lab.models import Judgement, Replay, Run
 from toolbench.lab.replays.execute import replay_trials
 from toolbench.lab.replays.rejudge import RejudgeResult, list_run_trials, rejudge_in_batches, rejudge_trials
 from toolbench.lab.replays.what_if import UNKNOWN, ChangeCounts, ReplayScope, TrialChange, build_change, count_changes
-from toolbench.lab.replays.what_if_settings import WhatIfSettings
+from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, WhatIfSettings
 from toolbench.lab.worker.database_thread import is_unavailable
 from toolbench.lab.worker.job_failures import record_failures
 from toolbench.lab.worker.queue import notify_workers_of_replays
 
 TRIALS_PER_BATCH = 40
 LEASE_DURATION = timedelta(seconds=60)
-MAX_ATTEMPTS = 4  # by workers that were stopped, or lost the database
-MAX_REJUDGED_AT_ONCE = 200  # while a page is waited for
-MAX_CHANGES_LISTED = 500  # flips and unknowns that are kept one by one; every trial is counted
+MAX_ATTEMPTS = 4  # claims of a row; a claim is lost if its worker stops or loses the database
+MAX_REJUDGED_AT_ONCE = 200  # trials that are judged during a page view
+MAX_CHANGES_LISTED = 500  # changed and unknown trials that are stored one by one; all trials are counted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReplayKind:
-    """What a worker does for rows of one kind.
+    """How a worker processes rows of one kind.
 
     Attributes:
-        job: names a failure on /health/.
-        stopped: what the row says when MAX_ATTEMPTS workers stopped at it.
-        work: does the work of a row; given also the row as long as this worker has its lease.
-        clean_up: removes what the row needs only until its end.
+        job: the name under which /health/ shows failures.
+        give_up_text: the reason stored in a row that MAX_ATTEMPTS workers have not finished.
+        work: processes a row. The query set finds the row only while this worker has its lease.
+        clean_up: deletes files that are needed only until the row is done.
     """
 
     job: str
-    stopped: str
+    give_up_text: str
     work: Callable[[Replay, QuerySet[Replay]], None]
     clean_up: Callable[[Replay], None] = lambda row: None
 
 
 def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Replay:
-    """Return the row of these settings: a new one, one that a worker works on, or a finished one.
+    """Return the row of a what-if, creating it if needed; notify workers if none processes it.
 
-    A worker is notified if the row has none. A finished row is done again if the trials have changed or some were
-    judged again since.
+    A finished row is replaced by a new one if trials were added or re-judged since.
     """
-    total = scope.trials().count()
+    total = scope.get_trials().count()
     with transaction.atomic():
-        row, made = Replay.objects.select_for_update().get_or_create(
+        row, is_new = Replay.objects.select_for_update().get_or_create(
             kind=scope.kind,
             scope_id=scope.id,
-            query=settings.query(),
+            query=settings.render_query(),
             defaults={"total": total, "requests_before": run.requests_reserved},
         )
         if row.state == Replay.State.DONE and (row.total != total or _has_newer_judgement(scope, row)):
             row.delete()
             return request_replay(scope, settings, run)
-        waiting = Replay.objects.filter(pk=row.pk).filter(_build_unclaimed_filter())
-        if made or waiting.exists():
+        unclaimed = Replay.objects.filter(pk=row.pk).filter(_build_unclaimed_filter())
+        if is_new or unclaimed.exists():
             transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     return row
 
 
 def _has_newer_judgement(scope: ReplayScope, row: Replay) -> bool:
-    trials = scope.trials().order_by().values("pk")
+    trials = scope.get_trials().order_by().values("pk")
     return Judgement.objects.filter(trial__in=trials, judged_at__gt=row.finished_at).exists()
 
 
 def delete_failed_replays(scope: ReplayScope, settings: WhatIfSettings) -> None:
     """Delete failed rows of these settings, so that the next page view requests the replay again."""
-    rows = Replay.objects.filter(kind=scope.kind, scope_id=scope.id, query=settings.query())
+    rows = Replay.objects.filter(kind=scope.kind, scope_id=scope.id, query=settings.render_query())
     rows.filter(state=Replay.State.DONE).exclude(refused="").delete()
 
 
@@ -100,65 +99,66 @@ def request_rejudging(run: Run) -> RejudgeResult | None:
 
 
 def find_rejudging(run: Run) -> Replay | None:
-    """Return the run's re-judging that is not finished or has failed; None if there is none."""
+    """Return the re-judging of the run that is not done or has failed; None without one."""
     rows = Replay.objects.filter(kind=Replay.REJUDGE, scope_id=run.pk)
     return rows.exclude(state=Replay.State.DONE, refused="").first()
 
 
 def list_waiting_replays() -> tuple[int, ...]:
-    """Return the rows that no worker works on, because a notification or a worker was lost."""
+    """Return the ids of the rows that are queued or whose lease has expired, in order."""
     return tuple(Replay.objects.filter(_build_unclaimed_filter()).order_by("pk").values_list("pk", flat=True))
 
 
 def run_replay(replay_id: int, kinds: Mapping[str, ReplayKind] = MappingProxyType({})) -> None:
-    """Claim the row and do its work; return at once if another worker has it or it is done.
+    """Claim a row and process it; return at once if another worker has claimed it or it is done.
 
-    An exception of the work is logged and counted. If the database cannot be reached, the row is left to the next
-    attempt; any other exception ends it.
+    Exceptions are logged and counted. If the database is unavailable, the row stays claimed, and the sweep notifies
+    workers once its lease has expired. Any other exception ends the row.
 
     Args:
         replay_id: the row.
-        kinds: the kinds of rows that this module does not know.
+        kinds: further kinds by their name in Replay.kind, beside what-ifs and re-judgings.
 
     Raises:
-        django.db.Error: the database cannot be reached; the sweep finds the row when its lease has ended.
+        django.db.Error: the database is unavailable.
     """
     lease = uuid4()
     claimed = {"lease": lease, "lease_until": Now() + LEASE_DURATION, "attempts": F("attempts") + 1}
     rows = Replay.objects.filter(pk=replay_id)
     if not rows.filter(_build_unclaimed_filter()).update(state=Replay.State.RUNNING, done=0, **claimed):
         return
-    row, held = rows.get(), rows.filter(lease=lease)
+    row, leased = rows.get(), rows.filter(lease=lease)
     kind = {**kinds, Replay.REJUDGE: _REJUDGE_KIND}.get(row.kind, _WHAT_IF_KIND)
     if row.attempts > MAX_ATTEMPTS:
-        _end_refused(held, kind.stopped)
+        _end_failed(leased, kind.give_up_text)
         kind.clean_up(row)
         return
     with record_failures(kind.job):
         try:
-            kind.work(row, held)
+            kind.work(row, leased)
         except Exception as error:
             if not is_unavailable(error):
-                _end_refused(held, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+                _end_failed(leased, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
             raise
 
 
-def _end_refused(held: QuerySet[Replay], reason: str) -> None:
-    held.update(state=Replay.State.DONE, refused=reason, finished_at=Now(), lease=None)
+def _end_failed(leased: QuerySet[Replay], reason: str) -> None:
+    leased.update(state=Replay.State.DONE, refused=reason, finished_at=Now(), lease=None)
 
 
-def _run_rejudging(row: Replay, held: QuerySet[Replay]) -> None:
-    """Judge the trials in batches; each batch is stored, so that the next attempt finds it judged."""
-    done = RejudgeResult()
-    for _ in rejudge_in_batches(list(list_run_trials(row.scope_id).values_list("pk", flat=True)), done):
-        if not held.update(done=done.processed, lease_until=Now() + LEASE_DURATION):
+def _run_rejudging(row: Replay, leased: QuerySet[Replay]) -> None:
+    """Re-judge the trials of a run in batches. Each batch is stored, so a further attempt does not repeat it."""
+    result = RejudgeResult()
+    for _ in rejudge_in_batches(list(list_run_trials(row.scope_id).values_list("pk", flat=True)), result):
+        if not leased.update(done=result.processed, lease_until=Now() + LEASE_DURATION):
             return
-    held.update(state=Replay.State.DONE, finished_at=Now(), lease=None)
+    leased.update(state=Replay.State.DONE, finished_at=Now(), lease=None)
 
 
-def _run_what_if(row: Replay, held: QuerySet[Replay]) -> None:
+def _run_what_if(row: Replay, leased: QuerySet[Replay]) -> None:
+    """Replay the trials in batches and store the counts and the first changes at the end."""
     settings = WhatIfSettings.from_query(parse_qs(row.query))
-    ids = ReplayScope(row.kind, row.scope_id).trials().values_list("pk", flat=True)
+    ids = ReplayScope(row.kind, row.scope_id).get_trials().values_list("pk", flat=True)
     counts: ChangeCounts = Counter()
     listed: list[TrialChange] = []
     assumed: set[str] = set()
@@ -169,11 +169,11 @@ def _run_what_if(row: Replay, held: QuerySet[Replay]) -> None:
             changed = [change for change in batch if change.flips or change.after == UNKNOWN]
             listed += changed[: MAX_CHANGES_LISTED - len(listed)]
             assumed.update(name for change in batch for name in change.assumed)
-            if not held.update(done=counts.total(), lease_until=Now() + LEASE_DURATION):
+            if not leased.update(done=counts.total(), lease_until=Now() + LEASE_DURATION):
                 return
     except PolicyError as error:
-        held.update(refused=f"These settings do not go together: {error}")
-    held.update(
+        leased.update(refused=CONTRADICTION_TEXT.format(error))
+    leased.update(
         state=Replay.State.DONE,
         counts=[[*key, count] for key, count in counts.items()],
         listed=[dataclasses.asdict(change) for change in listed],
@@ -184,12 +184,12 @@ def _run_what_if(row: Replay, held: QuerySet[Replay]) -> None:
 
 
 def read_counts(row: Replay) -> ChangeCounts:
-    """Return the stored counts of changes."""
+    """Return the counts of a finished what-if."""
     return Counter({tuple(key): count for *key, count in row.counts})
 
 
 def read_changes(row: Replay) -> tuple[TrialChange, ...]:
-    """Return the stored changes of single trials."""
+    """Return the stored changes of a finished what-if, at most MAX_CHANGES_LISTED."""
     return tuple(_read_change(change) for change in row.listed)
 
 
@@ -208,6 +208,6 @@ _WHAT_IF_KIND = ReplayKind(
 )
 _REJUDGE_KIND = ReplayKind(
     "judging again",
-    "The worker stopped four times while it judged this run again. Verdicts it had stored by then are kept.",
+    "The worker stopped four times while it judged this run again. Verdicts that it had stored are kept.",
     _run_rejudging,
 )

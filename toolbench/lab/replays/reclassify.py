@@ -1,4 +1,4 @@
-"""Classification of the causes of stored trials by the current table, or after another verdict. Sends no request."""
+"""Classification of stored trials by the current table of causes. No request is sent."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ _READ_COLUMNS = (
     *_GRADED_COLUMNS,
 )
 
-_WRITE = load_statement(
+_STORE_CAUSES = load_statement(
     "replays/store_causes",
     assignments=", ".join(f'"{name}" = row."{name}"' for name in CAUSE_COLUMNS),
     typed=", ".join(f'"{name}" {kind}' for name, kind in CAUSE_COLUMNS.items()),
@@ -46,77 +46,84 @@ _WRITE = load_statement(
 
 
 def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, int]:
-    """Classify finished trials that an older version of the table classified. Imported trials are not changed.
+    """Classify finished trials that were not classified by the current table. Imported trials are not changed.
 
     Args:
-        run_id: only trials of this run.
-        again: classify all trials, also those of the current version.
+        run_id: classify only trials of this run; None for all runs.
+        again: also classify trials that the current table classified.
 
     Returns:
-        The number of trials classified, and of those whose cause changed.
+        The number of trials that were classified, and of those whose cause changed.
     """
     done = Trial.objects.filter(state=Trial.State.DONE, run__imported=False)
     if run_id is not None:
         done = done.filter(run_id=run_id)
     if not again:
         done = done.filter(~Q(taxonomy=read_taxonomy_version()))
-    looked, changed, last = 0, 0, 0
-    while rows := _get_rows(done.filter(pk__gt=last).order_by("pk")[:_TRIALS_PER_BATCH]):
-        last = rows[-1]["pk"]
-        looked += len(rows)
+    classified, changed, last_id = 0, 0, 0
+    while rows := _get_rows(done.filter(pk__gt=last_id).order_by("pk")[:_TRIALS_PER_BATCH]):
+        last_id = rows[-1]["pk"]
+        classified += len(rows)
         changed += _reclassify_rows(rows)
-    return looked, changed
+    return classified, changed
 
 
 def reclassify_trials(trial_ids: Iterable[int]) -> None:
-    """Classify these trials again, as after another verdict."""
-    left = iter(trial_ids)
-    while ids := list(islice(left, _TRIALS_PER_BATCH)):
+    """Classify these trials again. Call it after their verdict has changed."""
+    remaining_ids = iter(trial_ids)
+    while ids := list(islice(remaining_ids, _TRIALS_PER_BATCH)):
         _reclassify_rows(_get_rows(Trial.objects.filter(pk__in=ids)))
 
 
 def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
-    """Return the rows with the scenario version of the current verdict, and whether the trial was judged."""
+    """Return _READ_COLUMNS, `version` (scenario version of the current verdict) and `judged` of each trial."""
     current = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")
     rows = trials.annotate(version=Coalesce(Subquery(current), "scenario_version"), judged=~Q(verdict={}))
     return list(rows.values(*_READ_COLUMNS, "version", "judged"))
 
 
 def _reclassify_rows(rows: Sequence[Mapping[str, Any]]) -> int:
+    """Store the causes of these trials and return how many changed."""
     steps = load_wire_steps([row["pk"] for row in rows])
-    find = cache(_find_same_version)
-    columns = [_build_columns(row, steps.get(row["pk"], ()), find(row["scenario"], row["version"])) for row in rows]
-    written = [
+    find_scenario = cache(_find_scenario)
+    columns = [
+        _build_columns(row, steps.get(row["pk"], ()), find_scenario(row["scenario"], row["version"])) for row in rows
+    ]
+    new_rows = [
         {"id": row["pk"], "execution": row["execution"], **trial_columns}
         for row, trial_columns in zip(rows, columns, strict=True)
     ]
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_WRITE, [json.dumps(written)])
-        mark_stale(line[0] for line in cursor.fetchall())
-    both = zip(rows, columns, strict=True)
-    return sum((row["cause"], row["cause_signature"]) != (new["cause"], new["cause_signature"]) for row, new in both)
+        cursor.execute(_STORE_CAUSES, [json.dumps(new_rows)])
+        mark_stale(result[0] for result in cursor.fetchall())
+    pairs = zip(rows, columns, strict=True)
+    return sum((row["cause"], row["cause_signature"]) != (new["cause"], new["cause_signature"]) for row, new in pairs)
 
 
 def _build_columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: Scenario | None) -> JsonObject:
     """Return the columns of causes.
 
-    The stored grades are kept if the scenario version that judged does not exist any more.
+    Args:
+        row: the stored columns of the trial.
+        steps: its exchanges and tool calls.
+        scenario: the scenario version that judged it; None if it no longer exists, which keeps the stored grades.
     """
     if not row["judged"]:
-        graded = grade_calls(steps, ExpectedCalls())
+        grades = grade_calls(steps, ExpectedCalls())
     elif scenario is None:
-        graded = CallGrades(*(row[name] for name in _GRADED_COLUMNS))
+        grades = CallGrades(*(row[name] for name in _GRADED_COLUMNS))
     else:
-        graded = grade_calls(
+        grades = grade_calls(
             steps,
             scenario.build_expected_calls(scenario.draw_instance(row["instance_seed"], kind=row["instance_kind"])),
         )
-    return build_cause_columns(steps, row, scenario=row["scenario"], graded=graded)
+    return build_cause_columns(steps, row, scenario=row["scenario"], graded=grades)
 
 
-def _find_same_version(slug: str, version: int) -> Scenario | None:
+def _find_scenario(slug: str, version: int) -> Scenario | None:
+    """Return the scenario in exactly this version; None if it does not exist."""
     try:
-        found = load_scenario(slug, version)
+        scenario = load_scenario(slug, version)
     except KeyError:
         return None
-    return found if found.version == version else None
+    return scenario if scenario.version == version else None

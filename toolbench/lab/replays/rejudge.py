@@ -1,6 +1,6 @@
-"""Judge stored trials again after a scenario or a rule was corrected, without a request.
+"""Re-judging of stored trials after a scenario or a judging rule was corrected. No request is sent.
 
-Both verdicts are kept with their versions; the new one is current.
+Both verdicts are kept with their versions, and the new one becomes current.
 """
 
 from collections import Counter
@@ -29,12 +29,19 @@ from toolbench.lab.sql import load_statement
 
 TRIALS_PER_BATCH = 40
 _COUNT_JUDGING_VERSIONS = load_statement("replays/count_judging_versions")
-MAX_CHANGES_LISTED = 200  # listed; every one is counted
+MAX_CHANGES_LISTED = 200  # changed trials that are listed; all are counted
 
 
 @dataclass(frozen=True, slots=True)
 class RejudgedTrial:
-    """A trial whose outcome changed."""
+    """A trial whose outcome has changed.
+
+    Attributes:
+        trial: id of the trial.
+        before: the outcome before.
+        after: the outcome after.
+        sentence: the sentence of the new verdict.
+    """
 
     trial: int
     scenario: str
@@ -45,15 +52,18 @@ class RejudgedTrial:
 
 @dataclass(slots=True)
 class RejudgeResult:
-    """Counts of judging trials again.
+    """Numbers of trials by the result of re-judging them; it is updated while trials are processed.
 
     Attributes:
-        current: trials already judged by the current versions.
-        unknown: trials that cannot be judged, since the task changed.
-        unversioned: trials whose verdict differs although no version changed; they are not written, since a version has
-            one verdict.
-        flips: number of trials by outcome before and after.
-        processed: trials done so far.
+        judged: trials with a new verdict.
+        unchanged: trials with a new verdict and the same outcome.
+        current: trials that the current versions had judged already, with the same verdict.
+        unknown: trials that cannot be judged, since the task itself changed.
+        unversioned: trials whose verdict would change although no version has; it is not stored, since a trial has one
+            verdict for each pair of versions.
+        flips: trials with a changed outcome, by outcome before and after.
+        changed: the first MAX_CHANGES_LISTED of these.
+        processed: trials processed so far.
     """
 
     judged: int = 0
@@ -73,13 +83,18 @@ class RejudgeResult:
         parts += [f"{self.unchanged} as before"] if self.unchanged else []
         parts += [f"{self.current} already judged by these versions"] if self.current else []
         parts += [f"{self.unknown} cannot be judged: the task itself changed"] if self.unknown else []
-        parts += [f"{self.unversioned} come out otherwise without a new version: not written"] * bool(self.unversioned)
+        parts += [f"{self.unversioned} would change without a new version and were not stored"] * bool(self.unversioned)
         return f"{', '.join(parts)}. No request was sent."
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingState:
-    """State of a run: number of trials judged by older versions than the current ones, and of trials judged again."""
+    """Numbers of trials of a run.
+
+    Attributes:
+        outdated: trials that older versions than the current ones judged.
+        again: trials that were re-judged.
+    """
 
     outdated: int
     again: int
@@ -87,58 +102,63 @@ class JudgingState:
 
 @dataclass(frozen=True, slots=True)
 class JudgingVersions:
-    """The versions of scenario and judging rules that a verdict comes from."""
+    """The versions of the scenario and of the judging rules that gave a verdict."""
 
     scenario: int
     judging: int
 
 
 def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
-    """Judge finished trials again; other trials are left out. Call it in a thread without an event loop."""
-    done = RejudgeResult()
-    for _ in rejudge_in_batches(trial_ids, done):
+    """Re-judge the finished ones of these trials. Must not be called from a running event loop."""
+    result = RejudgeResult()
+    for _ in rejudge_in_batches(trial_ids, result):
         pass
-    return done
+    return result
 
 
-def rejudge_in_batches(trial_ids: Iterable[int], done: RejudgeResult) -> Iterator[None]:
-    """Judge finished trials again in batches, counting in `done`.
+def rejudge_in_batches(trial_ids: Iterable[int], result: RejudgeResult) -> Iterator[None]:
+    """Re-judge the finished ones of these trials; yield after each batch is stored, and recompute cells at the end.
 
-    Each batch is stored before the next one begins; cells are recomputed at the end.
+    Must not be called from a running event loop.
+
+    Args:
+        trial_ids: the trials.
+        result: is updated with each batch.
     """
     replayed = replay_trials(trial_ids, anew=True)
     while batch := list(islice(replayed, TRIALS_PER_BATCH)):
         with transaction.atomic():
-            written = _store_verdicts(batch, done)
-            reclassify_trials(trial.pk for trial in written)
-            mark_stale(trial.cell_id for trial in written)
-        done.processed += len(batch)
+            rejudged = _store_verdicts(batch, result)
+            reclassify_trials(trial.pk for trial in rejudged)
+            mark_stale(trial.cell_id for trial in rejudged)
+        result.processed += len(batch)
         yield
     recompute_all_stale()
 
 
 def list_run_trials(run_id: int) -> QuerySet[Trial]:
-    """Return the finished trials of a run in order."""
+    """Return the finished trials of a run in the order of the plan."""
     return Trial.objects.filter(run_id=run_id, state=Trial.State.DONE, run__deleted_at=None).order_by("position")
 
 
 def list_scenario_trials(slug: str) -> QuerySet[Trial]:
-    """Return the finished trials of a scenario, by run."""
+    """Return the finished trials of a scenario, ordered by run."""
     done = Trial.objects.filter(scenario=slug, state=Trial.State.DONE, run__deleted_at=None)
     return done.order_by("run_id", "position")
 
 
 def count_outdated(run_id: int) -> int:
-    """Return how many finished trials of the run were judged by older versions than the current ones."""
+    """Return how many finished trials of the run were judged by other versions than the current ones."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_JUDGING_VERSIONS, [run_id])
         rows = cursor.fetchall()
     current = {key: _find_current_version(*key) for key in {(slug, tried) for slug, tried, *_ in rows}}
     outdated = 0
-    for slug, tried, first_judging, scenario_version, judging_version, count in rows:
+    for slug, tried_version, first_judging, scenario_version, judging_version, count in rows:
         verdict = {} if first_judging is None else {"judging": first_judging}
-        judged_by = (scenario_version, judging_version) if scenario_version else (tried, read_judging_version(verdict))
-        version = current[slug, tried]
+        first_versions = (tried_version, read_judging_version(verdict))
+        judged_by = (scenario_version, judging_version) if scenario_version else first_versions
+        version = current[slug, tried_version]
         outdated += count if version and judged_by != (version, judging.VERSION) else 0
     return outdated
 
@@ -150,12 +170,12 @@ def get_judging_state(run_id: int) -> JudgingState:
 
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
-    """Return all verdicts on the trial's execution that counts, the first one first; empty if it was judged once."""
+    """Return all verdicts on the trial's last execution, oldest first; () if it was judged once."""
     return tuple(Judgement.objects.filter(trial=trial, judged_at__gte=trial.finished_at or timezone.now()))
 
 
 def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
-    """Return the first and the current verdict of each trial whose outcome changed, at most MAX_CHANGES_LISTED."""
+    """Return the first and the current verdict of trials whose outcome changed, for up to MAX_CHANGES_LISTED trials."""
     rows = Judgement.objects.filter(trial__run=run).select_related("trial").defer("trial__rendered_prompt")
     first: dict[int, Judgement] = {}
     current: dict[int, Judgement] = {}
@@ -167,67 +187,63 @@ def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
     return tuple(islice((pair for pair in pairs if pair[0].outcome != pair[1].outcome), MAX_CHANGES_LISTED))
 
 
-def _store_verdicts(batch: Sequence[ReplayedTrial], done: RejudgeResult) -> list[Trial]:
-    """Store new verdicts and return the trials that have one."""
-    ids = [replayed_trial.trial.pk for replayed_trial in batch]
+def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> list[Trial]:
+    """Store the verdicts of new versions, update the result, and return the trials with a new verdict."""
+    ids = [replayed.trial.pk for replayed in batch]
     locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
-    there = {row.trial_id: row for row in Judgement.objects.filter(trial__in=ids, current=True)}
-    written: list[Trial] = []
-    for replayed_trial in batch:
-        trial = locked.get(replayed_trial.trial.pk)
-        if trial is None or trial.execution != replayed_trial.trial.execution or trial.state != Trial.State.DONE:
+    current = {row.trial_id: row for row in Judgement.objects.filter(trial__in=ids, current=True)}
+    rejudged: list[Trial] = []
+    for replayed in batch:
+        trial = locked.get(replayed.trial.pk)
+        if trial is None or trial.execution != replayed.trial.execution or trial.state != Trial.State.DONE:
             continue
-        if replayed_trial.never_sent:
+        if replayed.never_sent:
             continue
-        if replayed_trial.unknown_from is not None:
-            done.unknown += 1
-        elif _has_new_version(replayed_trial, trial, there.get(trial.pk), done):
-            _write_judgement(replayed_trial, trial, done)
-            written.append(trial)
-    return written
-
-
-def _has_new_version(replayed: ReplayedTrial, trial: Trial, row: Judgement | None, done: RejudgeResult) -> bool:
-    before = _get_versions(trial, row)
-    if before != JudgingVersions(replayed.version, judging.VERSION):
-        return True
-    done.current += not list_differences(replayed)
-    done.unversioned += bool(list_differences(replayed))
-    return False
+        if replayed.unknown_from is not None:
+            result.unknown += 1
+        elif _get_versions(trial, current.get(trial.pk)) != JudgingVersions(replayed.version, judging.VERSION):
+            _store_judgement(replayed, trial, result)
+            rejudged.append(trial)
+        elif list_differences(replayed):
+            result.unversioned += 1
+        else:
+            result.current += 1
+    return rejudged
 
 
 def _get_versions(trial: Trial, row: Judgement | None) -> JudgingVersions:
-    """Return the versions of the current verdict."""
+    """Return the versions of the trial's current verdict; `row` is its current Judgement, if it has one."""
     if row is not None and trial.finished_at is not None and row.judged_at >= trial.finished_at:
         return JudgingVersions(row.scenario_version, row.judging_version)
     return JudgingVersions(trial.scenario_version, read_judging_version(trial.verdict))
 
 
-def _write_judgement(replayed: ReplayedTrial, trial: Trial, done: RejudgeResult) -> None:
+def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResult) -> None:
+    """Make the replayed verdict the current one and count it; keep the first verdict as a row of its own."""
     rows = Judgement.objects.filter(trial=trial)
-    rows.filter(judged_at__lt=trial.finished_at).delete()  # of an execution before this one
+    rows.filter(judged_at__lt=trial.finished_at).delete()  # verdicts on earlier executions
     if not rows.exists():
         verdict_columns = {name: getattr(trial, name) for name in VERDICT_COLUMNS}
         _build_judgement(trial, _get_versions(trial, None), verdict_columns).save()
     rows.update(current=False)
-    now = JudgingVersions(replayed.version, judging.VERSION)
-    rows.filter(scenario_version=now.scenario, judging_version=now.judging).delete()
-    _build_judgement(trial, now, replayed.columns, current=True).save()
+    versions = JudgingVersions(replayed.version, judging.VERSION)
+    rows.filter(scenario_version=versions.scenario, judging_version=versions.judging).delete()
+    _build_judgement(trial, versions, replayed.columns, current=True).save()
     Trial.objects.filter(pk=trial.pk).update(**replayed.columns, text_stale=True)
-    done.judged += 1
+    result.judged += 1
     before, after = trial.outcome, replayed.columns["outcome"]
     if before == after:
-        done.unchanged += 1
+        result.unchanged += 1
         return
-    done.flips[before, after] += 1
-    if len(done.changed) < MAX_CHANGES_LISTED:
-        done.changed.append(RejudgedTrial(trial.pk, trial.scenario, before, after, replayed.columns["sentence"]))
+    result.flips[before, after] += 1
+    if len(result.changed) < MAX_CHANGES_LISTED:
+        result.changed.append(RejudgedTrial(trial.pk, trial.scenario, before, after, replayed.columns["sentence"]))
 
 
 def _build_judgement(
     trial: Trial, versions: JudgingVersions, columns: JsonObject, *, current: bool = False
 ) -> Judgement:
-    """Return an unsaved row. The first verdict is dated by the trial's end."""
+    """Build an unsaved row. If it is not current, it is the first verdict and dated with the trial's end."""
     return Judgement(
         trial=trial,
         scenario_version=versions.scenario,
@@ -239,9 +255,9 @@ def _build_judgement(
     )
 
 
-def _find_current_version(slug: str, tried: int) -> int | None:
-    """Return the version that judges trials of version `tried` now; None if the scenario does not exist any more."""
+def _find_current_version(slug: str, tried_version: int) -> int | None:
+    """Return the version that judges trials of `tried_version` now; None if the scenario no longer exists."""
     try:
-        return load_judging_scenario(slug, tried).version
+        return load_judging_scenario(slug, tried_version).version
     except KeyError:
         return None

@@ -1,6 +1,6 @@
-"""What-ifs: how stored answers would be judged under other settings. No request is sent.
+"""What-ifs: outcomes that stored answers would have under other settings. No request is sent.
 
-Each trial passes, fails, or is unknown from a step on.
+The outcome of a trial is unknown if the other settings would have led to a request that was never sent.
 """
 
 from collections import Counter
@@ -21,40 +21,45 @@ _DEADLINE_END = "DEADLINE_EXCEEDED"
 
 
 class NothingToReplayError(Exception):
-    """The trial, cell or run does not exist or has no finished trial."""
+    """Raised if the trial, cell or run does not exist or has no finished trial; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayScope:
-    """The trials to replay: one trial, or those of a cell or a run."""
+    """The trials to replay: one trial, or those of a cell or a run.
+
+    Attributes:
+        kind: one of SCOPE_KINDS.
+        id: id of the trial, cell or run.
+    """
 
     kind: str
     id: int
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "ReplayScope":
-        """Return the scope of the first kind that the URL parameters name.
+        """Return the scope that the URL parameters name; a trial comes before a cell, and a cell before a run.
 
         Raises:
-            NothingToReplayError: the parameters name none.
+            NothingToReplayError: no parameter names a scope.
         """
         for kind in SCOPE_KINDS:
             number = parse_whole_number(query.get(kind, ""))
             if number is not None:
                 return cls(kind, number)
-        raise NothingToReplayError("Choose a trial, a cell or a run: open one and follow its link What if.")
+        raise NothingToReplayError("No trial, cell or run is chosen: open one and follow its link What if.")
 
-    def trials(self) -> QuerySet[Trial]:
+    def get_trials(self) -> QuerySet[Trial]:
         """Return the finished trials in the order of the plan."""
         name = "pk" if self.kind == "trial" else f"{self.kind}_id"
         done = Trial.objects.filter(state=Trial.State.DONE, run__deleted_at=None)
         return done.filter(**{name: self.id}).order_by("position")
 
-    def stopping(self) -> StoppingDesign:
-        """Return the stopping design of the cells, which decides the method of intervals."""
-        cells = Cell.objects.filter(pk__in=self.trials().order_by().values("cell_id"))
-        ended = cells.aggregate(error=Min("error"), cells=Count("pk"))
-        return StoppingDesign(ended["error"], ended["cells"])
+    def get_stopping(self) -> StoppingDesign:
+        """Return the stopping design of the cells of the trials, which decides the method of intervals."""
+        cells = Cell.objects.filter(pk__in=self.get_trials().order_by().values("cell_id"))
+        design = cells.aggregate(error=Min("error"), cells=Count("pk"))
+        return StoppingDesign(design["error"], design["cells"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,15 @@ class TrialChange:
     """The outcome of one trial before and after.
 
     Attributes:
-        after: an outcome, or UNKNOWN.
-        left_out_before: whether the trial ended at the deadline, which success given an answer leaves out.
+        trial: id of the trial.
+        index: number of the repeat, from 1.
+        before: the stored outcome.
+        after: the outcome under the other settings, or UNKNOWN.
+        left_out_before: whether answered success leaves the trial out, since it ended at the deadline.
+        left_out_after: the same under the other settings.
         unknown_from: number of the first unknown step; None if the end is known.
-        why: what is not known, or the sentence of the verdict.
+        why: why the end is unknown or the trial was never sent; else the sentence of the new verdict.
+        assumed: names of fields in which requests differ without an effect on the model.
     """
 
     trial: int
@@ -87,15 +97,20 @@ class TrialChange:
 
 @dataclass(frozen=True, slots=True)
 class SuccessBounds:
-    """Success given an answer under other settings, with all unknown trials counted as failures, and as passes."""
+    """Bounds of answered success under other settings.
 
-    least: Rate
-    most: Rate
+    Attributes:
+        lowest: the rate if all unknown trials failed.
+        highest: the rate if all unknown trials passed.
+    """
+
+    lowest: Rate
+    highest: Rate
 
     @property
-    def known(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether both bounds are equal."""
-        return self.least.k == self.most.k
+        return self.lowest.k == self.highest.k
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +118,16 @@ class ChangeTotals:
     """Totals over trials.
 
     Attributes:
-        flips: outcome before, outcome after, number of trials.
+        before: answered success by the stored verdicts.
+        after: answered success under the other settings.
+        flips: outcome before, outcome after and number of trials, for changed outcomes; the most frequent first.
+        unknown: number of trials whose outcome is unknown.
+        same: number of trials with the same outcome.
     """
 
     before: Rate
     after: SuccessBounds
-    flips: tuple[tuple[str, str, int], ...]  # before, after, how many
+    flips: tuple[tuple[str, str, int], ...]
     unknown: int
     same: int
 
@@ -122,11 +141,11 @@ class ChangeTotals:
 
 
 def build_change(replayed: ReplayedTrial) -> TrialChange:
-    """Return the change of one replayed trial."""
+    """Build the change of a replayed trial. The outcome of a trial that was never sent stays."""
     trial, columns = replayed.trial, replayed.columns
-    unknown = replayed.unknown_from is not None
-    after = UNKNOWN if unknown else trial.outcome if replayed.never_sent else columns["outcome"]
-    end = trial.end if unknown or replayed.never_sent else columns["end"]
+    is_unknown = replayed.unknown_from is not None
+    after = UNKNOWN if is_unknown else trial.outcome if replayed.never_sent else columns["outcome"]
+    end = trial.end if is_unknown or replayed.never_sent else columns["end"]
     return TrialChange(
         trial=trial.pk,
         scenario=trial.scenario,
@@ -134,18 +153,19 @@ def build_change(replayed: ReplayedTrial) -> TrialChange:
         before=trial.outcome,
         after=after,
         left_out_before=trial.end == _DEADLINE_END,
-        left_out_after=not unknown and end == _DEADLINE_END,
+        left_out_after=not is_unknown and end == _DEADLINE_END,
         unknown_from=replayed.unknown_from,
-        why=replayed.why if unknown or replayed.never_sent else columns["sentence"],
+        why=replayed.why if is_unknown or replayed.never_sent else columns["sentence"],
         assumed=replayed.assumed,
     )
 
 
+# Number of trials by `before`, `after`, `left_out_before` and `left_out_after`.
 ChangeCounts = Counter[tuple[str, str, bool, bool]]
 
 
 def count_changes(changes: Iterable[TrialChange]) -> ChangeCounts:
-    """Count trials by outcome before and after, and by whether success given an answer leaves them out."""
+    """Count trials by outcome before and after, and by whether answered success leaves them out before and after."""
     return Counter((change.before, change.after, change.left_out_before, change.left_out_after) for change in changes)
 
 
@@ -157,17 +177,18 @@ def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPI
         stopping: the stopping design of the trials, which other settings do not change.
     """
 
-    def those(place: int, words: tuple[str, ...]) -> int:
-        return sum(count for key, count in counts.items() if key[place] in words and not key[place + 2])
+    def count_answered(key_index: int, outcomes: tuple[str, ...]) -> int:
+        """Count trials with these outcomes before (index 0) or after (index 1), without those that are left out."""
+        return sum(count for key, count in counts.items() if key[key_index] in outcomes and not key[key_index + 2])
 
     flips: Counter[tuple[str, str]] = Counter()
     for (before, after, *_), count in counts.items():
         if after not in (before, UNKNOWN):
             flips[before, after] += count
-    unknown = those(1, (UNKNOWN,))
-    answered, passed = those(1, ("pass", "fail", UNKNOWN)), those(1, ("pass",))
+    unknown = count_answered(1, (UNKNOWN,))
+    answered, passed = count_answered(1, ("pass", "fail", UNKNOWN)), count_answered(1, ("pass",))
     return ChangeTotals(
-        before=build_rate(those(0, ("pass",)), those(0, ("pass", "fail")), stopping=stopping),
+        before=build_rate(count_answered(0, ("pass",)), count_answered(0, ("pass", "fail")), stopping=stopping),
         after=SuccessBounds(
             build_rate(passed, answered, stopping=stopping), build_rate(passed + unknown, answered, stopping=stopping)
         ),

@@ -1,4 +1,4 @@
-"""Data of the what-if page: the trials, other settings, and what these would change."""
+"""Data of the what-if page: the trials, the other settings and the changes that these would make."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from toolbench.engine.policy.presets import STRATEGIES
 from toolbench.lab.models import Replay, Run, Trial
 from toolbench.lab.replays.ablation import Ablation, list_transforms, run_ablation
 from toolbench.lab.replays.execute import replay_trials
-from toolbench.lab.replays.queue import read_changes, read_counts, request_replay
+from toolbench.lab.replays.queue import MAX_CHANGES_LISTED, read_changes, read_counts, request_replay
 from toolbench.lab.replays.what_if import (
     ChangeTotals,
     NothingToReplayError,
@@ -19,30 +19,37 @@ from toolbench.lab.replays.what_if import (
     compute_totals,
     count_changes,
 )
-from toolbench.lab.replays.what_if_settings import LIMIT_KEYS, WhatIfSettings, get_all_presets
+from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, LIMIT_KEYS, WhatIfSettings, get_all_presets
 
-MAX_TRIALS_AT_ONCE = 100  # trials replayed while a page is waited for
-MAX_ABLATION_REPLAYS = 400  # replays of one trial for the table of what verdicts hang on
+MAX_TRIALS_AT_ONCE = 100  # trials that are replayed during a page view
+MAX_ABLATION_REPLAYS = 400  # replays of single trials during a page view, for the ablation
 TOO_MANY_TRIALS_TEXT = (
-    "These are too many trials to leave out each transform: ask for it at “What if” of one cell or one trial."
+    "These are too many trials for leaving out each transform. Open “What if” of a cell or a trial instead."
 )
-PARTIAL_LIST_TEXT = "Only trials that flip or are unknown are listed, at most 500 of them."
-NO_TRANSFORMS_TEXT = "These settings apply no transform and no repair, so there is none to leave out."
+PARTIAL_LIST_TEXT = f"Only changed and unknown trials are listed, at most {MAX_CHANGES_LISTED} of them."
+NO_TRANSFORMS_TEXT = "These settings apply no transform and no repair, so none can be left out."
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIfPage:
-    """Everything that the what-if page shows.
+    """Data of the what-if page.
 
     Attributes:
-        requests: requests that the run had sent before the replay, and after it.
-        limits: the limits that can be changed, with the requested value or None.
-        changes: trials that flip, then unknown ones, then others, each with its configuration; the configuration is ""
-            if all have the same. Empty before settings are chosen.
-        totals: None before settings are chosen.
+        trials: number of trials.
+        requests: requests that the run had reserved before the replay, and after it.
+        strategies: names that can be chosen.
+        presets: names that can be chosen.
+        formats: names of text formats that can be chosen.
+        limits: policy keys of limits that can be changed, with the chosen value; None if it is not changed.
+        changes: changed trials, then unknown ones, then the others, each with its configuration; the configuration is
+            "" if all have the same one. () if there is no result.
+        totals: None if there is no result.
+        ablations: results of leaving out transforms and repairs; () if they were not requested.
+        assumed: names of fields in which requests differ without an effect on the model.
         refused: why the trials cannot be replayed; "" if they can.
-        waiting: the queued row of a worker that is not finished.
-        failed: the row of a worker that failed.
+        hint: a sentence about what is missing on the page; "" for none.
+        waiting: the row that a worker has not finished; None without one.
+        failed: the row that failed; None without one.
     """
 
     scope: ReplayScope
@@ -65,46 +72,54 @@ class WhatIfPage:
 
 
 def get_what_if_page(scope: ReplayScope, settings: WhatIfSettings, *, with_ablation: bool = False) -> WhatIfPage:
-    """Return the page; more than MAX_TRIALS_AT_ONCE trials are queued for a worker. Call it without an event loop.
+    """Return the data of the page. More than MAX_TRIALS_AT_ONCE trials are queued for a worker.
+
+    Must not be called from a running event loop.
+
+    Args:
+        scope: the trials.
+        settings: the other settings.
+        with_ablation: whether to leave out each transform and repair in turn.
 
     Raises:
         NothingToReplayError: there is no finished trial.
     """
-    ids = list(scope.trials().values_list("pk", flat=True)[: MAX_TRIALS_AT_ONCE + 1])
+    ids = list(scope.get_trials().values_list("pk", flat=True)[: MAX_TRIALS_AT_ONCE + 1])
     if not ids:
         raise NothingToReplayError(f"There is no finished trial to replay in {scope.kind} {scope.id}.")
     run = Run.objects.get(trials=ids[0])
     if len(ids) > MAX_TRIALS_AT_ONCE:
         return _build_queued_page(
-            _build_page(scope, settings, run, scope.trials().count()), with_ablation=with_ablation
+            _build_page(scope, settings, run, scope.get_trials().count()), with_ablation=with_ablation
         )
     page = _build_page(scope, settings, run, len(ids))
     try:
-        changes = tuple(build_change(replay_trial) for replay_trial in replay_trials(ids, settings.apply))
+        changes = tuple(build_change(replayed) for replayed in replay_trials(ids, settings.apply))
         names = list_transforms(ids, settings) if with_ablation else ()
-        few = len(names) * len(ids) <= MAX_ABLATION_REPLAYS
-        ablations = run_ablation(ids, settings, names, changes) if names and few else ()
+        is_allowed = len(names) * len(ids) <= MAX_ABLATION_REPLAYS
+        ablations = run_ablation(ids, settings, names, changes) if names and is_allowed else ()
     except PolicyError as error:
-        return replace(page, refused=f"These settings do not go together: {error}")
+        return replace(page, refused=CONTRADICTION_TEXT.format(error))
     return replace(
         page,
         requests=(page.requests[0], _get_request_count(run)),
         changes=_list_changes(changes),
-        totals=compute_totals(count_changes(changes), scope.stopping()),
+        totals=compute_totals(count_changes(changes), scope.get_stopping()),
         ablations=ablations,
-        hint=_choose_hint(names, few=few) if with_ablation else "",
+        hint=_choose_hint(names, is_allowed=is_allowed) if with_ablation else "",
         assumed=tuple(sorted({name for change in changes for name in change.assumed})),
     )
 
 
-def _choose_hint(names: Sequence[str], *, few: bool) -> str:
-    return NO_TRANSFORMS_TEXT if not names else "" if few else TOO_MANY_TRIALS_TEXT
+def _choose_hint(names: Sequence[str], *, is_allowed: bool) -> str:
+    return NO_TRANSFORMS_TEXT if not names else "" if is_allowed else TOO_MANY_TRIALS_TEXT
 
 
 def _build_queued_page(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
+    """Return the page with the state or the result of the queued row, which is created if settings are chosen."""
     if page.settings == WhatIfSettings():
         return replace(
-            page, hint="Choose other settings; a worker will replay these trials, and this page shows how far."
+            page, hint="Choose other settings. A worker will replay these trials, and this page will show its progress."
         )
     row = request_replay(page.scope, page.settings, page.run)
     if row.refused:
@@ -115,18 +130,19 @@ def _build_queued_page(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
         page,
         requests=(row.requests_before, page.requests[1]),
         changes=_list_changes(read_changes(row)),
-        totals=compute_totals(read_counts(row), page.scope.stopping()),
+        totals=compute_totals(read_counts(row), page.scope.get_stopping()),
         hint=f"{PARTIAL_LIST_TEXT} {TOO_MANY_TRIALS_TEXT}" if with_ablation else PARTIAL_LIST_TEXT,
         assumed=tuple(row.assumed),
     )
 
 
 def _list_changes(changes: Sequence[TrialChange]) -> tuple[tuple[TrialChange, str], ...]:
-    changed_trials = Trial.objects.filter(pk__in=[change.trial for change in changes]).select_related("config")
-    named = {trial.pk: str(trial.config) for trial in changed_trials.defer("rendered_prompt", "config__layers")}
-    several = len(set(named.values())) > 1
+    """Return the changes in the order of the page, each with the name of its configuration if there are several."""
+    trials = Trial.objects.filter(pk__in=[change.trial for change in changes]).select_related("config")
+    config_names = {trial.pk: str(trial.config) for trial in trials.defer("rendered_prompt", "config__layers")}
+    has_several = len(set(config_names.values())) > 1
     ordered = sorted(changes, key=lambda change: (not change.flips, change.unknown_from is None))
-    return tuple((change, named[change.trial] if several else "") for change in ordered)
+    return tuple((change, config_names[change.trial] if has_several else "") for change in ordered)
 
 
 def _get_request_count(run: Run) -> int:
@@ -135,16 +151,16 @@ def _get_request_count(run: Run) -> int:
 
 
 def _build_page(scope: ReplayScope, settings: WhatIfSettings, run: Run, trials: int) -> WhatIfPage:
-    given = dict(settings.limits)
-    sent = _get_request_count(run)
+    chosen_limits = dict(settings.limits)
+    request_count = _get_request_count(run)
     return WhatIfPage(
         scope=scope,
         settings=settings,
         run=run,
         trials=trials,
-        requests=(sent, sent),
+        requests=(request_count, request_count),
         strategies=tuple(STRATEGIES),
         presets=tuple(get_all_presets()),
         formats=tuple(list_format_names()),
-        limits=tuple((name, given.get(name)) for name in LIMIT_KEYS),
+        limits=tuple((name, chosen_limits.get(name)) for name in LIMIT_KEYS),
     )

@@ -1,4 +1,4 @@
-"""The settings of a what-if, as in the URL, and the policy layers that follow from them."""
+"""Settings of a what-if, parsed from its URL, and the policy layers that follow from them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +19,7 @@ from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Model, Preset, RunConfig
 from toolbench.lab.planning.rules import add_rules_layer
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.traces.code_view import escape_unprintable
 from toolbench.lab.worker.trial_plan import FrozenConfig
 
@@ -32,19 +33,15 @@ TRANSFORM_KEYS = (
     "argument_repairs",
 )
 MAX_LIMIT = 10_000_000
-MAX_IGNORED_SHOWN = 5  # told of what is not known, each by its first MAX_IGNORED_CHARS characters
-MAX_IGNORED_CHARS = 60
+MAX_IGNORED_SHOWN = 5  # unknown values that the page lists
+MAX_IGNORED_CHARS = 60  # characters of each that it shows
+CONTRADICTION_TEXT = "These settings contradict each other: {}"
 WHAT_IF_LAYER = "what-if"
 _TRANSFORM_NAMES = frozenset(
     (*(name for kind in transforms.KINDS for name in transforms.list_names(kind)), *repairs.REPAIR_NAMES)
 )
-_STRATEGY_LAYERS = (
-    "strategy",
-    INFRASTRUCTURE,
-    "provider",
-    "workaround",
-    "preset",
-)  # first words of layers that a strategy brings
+# First words of the names of layers that belong to a strategy.
+_STRATEGY_LAYERS = ("strategy", INFRASTRUCTURE, "provider", "workaround", "preset")
 _NON_STRATEGY_LAYER = "provider options"
 
 
@@ -53,12 +50,12 @@ class WhatIfSettings:
     """Other settings for stored answers.
 
     Attributes:
-        strategy: "" keeps the strategy of the run.
-        presets: laid over all layers but the scenario's.
-        without: transforms and repairs to leave out.
-        text_format: "" keeps the text format.
-        limits: changed limits by policy key.
-        ignored: values of the URL that are not known.
+        strategy: name of a strategy or preset; "" keeps the strategy of the run.
+        presets: names of presets to add above all layers but the scenario's.
+        without: names of transforms and repairs to omit.
+        text_format: "" keeps the text format of the run.
+        limits: policy keys of changed limits, with their values.
+        ignored: unknown values of the URL, at most MAX_IGNORED_SHOWN, each with its key.
     """
 
     strategy: str = ""
@@ -76,37 +73,37 @@ class WhatIfSettings:
             lists: all values of each key.
         """
         presets = get_all_presets()
-        known: Mapping[str, Callable[[str], bool]] = {
+        is_known: Mapping[str, Callable[[str], bool]] = {
             "strategy": lambda name: name in STRATEGIES or name in presets,
             "preset": presets.__contains__,
             "without": _TRANSFORM_NAMES.__contains__,
             "format": formats.list_format_names().__contains__,
             **dict.fromkeys(LIMIT_KEYS, _is_valid_limit),
         }
-        given = {key: [value for value in dict.fromkeys(lists.get(key, ())) if value] for key in known}
-        taken = {key: [value for value in given[key] if known[key](value)] for key in known}
-        unknown = [(key, value) for key in known for value in given[key] if value not in taken[key]]
+        given_values = {key: [value for value in dict.fromkeys(lists.get(key, ())) if value] for key in is_known}
+        values = {key: [value for value in given_values[key] if is_known[key](value)] for key in is_known}
+        unknown = [(key, value) for key in is_known for value in given_values[key] if value not in values[key]]
         return cls(
-            strategy=next(reversed(taken["strategy"]), ""),
-            presets=tuple(taken["preset"]),
-            without=tuple(taken["without"]),
-            text_format=next(reversed(taken["format"]), ""),
-            limits=tuple((name, int(taken[name][-1])) for name in LIMIT_KEYS if taken[name]),
+            strategy=next(reversed(values["strategy"]), ""),
+            presets=tuple(values["preset"]),
+            without=tuple(values["without"]),
+            text_format=next(reversed(values["format"]), ""),
+            limits=tuple((name, int(values[name][-1])) for name in LIMIT_KEYS if values[name]),
             ignored=tuple(
                 f"{key} {escape_unprintable(value[:MAX_IGNORED_CHARS])}" for key, value in unknown[:MAX_IGNORED_SHOWN]
             ),
         )
 
-    def query(self) -> str:
-        """Return the settings as a query string."""
+    def render_query(self) -> str:
+        """Return the settings as a query string, without ignored values."""
         pairs: list[tuple[str, str | int]] = [("strategy", self.strategy)] if self.strategy else []
         pairs += [("preset", name) for name in self.presets] + [("without", name) for name in self.without]
         pairs += [("format", self.text_format)] if self.text_format else []
         return urlencode([*pairs, *self.limits])
 
     @property
-    def words(self) -> str:
-        """The changes in one line."""
+    def summary(self) -> str:
+        """The changed settings in words; "as it ran" without any."""
         parts = [f"strategy {self.strategy}"] if self.strategy else []
         parts += [f"with {name}" for name in self.presets] + [f"without {name}" for name in self.without]
         parts += [f"text format {self.text_format}"] if self.text_format else []
@@ -119,86 +116,92 @@ class WhatIfSettings:
         Raises:
             PolicyError: the settings contradict each other.
         """
-        layers = self._with_strategy(config) if self.strategy else config.layers
+        layers = self._replace_strategy(config) if self.strategy else config.layers
         presets = get_all_presets()
         layers += tuple((f"{WHAT_IF_LAYER} {name}", presets[name]) for name in self.presets)
-        wished = {**dict(self.limits), **({"text_format": self.text_format} if self.text_format else {})}
-        layers += ((WHAT_IF_LAYER, wished),) if wished else ()
+        patch = {**dict(self.limits), **({"text_format": self.text_format} if self.text_format else {})}
+        layers += ((WHAT_IF_LAYER, patch),) if patch else ()
         return replace(config, layers=leave_out_transforms(layers, self.without), policies={})
 
-    def _with_strategy(self, config: FrozenConfig) -> Layers:
-        """Return the frozen layers with those of another strategy instead of the run's."""
-        kept = [layer for layer in config.layers if not _is_strategy_layer(layer[0])]
-        place = next((at for at, (name, _) in enumerate(kept) if name in ("profile", "run")), len(kept))
-        high = next((at for at, (name, _) in enumerate(kept) if name == "run"), len(kept))
-        lower, chosen = _build_strategy_layers(self.strategy, config)
-        return add_rules_layer((*kept[:place], *lower, *kept[place:high], *chosen, *kept[high:]))
+    def _replace_strategy(self, config: FrozenConfig) -> Layers:
+        """Return the frozen layers with those of this strategy instead of the run's."""
+        layers = [layer for layer in config.layers if not _is_strategy_layer(layer[0])]
+        profile_index = next((i for i, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
+        run_index = next((i for i, (name, _) in enumerate(layers) if name == "run"), len(layers))
+        below, above = _build_strategy_layers(self.strategy, config)
+        return add_rules_layer(
+            (*layers[:profile_index], *below, *layers[profile_index:run_index], *above, *layers[run_index:])
+        )
 
 
 def leave_out_transforms(layers: Layers, names: Iterable[str]) -> Layers:
     """Return the layers with two more on top that leave out these transforms and repairs.
 
-    The others keep their order.
+    The first clears the lists that contain them; the second sets the remaining names, in their order.
     """
-    left_out = set(names)
+    omitted = set(names)
     policy = resolve_policy(layers).policy
-    kinds = {kind: found for kind, found in list_policy_transforms(policy).items() if left_out & set(found)}
-    if not kinds:
+    lists = {key: applied for key, applied in list_policy_transforms(policy).items() if omitted & set(applied)}
+    if not lists:
         return layers
-    rest = {kind: [name for name in found if name not in left_out] for kind, found in kinds.items()}
-    return (*layers, (WHAT_IF_LAYER, {kind: [] for kind in kinds}), (WHAT_IF_LAYER, rest))
+    remaining = {key: [name for name in applied if name not in omitted] for key, applied in lists.items()}
+    return (*layers, (WHAT_IF_LAYER, {key: [] for key in lists}), (WHAT_IF_LAYER, remaining))
 
 
 def list_policy_transforms(policy: Policy) -> dict[str, tuple[str, ...]]:
     """Return the transforms and repairs that a policy applies, by policy key, in order."""
-    return {kind: getattr(policy, kind) for kind in TRANSFORM_KEYS}
+    return {key: getattr(policy, key) for key in TRANSFORM_KEYS}
 
 
 def get_all_presets() -> dict[str, JsonObject]:
     """Return the patches of all presets by name: built-in ones, then those of users. One query."""
-    own_presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
-    return {name: get_preset(name) for name in list_preset_names()} | own_presets
+    user_presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
+    return {name: get_preset(name) for name in list_preset_names()} | user_presets
 
 
 def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
-    """Return the layers of a strategy below the profile and above it, for the model as it is known now.
+    """Return the layers of a strategy below the profile and above it, for the current settings of the model.
 
-    A strategy that is not known here is taken from the run's frozen layers if they have it.
+    If the model does not exist and another configuration of the run has the strategy, its frozen layers are used.
     """
     row = RunConfig.objects.select_related("model__provider").get(pk=config.id)
-    if row.model is None and (frozen := _find_frozen_layers(row, strategy)):
-        return frozen
-    template, workarounds = _get_model_facts(row)
+    if row.model is None and (frozen_layers := _find_frozen_layers(row, strategy)):
+        return frozen_layers
+    template, workarounds = _get_model_settings(row)
     presets = get_all_presets()
     built_in = [name for name in workarounds if name in list_preset_names()]
-    own_presets = [name for name in workarounds if name not in built_in and name in presets]
-    wishes = PatchSet(preset=presets.get(strategy, {}))
-    made = build_layers(strategy, template, workarounds=built_in, patches=wishes)
-    above = tuple(layer for layer in made if layer[0].startswith("preset "))
-    below = tuple(layer for layer in made if layer not in above)
-    added = tuple((f"workaround {name}", presets[name]) for name in own_presets) if strategy == "production" else ()
+    user_presets = [name for name in workarounds if name not in built_in and name in presets]
+    patches = PatchSet(preset=presets.get(strategy, {}))
+    layers = build_layers(strategy, template, workarounds=built_in, patches=patches)
+    above = tuple(layer for layer in layers if layer[0].startswith("preset "))
+    below = tuple(layer for layer in layers if layer not in above)
+    added = tuple((f"workaround {name}", presets[name]) for name in user_presets) if strategy == "production" else ()
     return (*below, *added), above
 
 
 def _find_frozen_layers(row: RunConfig, strategy: str) -> tuple[Layers, Layers] | None:
-    """Return the layers of the same model's configuration under that strategy; None if its run has none."""
-    same = RunConfig.objects.filter(run_id=row.run_id, provider_name=row.provider_name, model_name=row.model_name)
-    beside = same.filter(strategy=strategy).first()
-    if beside is None:
+    """Return the strategy's layers below and above the profile from another configuration of the model in the run.
+
+    Returns:
+        The layers; None if the run has no such configuration.
+    """
+    same_model = RunConfig.objects.filter(run_id=row.run_id, provider_name=row.provider_name, model_name=row.model_name)
+    other = same_model.filter(strategy=strategy).first()
+    if other is None:
         return None
-    layers = [(name, patch) for name, patch in beside.layers if _is_strategy_layer(name)]
+    layers = [(name, patch) for name, patch in other.layers if _is_strategy_layer(name)]
     above = tuple(layer for layer in layers if layer[0].startswith("preset "))
     return tuple(layer for layer in layers if layer not in above), above
 
 
-def _get_model_facts(row: RunConfig) -> tuple[str, tuple[str, ...]]:
-    """Return the provider's template and the model's workarounds as they are now.
+def _get_model_settings(row: RunConfig) -> tuple[str, tuple[str, ...]]:
+    """Return the provider's template and the model's workarounds.
 
-    For a deleted model, those of a model with the same names, or else the workarounds that the engine knows by its
-    name.
+    If the model was deleted, they come from a model with the same names. Without such a model, the template is "" and
+    the workarounds are those that the engine knows for the name.
     """
-    named = Model.objects.select_related("provider").filter(name=row.model_name, provider__name=row.provider_name)
-    model = row.model or named.first()
+    same_names = Model.objects.select_related("provider").filter(name=row.model_name, provider__name=row.provider_name)
+    model = row.model or same_names.first()
     if model is None:
         return "", list_model_workarounds(row.model_name)
     return model.provider.template, tuple(model.workarounds)
@@ -208,5 +211,5 @@ def _is_strategy_layer(name: str) -> bool:
     return name.partition(" ")[0] in _STRATEGY_LAYERS and name != _NON_STRATEGY_LAYER
 
 
-def _is_valid_limit(given: str) -> bool:
-    return given.isascii() and given.isdigit() and len(given) <= 8 and 1 <= int(given) <= MAX_LIMIT
+def _is_valid_limit(text: str) -> bool:
+    return parse_whole_number(text, minimum=1, maximum=MAX_LIMIT) is not None

@@ -1,4 +1,4 @@
-"""Actions on several runs at once: label and delete, all of them or none."""
+"""Actions on several runs at once: label and delete. They change all runs or none."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,18 @@ from django.db.models.functions import Now
 
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import clean_text
-from toolbench.lab.runs.control import RunActionError
+from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.lab.runs.control import MAX_LABEL_CHARACTERS
 
 MAX_RUNS_AT_ONCE = 200
-MAX_LABEL_CHARACTERS = 80
 
 
 @transaction.atomic
 def label_runs(run_ids: Sequence[int], text: str) -> int:
-    """Set the label of these runs, "" to remove it; return their number.
+    """Set the label of these runs, or remove it for ""; return the number of runs.
 
     Raises:
-        RunActionError: no run is given, or one of them does not exist.
+        RunActionError: there are no or too many ids, or one of the runs does not exist.
     """
     runs = _get_runs(run_ids)
     return Run.objects.filter(pk__in=[run.pk for run in runs]).update(label=clean_text(text, MAX_LABEL_CHARACTERS))
@@ -29,17 +29,17 @@ def delete_runs(run_ids: Sequence[int]) -> int:
     """Hide these runs on all pages; return their number.
 
     Raises:
-        RunActionError: as `list_deletable_runs`; then none is deleted.
+        RunActionError: as in `list_deletable_runs`. No run is deleted then.
     """
     runs = list_deletable_runs(run_ids)
     return Run.objects.filter(pk__in=[run.pk for run in runs]).update(deleted_at=Now())
 
 
 def list_deletable_runs(run_ids: Sequence[int]) -> list[Run]:
-    """Return these runs, newest first, locked if a transaction is open.
+    """Return these runs, newest first. Within a transaction, their rows are locked.
 
     Raises:
-        RunActionError: no run is given, one of them does not exist, or one has not ended.
+        RunActionError: there are no or too many ids, or one of the runs does not exist or has not ended.
     """
     runs = _get_runs(run_ids)
     unfinished = next((run for run in runs if run.state not in Run.ENDED), None)
@@ -55,9 +55,9 @@ def _get_runs(run_ids: Sequence[int]) -> list[Run]:
         raise RunActionError("No run is selected; nothing was changed.")
     if len(run_ids) > MAX_RUNS_AT_ONCE:
         raise RunActionError(f"At most {MAX_RUNS_AT_ONCE} runs can be changed at once; nothing was changed.")
-    chosen = Run.objects.filter(pk__in=run_ids, deleted_at=None).defer("request", "skipped").order_by("-pk")
-    runs = list(chosen.select_for_update(no_key=True))
-    missing = set(run_ids) - {run.pk for run in runs}
-    if missing:
-        raise RunActionError(f"There is no run {min(missing)}; nothing was changed.")
+    rows = Run.objects.filter(pk__in=run_ids, deleted_at=None).defer("request", "skipped").order_by("-pk")
+    runs = list(rows.select_for_update(no_key=True))
+    missing_ids = set(run_ids) - {run.pk for run in runs}
+    if missing_ids:
+        raise RunActionError(f"There is no run {min(missing_ids)}; nothing was changed.")
     return runs

@@ -1,4 +1,4 @@
-"""Launch with an idempotency key: a request that is sent again leads to the same run."""
+"""Launch of a run with an idempotency key: the same request with the same key returns the same run."""
 
 import hashlib
 import json
@@ -15,20 +15,20 @@ MAX_KEY_CHARACTERS = 200
 
 
 class LaunchKeyError(Exception):
-    """A key that was used for another request; the text says what to do."""
+    """Raised if a key cannot be used; the message says why and what to do."""
 
 
 def launch_once(request: RunRequest, *, owner: User, key: str, body: JsonObject, agreed: int = 0) -> tuple[Run, bool]:
-    """Launch a run, or return the run that the person launched with this key before.
+    """Launch a run, or return the run that the user launched with this key before.
 
-    Of two simultaneous requests with one key, the second one waits for the first. A launch that is refused leaves the
-    key unused.
+    If two requests with the same key arrive at the same time, the second one waits for the first. If the launch is
+    refused, the key stays unused.
 
     Args:
-        request: what to try.
-        owner: the person who launches it.
-        key: the idempotency key, at most MAX_KEY_CHARACTERS; "" launches in any case.
-        body: the request as it was sent: a repeat has to be equal to it.
+        request: the run to launch.
+        owner: the user who launches it.
+        key: the idempotency key, at most MAX_KEY_CHARACTERS; "" to launch in any case.
+        body: the request body; a later request with the same key must have an equal one.
         agreed: the confirmed number of paid requests.
 
     Returns:
@@ -36,14 +36,15 @@ def launch_once(request: RunRequest, *, owner: User, key: str, body: JsonObject,
 
     Raises:
         LaunchKeyError: the key belongs to another request, or its run was deleted.
-        LaunchError, ConfirmationNeededError: as for `launch`.
+        LaunchError: as in `launch`.
+        ConfirmationNeededError: as in `launch`.
     """
     if not key:
         return launch(request, owner=owner, agreed=agreed), True
     body_hash = _hash_body(body)
     with transaction.atomic():
-        row, made = LaunchKey.objects.get_or_create(user=owner, key=key, defaults={"body_hash": body_hash})
-        if not made:
+        row, is_new = LaunchKey.objects.get_or_create(user=owner, key=key, defaults={"body_hash": body_hash})
+        if not is_new:
             return _get_run(row, body_hash), False
         row.run = launch(request, owner=owner, agreed=agreed)
         row.save(update_fields=["run"])

@@ -1,4 +1,4 @@
-"""Launch of a run: one transaction writes all trials; workers are notified after the commit."""
+"""Launch of runs. One transaction writes all rows of a run; workers are notified after its commit."""
 
 import hashlib
 import random
@@ -22,16 +22,21 @@ from toolbench.lab.planning.run_names import build_run_title
 from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
-LOCAL_DEMO_PURPOSE = "first_page"
-MAX_SEED = 0x7FFFFFFF  # what every endpoint takes
+LOCAL_DEMO_PURPOSE = "first_page"  # Run.purpose of the local demo
+MAX_SEED = 0x7FFFFFFF  # every endpoint accepts seeds up to this
 
 
 def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed: int = 0) -> Run:
     """Launch a run.
 
+    Args:
+        request: models, settings and scenarios of the run.
+        owner: owner of the run; None for none.
+        agreed: the confirmed number of paid requests.
+
     Raises:
-        LaunchError: the plan cannot be tried, or a provider has spent its budget for the month.
-        ConfirmationNeededError: more paid requests may be sent than without confirmation, and than were `agreed` to.
+        LaunchError: the request is invalid, or a provider has spent its budget for the month.
+        ConfirmationNeededError: it may send more paid requests than were confirmed.
     """
     plan = build_plan(request)
     try:
@@ -54,15 +59,15 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
 
 
 def derive_seed(*parts: object) -> int:
-    """Return a number that depends on `parts` only."""
+    """Return a number from 0 to MAX_SEED that depends on `parts` only."""
     digest = hashlib.sha256("|".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") & MAX_SEED
 
 
 def derive_instance_seed(run_seed: int, scenario: str, index: int) -> int:
-    """Return the seed of an instance, equal for all configurations of the run.
+    """Return the seed of an instance, the same for all configurations of the run.
 
-    Repeats get consecutive seeds: scenarios that alternate their choices by seed are balanced within a cell.
+    Repeats get consecutive seeds, so that scenarios that alternate choices by seed are balanced within a cell.
     """
     return (derive_seed("instance", run_seed, scenario) + index) & MAX_SEED
 
@@ -139,7 +144,7 @@ def _copy_model_columns(model: Model) -> dict[str, Any]:
 
 def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cell]:
     until = StoppingRule.read(run.until) if run.until else None
-    rivals = count_competitors(plan.cells)
+    competitor_counts = count_competitors(plan.cells)
     return Cell.objects.bulk_create(
         Cell(
             run=run,
@@ -150,7 +155,7 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
             control=cell.control,
             instance_kind=run.instance_kind,
             deterministic=cell.deterministic,
-            error=until.compute_cell_error(rivals[cell.scenario]) if until and cell.applicable else None,
+            error=until.compute_cell_error(competitor_counts[cell.scenario]) if until and cell.applicable else None,
             position=position,
         )
         for position, cell in enumerate(plan.cells)
@@ -161,21 +166,31 @@ def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> It
     """Yield trials block by block: one trial of each cell, in an order drawn from the run's order seed."""
     position = 0
     for block in range(1, blocks + 1):
-        for place in _shuffle_cells(run, plan, block):
-            yield build_trial(run, cells[place], block, position=position, applicable=plan.cells[place].applicable)
+        for cell_index in _shuffle_cells(run, plan, block):
+            applicable = plan.cells[cell_index].applicable
+            yield build_trial(run, cells[cell_index], block, position=position, applicable=applicable)
             position += 1
 
 
 def _shuffle_cells(run: Run, plan: Plan, block: int) -> list[int]:
-    order = list(range(len(plan.cells)))
-    random.Random(derive_seed(run.order_seed, block)).shuffle(order)
+    """Return the indexes of the cells in the order of a block; the local demo starts with method constrained."""
+    cell_indexes = list(range(len(plan.cells)))
+    random.Random(derive_seed(run.order_seed, block)).shuffle(cell_indexes)
     if run.purpose == LOCAL_DEMO_PURPOSE:
-        order.sort(key=lambda place: plan.configs[plan.cells[place].config].method != "constrained")
-    return order
+        cell_indexes.sort(key=lambda index: plan.configs[plan.cells[index].config].method != "constrained")
+    return cell_indexes
 
 
 def build_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: bool) -> Trial:
-    """Build the `index`-th repeat (from 1) of a cell, unsaved. A trial that is not applicable is done already."""
+    """Build an unsaved trial of a cell.
+
+    Args:
+        run: the run.
+        cell: the cell, with its configuration.
+        index: number of the repeat, from 1.
+        position: place in the order of the run.
+        applicable: False if tools are off for the model; the trial is then done, with outcome `na`.
+    """
     config = cell.config
     trial = Trial(
         run=run,
@@ -193,5 +208,5 @@ def build_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: 
     )
     if not applicable:
         trial.state, trial.outcome, trial.failure_class = Trial.State.DONE, Trial.Outcome.NOT_APPLICABLE, "tools_off"
-        trial.sentence = "Tools are off for this model, so a tool scenario says nothing about it."
+        trial.sentence = "Tools are off for this model, so tool scenarios do not apply to it."
     return trial

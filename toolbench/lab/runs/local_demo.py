@@ -1,4 +1,7 @@
-"""The demo run of the small local model: six methods for the same task, launched once, shown on the home page."""
+"""The local demo on the home page: two runs of the small local model, launched once each.
+
+The first run tries one task with six methods; the second classifies intents.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,37 +11,40 @@ from django.db import connection, transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
+from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
 from toolbench.lab.runs.launch import launch
 
 OWN_SERVICE, TOOLS_SERVICE = "local-own", "local-tools"
 WEATHER_PURPOSE, INTENT_PURPOSE = "first_page", "first_page_intent"
 TRIALS_PER_CELL = 10
-INTENT_MAX_TOKENS = 192  # its reasoning field is longer than a city
+INTENT_MAX_TOKENS = 192  # the answer has a reasoning field, so it is longer than that of the weather task
 EXAMPLE_SET = "weather-1"
-INTENT_START_GRACE = timedelta(minutes=1)
-LAUNCH_LOCK_ID = 0x10CA1  # of the launch: one at a time
+INTENT_START_GRACE = timedelta(minutes=1)  # time in which the intent run is launched after the first run
+LAUNCH_LOCK_ID = 0x10CA1  # key of the advisory lock that allows one launch at a time
+# Label and hint by method, service and whether examples are sent.
 METHOD_TEXTS = {
-    ("native", OWN_SERVICE, False): ("native tools, the model's own template", "as it comes"),
-    ("native", TOOLS_SERVICE, False): ("native tools, our tool template", "the prompt names the tools"),
+    ("native", OWN_SERVICE, False): ("native tools, the model's own template", "without any workaround"),
+    ("native", TOOLS_SERVICE, False): ("native tools, Toolbench's template", "the prompt names the tools"),
     ("native", TOOLS_SERVICE, True): ("native tools + examples", "few-shot calls in the history"),
-    ("text_json", TOOLS_SERVICE, True): ("text JSON + examples", "no tool interface at all"),
+    ("text_json", TOOLS_SERVICE, True): ("text JSON + examples", "without the tools field"),
     ("constrained", TOOLS_SERVICE, False): ("constrained", "only a valid call can be written"),
-    ("constrained", TOOLS_SERVICE, True): ("constrained + examples", "both at once"),
+    ("constrained", TOOLS_SERVICE, True): ("constrained + examples", "both together"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class DemoMethod:
-    """One method of the demo.
+    """Results of one cell of the demo.
 
     Attributes:
         valid: share of answered trials with a call that matches the schema.
-        correct: success given an answer.
+        correct: answered success.
+        main_failure: the most frequent failure sentence with its count; "" without a failure.
+        dropped_trial: id of a trial whose rendered prompt contains no tool; None without one.
     """
 
     cell_id: int
@@ -48,16 +54,22 @@ class DemoMethod:
     correct: Rate
     tally: Tally
     main_failure: str
-    dropped_trial: int | None  # a trial whose rendered prompt shows no tool
+    dropped_trial: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class _CellFacts:
-    """Facts of one cell: answered trials, trials with valid calls, and a trial whose prompt shows no tool."""
+class _CellCounts:
+    """Counts of the trials of one cell.
+
+    Attributes:
+        answered: answered trials.
+        valid: answered trials with a valid call.
+        dropped_trial: id of a trial whose rendered prompt contains no tool; None without one.
+    """
 
     answered: int = 0
     valid: int = 0
-    dropped: int | None = None
+    dropped_trial: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +77,17 @@ class LocalDemo:
     """State and results of the demo.
 
     Attributes:
-        state: off (no local model here), loading, starting, live or finished.
-        cancelled: cancelled trials among those done.
-        left_low, left_high: range of the remaining seconds; None before two trials have finished.
+        state: "off" (no local model), "loading", "starting", "live" or "finished".
+        run: the run with six methods; None before its launch.
+        intent_run: None before its launch.
+        model: name of the model.
+        methods: results of the first run.
+        intent: results of the intent run.
+        done: number of trials that have ended.
+        total: number of all trials.
+        cancelled: number of cancelled trials.
+        left_low: lower end of the range of the remaining seconds; None before two trials are done and after the end.
+        left_high: upper end of that range.
     """
 
     state: str
@@ -78,64 +98,67 @@ class LocalDemo:
     intent: tuple[DemoMethod, ...] = ()
     done: int = 0
     total: int = 0
-    cancelled: int = 0  # of those done
+    cancelled: int = 0
     left_low: float | None = None
     left_high: float | None = None
 
     @property
     def finished(self) -> int:
-        """Trials that have finished."""
+        """Number of trials that have ended and were not cancelled."""
         return self.done - self.cancelled
 
     @property
     def is_polling(self) -> bool:
-        """Whether the page has to ask again."""
+        """Whether the page has to request the state again."""
         return self.state in {"loading", "starting", "live"}
 
 
 def launch_next_demo_run() -> Run | None:
-    """Launch the run of six methods and, after it, the intent run, each once; deleted runs count.
+    """Launch the run with six methods or, after its end, the intent run, unless it was launched before.
 
-    Several processes may call it at once.
+    A deleted run counts as launched. Several processes may call it at the same time.
 
     Returns:
-        None when nothing is to be launched or a local server is not ready.
+        The launched run; None if there is nothing to launch or a local server is not ready.
     """
     if ServiceAddress.objects.filter(name__in=[OWN_SERVICE, TOOLS_SERVICE]).count() < 2:
         return None
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LAUNCH_LOCK_ID])
-        due = _find_next_purpose()
-        if due is None:
+        purpose = _find_next_purpose()
+        if purpose is None:
             return None
-        own_model, tools = (
+        own_model, tools_model = (
             Model.objects.filter(provider__service=name, retired=False).first() for name in (OWN_SERVICE, TOOLS_SERVICE)
         )
-        if own_model is None or tools is None:
+        if own_model is None or tools_model is None:
             return None
         return launch(
-            _build_weather_request(own_model.pk, tools.pk)
-            if due == WEATHER_PURPOSE
-            else _build_intent_request(tools.pk)
+            _build_weather_request(own_model.pk, tools_model.pk)
+            if purpose == WEATHER_PURPOSE
+            else _build_intent_request(tools_model.pk)
         )
 
 
 def _find_next_purpose() -> str | None:
-    """Return the purpose of the next run. Runs follow each other, since two at once would slow each other down."""
-    launched = dict(
+    """Return the purpose of the run to launch next; None for none.
+
+    The intent run starts after the end of the first run, since two runs at once would slow each other down.
+    """
+    finished_at = dict(
         Run.objects.filter(purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE]).values_list("purpose", "finished_at")
     )
-    if WEATHER_PURPOSE not in launched:
+    if WEATHER_PURPOSE not in finished_at:
         return WEATHER_PURPOSE
-    return INTENT_PURPOSE if launched[WEATHER_PURPOSE] and INTENT_PURPOSE not in launched else None
+    return INTENT_PURPOSE if finished_at[WEATHER_PURPOSE] and INTENT_PURPOSE not in finished_at else None
 
 
-def _build_weather_request(own_model_id: int, tools: int) -> RunRequest:
-    model = {OWN_SERVICE: own_model_id, TOOLS_SERVICE: tools}
-    ways = sorted(METHOD_TEXTS, key=lambda method: method[0] != "constrained")
+def _build_weather_request(own_model_id: int, tools_model_id: int) -> RunRequest:
+    model_ids = {OWN_SERVICE: own_model_id, TOOLS_SERVICE: tools_model_id}
+    keys = sorted(METHOD_TEXTS, key=lambda key: key[0] != "constrained")
     configs = tuple(
-        ConfigChoice(model=model[service], method=method, examples=EXAMPLE_SET if with_examples else "")
-        for method, service, with_examples in ways
+        ConfigChoice(model=model_ids[service], method=method, examples=EXAMPLE_SET if with_examples else "")
+        for method, service, with_examples in keys
     )
     title = "One tiny model, six ways of asking"
     return RunRequest(
@@ -143,10 +166,10 @@ def _build_weather_request(own_model_id: int, tools: int) -> RunRequest:
     )
 
 
-def _build_intent_request(tools: int) -> RunRequest:
+def _build_intent_request(tools_model_id: int) -> RunRequest:
     return RunRequest(
         title="One tiny model, one intent in three",
-        configs=(ConfigChoice(model=tools, method="constrained"),),
+        configs=(ConfigChoice(model=tools_model_id, method="constrained"),),
         scenarios=("classify_intent",),
         trials=TRIALS_PER_CELL,
         overrides={"llm_options_defaults": {"max_tokens": INTENT_MAX_TOKENS}},
@@ -155,15 +178,15 @@ def _build_intent_request(tools: int) -> RunRequest:
 
 
 def get_local_demo() -> LocalDemo:
-    """Return the state of the demo, with five queries while there is a run and three before."""
+    """Return the state and results of the demo: five queries if a run was launched, else up to three."""
     runs = list(Run.objects.filter(purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE], deleted_at=None).order_by("-id")[:10])
     run = next((run for run in runs if run.purpose == WEATHER_PURPOSE), None)
     if run is None:
         return LocalDemo(state=_find_state_before_run())
     intent_run = next((run for run in runs if run.purpose == INTENT_PURPOSE), None)
-    ways = _list_methods([found.pk for found in (run, intent_run) if found])
-    weather = ways.get(run.pk, ())
-    intent = ways.get(intent_run.pk, ()) if intent_run else ()
+    methods_by_run = _get_methods([shown.pk for shown in (run, intent_run) if shown])
+    weather = methods_by_run.get(run.pk, ())
+    intent = methods_by_run.get(intent_run.pk, ()) if intent_run else ()
     methods = (*weather, *intent)
     done, total = sum(method.tally.done for method in methods), sum(method.tally.total for method in methods)
     low, high = _estimate_seconds_left(run.created_at, done, total)
@@ -183,9 +206,9 @@ def get_local_demo() -> LocalDemo:
 
 
 def _is_between_runs(run: Run, intent_run: Run | None) -> bool:
-    """Return whether the run is about to end or the intent run to begin, so that the page must keep asking."""
-    ended = run.finished_at
-    return intent_run is None and (ended is None or timezone.now() - ended < INTENT_START_GRACE)
+    """Return whether the first run is ending or the intent run may soon start, so that the page has to keep polling."""
+    finished_at = run.finished_at
+    return intent_run is None and (finished_at is None or timezone.now() - finished_at < INTENT_START_GRACE)
 
 
 def _find_state_before_run() -> str:
@@ -200,59 +223,62 @@ def _find_model_name(run: Run) -> str:
     return first.model_name if first else ""
 
 
-def _list_methods(run_ids: list[int]) -> dict[int, tuple[DemoMethod, ...]]:
-    found = Cell.objects.filter(run_id__in=run_ids).select_related("config").defer("config__layers")
-    cells = list(found.order_by("position"))  # before their trials: a box with every cell done looks no more
-    facts = _get_cell_facts(run_ids)
-    causes = _get_main_failures(run_ids)
-    ways: dict[int, list[DemoMethod]] = {}
+def _get_methods(run_ids: list[int]) -> dict[int, tuple[DemoMethod, ...]]:
+    """Return the results of each run by its id, in the order of METHOD_TEXTS."""
+    rows = Cell.objects.filter(run_id__in=run_ids).select_related("config").defer("config__layers")
+    # The cells are read before their trials: once all cells are done, the page stops polling, so nothing may be newer.
+    cells = list(rows.order_by("position"))
+    counts = _count_cell_trials(run_ids)
+    failures = _get_main_failures(run_ids)
+    methods_by_run: dict[int, list[DemoMethod]] = {}
     for cell in cells:
-        ways.setdefault(cell.run_id, []).append(
-            _build_method(cell, facts.get(cell.pk, _CellFacts()), causes.get(cell.pk, ""))
+        methods_by_run.setdefault(cell.run_id, []).append(
+            _build_method(cell, counts.get(cell.pk, _CellCounts()), failures.get(cell.pk, ""))
         )
-    order = [label for label, _ in METHOD_TEXTS.values()]
+    labels = [label for label, _ in METHOD_TEXTS.values()]
     return {
-        run_id: tuple(sorted(found, key=lambda method: order.index(method.label))) for run_id, found in ways.items()
+        run_id: tuple(sorted(methods, key=lambda method: labels.index(method.label)))
+        for run_id, methods in methods_by_run.items()
     }
 
 
-def _build_method(cell: Cell, facts: _CellFacts, cause: str) -> DemoMethod:
+def _build_method(cell: Cell, counts: _CellCounts, main_failure: str) -> DemoMethod:
     key = (cell.config.method, cell.config.service, bool(cell.config.examples))
     label, hint = METHOD_TEXTS.get(key, METHOD_TEXTS["constrained", TOOLS_SERVICE, False])
-    counted = tally_cells([cell])
+    tally = tally_cells([cell])
     return DemoMethod(
         cell_id=cell.pk,
         label=label,
         hint=hint,
-        valid=build_rate(facts.valid, facts.answered),
-        correct=counted.answered_success(),
-        tally=counted,
-        main_failure=cause,
-        dropped_trial=facts.dropped,
+        valid=build_rate(counts.valid, counts.answered),
+        correct=tally.answered_success(),
+        tally=tally,
+        main_failure=main_failure,
+        dropped_trial=counts.dropped_trial,
     )
 
 
-def _get_cell_facts(run_ids: list[int]) -> dict[int, _CellFacts]:
-    found = Trial.objects.filter(run_id__in=run_ids).order_by().values("cell_id")
-    counted = found.annotate(
+def _count_cell_trials(run_ids: list[int]) -> dict[int, _CellCounts]:
+    trials = Trial.objects.filter(run_id__in=run_ids).order_by().values("cell_id")
+    rows = trials.annotate(
         answered=Count("pk", filter=ANSWERED),
         valid=Count("pk", filter=ANSWERED & Q(valid_calls__gt=0)),
         dropped=Min("pk", filter=ANSWERED & Q(tools_dropped=True)),
     )
-    return {row["cell_id"]: _CellFacts(row["answered"], row["valid"], row["dropped"]) for row in counted}
+    return {row["cell_id"]: _CellCounts(row["answered"], row["valid"], row["dropped"]) for row in rows}
 
 
 def _get_main_failures(run_ids: list[int]) -> dict[int, str]:
-    """Return the most frequent failure sentence of each cell."""
+    """Return the most frequent failure sentence with its count, by cell id; cells without failures have none."""
     failed = Trial.objects.filter(run_id__in=run_ids, outcome=Trial.Outcome.FAIL)
     grouped = failed.order_by().values("cell_id", "sentence").annotate(times=Count("pk")).order_by("times")
     return {row["cell_id"]: f"{row['sentence']} ({row['times']})" for row in grouped}
 
 
-def _estimate_seconds_left(since: datetime, done: int, total: int) -> tuple[float | None, float | None]:
-    """Estimate the range of remaining seconds from the rate so far."""
+def _estimate_seconds_left(started_at: datetime, done: int, total: int) -> tuple[float | None, float | None]:
+    """Estimate the range of remaining seconds from the pace so far; None before two trials are done or at the end."""
     if done < 2 or done >= total:
         return None, None
-    left = (total - done) * (timezone.now() - since).total_seconds() / done
+    seconds_left = (total - done) * (timezone.now() - started_at).total_seconds() / done
     spread = min(0.9, 1 / done**0.5)
-    return left * (1 - spread), left * (1 + spread)
+    return seconds_left * (1 - spread), seconds_left * (1 + spread)

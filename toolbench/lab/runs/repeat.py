@@ -1,7 +1,7 @@
-"""Repeats of stored trials or runs, with the layers that the run froze and the same seeds.
+"""Repeats of stored trials and runs, with the frozen settings of the run.
 
-Settings are resolved again by this version of the engine only; the plan hash of a trial shows whether the same was
-sent.
+The policy is resolved by the installed engine, which may be newer. The plan hashes of two trials show whether they sent
+the same requests.
 """
 
 import secrets
@@ -21,13 +21,13 @@ from toolbench.lab.runs.launch import MAX_SEED
 from toolbench.lab.worker.completion import finish_runs
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
-RESEND_PURPOSE = "resend"  # the purpose of a run of one stored trial
-NOISE_PURPOSE = "aa"  # the purpose of a run that repeats another for its noise floor
+RESEND_PURPOSE = "resend"  # Run.purpose of a run that repeats one trial
+NOISE_PURPOSE = "aa"  # Run.purpose of a repeat with new sampling seeds
 
 
 @dataclass(frozen=True, slots=True)
 class CopySettings:
-    """Title and purpose of a copied run."""
+    """Columns of a copied run that may differ from the original."""
 
     title: str
     purpose: str
@@ -36,10 +36,10 @@ class CopySettings:
 
 
 def resend_trial(trial_id: int) -> Run:
-    """Launch a new run of one trial.
+    """Launch a new run that repeats one trial with its seeds.
 
     Raises:
-        LaunchError: the trial or its provider was deleted, nothing was sent, or the provider's budget is spent.
+        LaunchError: the trial or its provider was deleted, the trial was never sent, or the provider's budget is spent.
     """
     trial = Trial.objects.select_related("run", "config").filter(pk=trial_id).first()
     if trial is None:
@@ -57,29 +57,31 @@ def resend_trial(trial_id: int) -> Run:
 
 
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
-    """Repeat every planned trial of a run, without those that were added later."""
+    """Repeat a run with the same seeds, without manually added trials."""
     planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
-    naming = CopySettings(run.title, run.purpose, owner.pk if owner else None, run.trials_per_cell)
-    return _copy_trials(run, list(planned.order_by("position")), naming)
+    copy_settings = CopySettings(run.title, run.purpose, owner.pk if owner else None, run.trials_per_cell)
+    return _copy_trials(run, list(planned.order_by("position")), copy_settings)
 
 
 def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
-    """Repeat a run with the same instances and settings and new sampling seeds, so that differences are noise.
+    """Repeat a run with new sampling seeds and otherwise equal settings, so that differences are A/A noise.
 
-    A repeat of an A/A repeat repeats the original run.
+    If `run` is such a repeat itself, the original run is repeated.
     """
     source = run.repeat_of if run.purpose == NOISE_PURPOSE and run.repeat_of else run
     planned = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
     for trial in planned:
         trial.seed = secrets.randbelow(MAX_SEED)
-    naming = CopySettings(f"A/A of {source}"[:200], NOISE_PURPOSE, owner.pk if owner else None, source.trials_per_cell)
-    return _copy_trials(source, planned, naming)
+    copy_settings = CopySettings(
+        f"A/A of {source}"[:200], NOISE_PURPOSE, owner.pk if owner else None, source.trials_per_cell
+    )
+    return _copy_trials(source, planned, copy_settings)
 
 
-def _copy_trials(source: Run, planned: Sequence[Trial], naming: CopySettings) -> Run:
-    """Create a run of copies of these trials of `source`, with their configurations and cells."""
+def _copy_trials(source: Run, planned: Sequence[Trial], copy_settings: CopySettings) -> Run:
+    """Create a run with copies of these trials of `source`, their configurations and cells, and notify workers."""
     with transaction.atomic():
-        run = _copy_run(source, naming, len(planned))
+        run = _copy_run(source, copy_settings, len(planned))
         configs = _copy_configs({trial.config_id for trial in planned}, run)
         cells = _copy_cells({trial.cell_id for trial in planned}, run, configs)
         queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in planned])
@@ -87,21 +89,21 @@ def _copy_trials(source: Run, planned: Sequence[Trial], naming: CopySettings) ->
         queue_first_probes(run)
         provider_ids = {config.provider_id for config in configs.values() if config.provider_id}
         transaction.on_commit(lambda: notify_workers(provider_ids))
-    finish_runs()  # where nothing of it applies
+    finish_runs()  # needed if no trial of the run applies
     run.refresh_from_db()
     return run
 
 
-def _copy_run(run: Run, naming: CopySettings, trial_count: int) -> Run:
+def _copy_run(run: Run, copy_settings: CopySettings, trial_count: int) -> Run:
     return Run.objects.create(
-        title=naming.title,
-        owner_id=naming.owner_id,
+        title=copy_settings.title,
+        owner_id=copy_settings.owner_id,
         simulated=run.simulated,
-        purpose=naming.purpose,
+        purpose=copy_settings.purpose,
         instance_kind=run.instance_kind,
         seed=run.seed,
         order_seed=run.order_seed,
-        trials_per_cell=naming.trials_per_cell,
+        trials_per_cell=copy_settings.trials_per_cell,
         trial_count=trial_count,
         request_cap=run.request_cap,
         token_cap=run.token_cap,
@@ -117,7 +119,7 @@ def _copy_run(run: Run, naming: CopySettings, trial_count: int) -> Run:
 
 
 def _copy_configs(config_ids: Collection[int], run: Run) -> dict[int, RunConfig]:
-    """Copy configurations; return the copies by the id of the original."""
+    """Copy configurations and return the copies by the id of the original."""
     copies: dict[int, RunConfig] = {}
     for position, config in enumerate(RunConfig.objects.filter(pk__in=config_ids).order_by("position")):
         copies[config.pk] = config
@@ -127,7 +129,7 @@ def _copy_configs(config_ids: Collection[int], run: Run) -> dict[int, RunConfig]
 
 
 def _copy_cells(cell_ids: Collection[int], run: Run, configs: Mapping[int, RunConfig]) -> dict[int, Cell]:
-    """Copy cells; return the copies by the id of the original."""
+    """Copy cells and return the copies by the id of the original."""
     return {
         cell.pk: Cell.objects.create(
             run=run,
@@ -145,7 +147,7 @@ def _copy_cells(cell_ids: Collection[int], run: Run, configs: Mapping[int, RunCo
 
 
 def _copy_trial(trial: Trial, cell: Cell) -> Trial:
-    """Build an unsaved copy of a trial. A trial that was not applicable stays so."""
+    """Build an unsaved copy of a trial. The copy of a trial that was not applicable is done, with the same outcome."""
     copy = Trial(
         run=cell.run,
         config=cell.config,

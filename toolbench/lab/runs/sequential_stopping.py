@@ -1,7 +1,7 @@
-"""Sequential stopping: an interim analysis when a round is over, and the next round for undecided cells only.
+"""Sequential stopping: interim analyses after each round of trials, and the next round for undecided cells.
 
-An analysis takes place only where every trial of the round has ended: in the middle of a round, counts would hold the
-quick answers and not the slow ones.
+An analysis waits until all trials of a round have ended. Earlier counts would be biased, since they would lack the slow
+answers.
 """
 
 import random
@@ -21,14 +21,15 @@ from toolbench.lab.worker.job_failures import record_failures
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
 LIMIT_REACHED, ANSWERS_REPEAT, PROVIDER_DELETED = "limit", "repeats", "gone"
+# Why a cell gets no more trials, by Cell.decided.
 DECISION_TEXTS: Mapping[str, str] = {
     "above": "decided: at or above the target",
     "below": "decided: below the target",
     "narrow": "decided: narrow enough",
     "best": "decided: the best of its scenario",
-    "beaten": "decided: another one is better",
-    LIMIT_REACHED: "undecided when its trials were used up",
-    ANSWERS_REPEAT: "ended: its answers repeat, so more trials tell nothing",
+    "beaten": "decided: another configuration is better",
+    LIMIT_REACHED: "undecided after the maximum number of trials",
+    ANSWERS_REPEAT: "ended: its answers repeat, so more trials add no information",
     PROVIDER_DELETED: "ended: its provider was deleted",
 }
 
@@ -36,19 +37,19 @@ _FINISHED_ROUNDS = load_statement("runs/finished_rounds")
 
 
 def analyse_undecided_runs() -> int:
-    """Decide cells whose round is over and queue the next round of the others; return the number of queued trials.
+    """Analyse cells whose round is over and queue the next round of undecided ones; return the number of queued trials.
 
-    A run that cannot be analysed is logged and counted, and does not stop the others.
+    If a run cannot be analysed, the failure is logged and counted, and the other runs are still analysed.
     """
     with connection.cursor() as cursor:
         cursor.execute(_FINISHED_ROUNDS)
-        resting: dict[int, list[int]] = defaultdict(list)
+        cell_ids_by_run: dict[int, list[int]] = defaultdict(list)
         for run_id, cell_id in cursor.fetchall():
-            resting[run_id].append(cell_id)
+            cell_ids_by_run[run_id].append(cell_id)
     queued = 0
-    for run_id, cells in resting.items():
+    for run_id, cell_ids in cell_ids_by_run.items():
         with record_failures("continuing undecided runs"):
-            queued += _analyse_run(run_id, cells)
+            queued += _analyse_run(run_id, cell_ids)
     return queued
 
 
@@ -61,8 +62,8 @@ def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
         for cell in cells:
             cell.run = run
         decided = _decide_cells(run, cells)
-        for cell_id, word in decided.items():
-            Cell.objects.filter(pk=cell_id).update(decided=word)
+        for cell_id, decision in decided.items():
+            Cell.objects.filter(pk=cell_id).update(decided=decision)
         trials = list(_iter_round(run, [cell for cell in cells if cell.pk not in decided]))
         queue_trials(trials)
         Run.objects.filter(pk=run_id).update(trial_count=F("trial_count") + len(trials))
@@ -72,71 +73,85 @@ def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
 
 
 def _lock_cells(cell_ids: Collection[int]) -> list[Cell]:
-    """Lock the cells that no other process has decided or continued, and return them with fresh counts.
+    """Lock the cells that are still undecided and have no open trial; return them with recomputed counters.
 
-    Cells are locked before runs, as everywhere.
+    Another process may have decided or continued the others. Cells are always locked before runs.
     """
-    open_ones = Cell.objects.filter(pk__in=cell_ids, decided="").order_by("pk")
-    locked = [cell.pk for cell in open_ones.select_for_update(no_key=True)]
-    busy = Q(trials__state__in=[Trial.State.QUEUED, Trial.State.RUNNING])
-    resting = list(Cell.objects.filter(pk__in=locked).exclude(busy).values_list("pk", flat=True))
-    recompute(resting)
-    return list(Cell.objects.filter(pk__in=resting).select_related("config").order_by("pk"))
+    undecided = Cell.objects.filter(pk__in=cell_ids, decided="").order_by("pk")
+    locked_ids = [cell.pk for cell in undecided.select_for_update(no_key=True)]
+    has_open_trials = Q(trials__state__in=[Trial.State.QUEUED, Trial.State.RUNNING])
+    idle_ids = list(Cell.objects.filter(pk__in=locked_ids).exclude(has_open_trials).values_list("pk", flat=True))
+    recompute(idle_ids)
+    return list(Cell.objects.filter(pk__in=idle_ids).select_related("config").order_by("pk"))
 
 
 def _decide_cells(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
-    """Return the reason of the end of each cell that has ended, by its id."""
-    until = StoppingRule.read(run.until)
-    found: dict[int, str] = {}
-    for rivals in _group_competitors(run, cells, until):
-        words = decide_cells(until, [_build_count(cell, until) for cell in rivals])
-        found |= {cell.pk: word for cell, word in zip(rivals, words, strict=True) if word and not cell.decided}
-    for cell, last in _get_last_indexes(cells):
-        if cell.pk not in found and (word := _find_other_ending(cell, last, run.trials_per_cell)):
-            found[cell.pk] = word
-    return found
+    """Return the decision (a key of DECISION_TEXTS) of each cell that gets no more trials, by its id."""
+    rule = StoppingRule.read(run.until)
+    decided: dict[int, str] = {}
+    for competitors in _group_competitors(run, cells, rule):
+        decisions = decide_cells(rule, [_build_count(cell, rule) for cell in competitors])
+        decided |= {
+            cell.pk: decision
+            for cell, decision in zip(competitors, decisions, strict=True)
+            if decision and not cell.decided
+        }
+    for cell, last_index in _get_last_indexes(cells):
+        if cell.pk not in decided and (decision := _find_other_reason(cell, last_index, run.trials_per_cell)):
+            decided[cell.pk] = decision
+    return decided
 
 
-def _group_competitors(run: Run, cells: Sequence[Cell], until: StoppingRule) -> Iterator[list[Cell]]:
-    """Yield each cell alone; where the best is looked for, yield it with all its competitors, ended ones included."""
-    if until.rule != "best":
+def _group_competitors(run: Run, cells: Sequence[Cell], rule: StoppingRule) -> Iterator[list[Cell]]:
+    """Yield the cells that are decided together: each cell alone, or with rule "best" all cells of a scenario.
+
+    The latter include cells of the run that are decided already.
+    """
+    if rule.rule != "best":
         yield from ([cell] for cell in cells)
         return
-    rivals: dict[str, list[Cell]] = defaultdict(list)
+    competitors: dict[str, list[Cell]] = defaultdict(list)
     for cell in run.cells.filter(error__isnull=False, scenario__in={cell.scenario for cell in cells}).order_by("pk"):
-        rivals[cell.scenario].append(cell)
-    yield from rivals.values()
+        competitors[cell.scenario].append(cell)
+    yield from competitors.values()
 
 
-def _build_count(cell: Cell, until: StoppingRule) -> CellCount:
+def _build_count(cell: Cell, rule: StoppingRule) -> CellCount:
+    """Return the counts of the cell for the rate of the rule."""
     assert cell.error is not None
-    counts = tally_cells([cell])
-    if until.rate == "given":
-        return CellCount(counts.passed, counts.answered, cell.error)
-    return CellCount(counts.passed - counts.late_passes, counts.tried, cell.error)
+    tally = tally_cells([cell])
+    if rule.rate == "given":
+        return CellCount(tally.passed, tally.answered, cell.error)
+    return CellCount(tally.passed - tally.late_passes, tally.tried, cell.error)
 
 
 def _get_last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
-    of = dict(Cell.objects.filter(pk__in=[c.pk for c in cells]).values_list("pk").annotate(last=Max("trials__index")))
-    return [(cell, of[cell.pk] or 0) for cell in cells]
+    """Return each cell with the largest index of its trials; 0 without trials."""
+    rows = Cell.objects.filter(pk__in=[cell.pk for cell in cells]).values_list("pk")
+    last_indexes = dict(rows.annotate(last=Max("trials__index")))
+    return [(cell, last_indexes[cell.pk] or 0) for cell in cells]
 
 
-def _find_other_ending(cell: Cell, last: int, most: int) -> str:
+def _find_other_reason(cell: Cell, last_index: int, max_trials: int) -> str:
+    """Return why an undecided cell gets no more trials; "" if it gets more."""
     if tally_cells([cell]).repeating:
         return ANSWERS_REPEAT
     if cell.config.provider_id is None:
         return PROVIDER_DELETED
-    return LIMIT_REACHED if last >= most else ""
+    return LIMIT_REACHED if last_index >= max_trials else ""
 
 
 def _iter_round(run: Run, cells: Sequence[Cell]) -> Iterator[Trial]:
-    """Yield trials block by block, in an order drawn from the run's order seed, at the end of the run."""
-    last = {cell.pk: index for cell, index in _get_last_indexes(cells)}
+    """Yield the trials of the next round, block by block, positioned after all trials of the run.
+
+    The order in a block is drawn from the run's order seed. Cells get at most `trials_per_cell` trials.
+    """
+    last_indexes = {cell.pk: index for cell, index in _get_last_indexes(cells)}
     position = (run.trials.aggregate(last=Max("position"))["last"] or 0) + 1
-    drawing = random.Random(derive_seed(run.order_seed, "round", position))
+    generator = random.Random(derive_seed(run.order_seed, "round", position))
     for number in range(1, ANALYSIS_STEP_TRIALS + 1):
-        block = [cell for cell in cells if last[cell.pk] + number <= run.trials_per_cell]
-        drawing.shuffle(block)
+        block = [cell for cell in cells if last_indexes[cell.pk] + number <= run.trials_per_cell]
+        generator.shuffle(block)
         for cell in block:
-            yield build_trial(run, cell, last[cell.pk] + number, position=position, applicable=True)
+            yield build_trial(run, cell, last_indexes[cell.pk] + number, position=position, applicable=True)
             position += 1

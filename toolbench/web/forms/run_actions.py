@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import RunActionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class RunAction:
             control.delete_run(run_id)
             return ActionResult(f"Run {run_id} is deleted.", None)
         if self.name not in PLAIN_ACTIONS:
-            raise control.RunActionError("That button is not known here; nothing was changed.")
+            raise RunActionError("That button is not known here; nothing was changed.")
         return ActionResult(PLAIN_ACTIONS[self.name](run_id, self.values), run_id)
 
 
@@ -91,7 +92,7 @@ def _raise_caps(run_id: int, values: Mapping[str, str]) -> str:
 def _add_trials(run_id: int, values: Mapping[str, str]) -> str:
     cell, count = _parse_count(values, "cell"), _parse_count(values, "count")
     if cell is None or count is None:
-        raise control.RunActionError("Enter how many trials to add; nothing was added.")
+        raise RunActionError("Enter how many trials to add; nothing was added.")
     added = control.add_trials(run_id, cell, count, agreed=_parse_agreed(values))
     return f"{added} trials added; they are marked as added manually."
 
@@ -117,7 +118,7 @@ def _parse_count(values: Mapping[str, str], name: str) -> int | None:
         return None
     number = parse_whole_number(text, minimum=1)
     if number is None:
-        raise control.RunActionError(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
+        raise RunActionError(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
     return number
 
 

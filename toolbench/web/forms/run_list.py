@@ -7,7 +7,7 @@ from django.http import QueryDict
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs import bulk
-from toolbench.lab.runs.control import RunActionError
+from toolbench.lab.runs.action_checks import RunActionError
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,7 @@ def _build_rate_context(value: Rate, kind: str) -> dict[str, object]:
         title = f"Only {value.distinct} distinct answers, so repeats are not independent and no interval is shown."
         return context | {"interval": f"{value.distinct} distinct", "title": title, "notes": ()}
     notes = []
-    title = f"Interval: {value.interval}."
+    title = f"Interval: {value.interval_name}."
     if value.error:
         notes.append("anytime-valid" if value.level == "95" else f"anytime-valid {value.level}\u00a0%")
         title = f"Anytime-valid {value.level} % interval: correct although the run could stop early."

@@ -20,7 +20,7 @@ from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 from toolbench.lab.results.run.index import Kind, get_run_list
 from toolbench.lab.results.run.live_grid import get_run_grid
 from toolbench.lab.results.run.page import get_run_page
-from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.run_actions import ActionResult, parse_action
 from toolbench.web.forms.run_list import RunListAction
@@ -48,7 +48,7 @@ def act_on_several(request: HttpRequest) -> HttpResponse:
         if action.needs_confirmation:
             return render_page(request, "runs/delete.html", {"runs": action.list_runs(), "back": back})
         sentence = action.execute()
-    except control.RunActionError as error:
+    except RunActionError as error:
         messages.error(request, str(error))
         return redirect(back)
     messages.success(request, sentence)
@@ -122,7 +122,7 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         result = action.execute(run_id, find_owner(request))
         _announce(request, run_id, result)
-    except control.RunActionError as error:
+    except RunActionError as error:
         messages.error(request, str(error))
         return redirect("run", run_id)
     except ConfirmationNeededError as confirmation:

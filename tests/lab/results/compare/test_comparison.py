@@ -208,7 +208,7 @@ def test_sequential_side_is_not_paired_and_has_anytime_valid_intervals() -> None
     met(make_cell(make_config(run, method="text_json"), error=0.05), "f" * 12)
     page = compared(run=run.pk, a_method="native", b_method="text_json")
     assert page.how == "stratified"
-    assert (page.whole.first.interval, page.whole.second.interval) == ("Wilson, 95 %", "anytime-valid, 95 %")
+    assert (page.whole.first.interval_name, page.whole.second.interval_name) == ("Wilson, 95 %", "anytime-valid, 95 %")
     assert page.whole.sequential
     assert page.whole.result_text == "worse"
     assert any(warning.startswith("Trials of these sides went on until") for warning in page.warnings)

@@ -51,7 +51,7 @@ def test_what_was_lost_is_named_and_what_was_paid_is_counted() -> None:
     assert measured.lost == (("rate_limited", 1),)
     assert measured.cost
     assert measured.cost.value == pytest.approx(0.01)
-    assert measured.cost_from == "named by the provider"
+    assert measured.cost_from == "reported by the provider"
     assert len(measured.times) == 4
 
 
@@ -78,7 +78,7 @@ def test_a_cost_that_is_known_of_some_trials_only_is_unknown_in_words() -> None:
     recompute_stale_cells()
     measured = get_candidate_pool(DecideQuery()).candidates[0].measured
     assert measured.cost is None
-    assert measured.cost_from == "1 of 2 trials have neither a named cost nor a list price"
+    assert measured.cost_from == "1 of 2 trials have neither a reported cost nor a list price"
     assert get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure is None
 
 
@@ -109,7 +109,7 @@ def test_sequential_cells_have_anytime_valid_bounds() -> None:
     cell = make_cell(make_config(make_run(until={"rule": "threshold"})), error=0.05)
     make_trials(cell, **{"pass": 20})
     row = get_decide_page(DecideQuery()).rows[0]
-    assert (row.delivered.interval, row.given.interval) == ("anytime-valid, 95 %", "anytime-valid, 95 %")
+    assert (row.delivered.interval_name, row.given.interval_name) == ("anytime-valid, 95 %", "anytime-valid, 95 %")
     assert recommend_from_trials(DecideQuery()).rows[0].rate == row.delivered
     frozen = save_record(DecideQuery(), owner=None)
     assert build_frozen_rate(frozen.evidence[0]) == row.delivered

@@ -83,7 +83,7 @@ def test_where_the_case_study_has_no_rule_nothing_is_judged_by_it() -> None:
     recompute_stale_cells()
     (shown,) = get_matrix(replace(REAL, metric="parity")).rows
     assert shown.rate is not None
-    assert (shown.rate.n, shown.rate.status_text) == (0, "nothing to judge")
+    assert (shown.rate.n, shown.rate.status_text) == (0, "no trials")
     (lines,) = [lines for title, lines in get_run_metrics(config.run_id).groups if title == "Success"]
     assert "parity" not in {line.metric.name for line in lines}
     make_trials(make_cell(config), **{"pass": 1, "fail": 2})

@@ -77,7 +77,10 @@ def test_a_template_fills_in_what_is_left_blank(owner_client: Client) -> None:
         ({"name": "a", "base_url": "https://x.test", "headers": "{"}, "This is not JSON"),
         ({"name": "a", "base_url": "https://x.test", "headers": "[" * 100_000}, "This is not JSON"),
         ({"name": "a", "base_url": "https://x.test", "headers": '{"a": 1}'}, "object of texts"),
-        ({"name": "a", "base_url": "https://x.test", "option_defaults": '{"model": "x"}'}, "belong to the loop"),
+        (
+            {"name": "a", "base_url": "https://x.test", "option_defaults": '{"model": "x"}'},
+            "so these cannot be defaults",
+        ),
         ({"name": "a", "base_url": "https://x.test", "concurrency": "0"}, "Between 1 and 1000"),
         ({"name": "a", "base_url": "https://x.test", "concurrency": "9" * 30}, "Between 1 and 1000"),
         ({"name": "a", "base_url": "https://x.test", "read_seconds": "nan"}, "number"),

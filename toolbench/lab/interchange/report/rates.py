@@ -130,4 +130,4 @@ def rate_to_json(rate: Rate) -> JsonObject:
         if has_interval
         else {"low": None, "high": None}
     )
-    return {"k": rate.k, "n": rate.n, "rate": share, **bounds, "interval": rate.interval if has_interval else None}
+    return {"k": rate.k, "n": rate.n, "rate": share, **bounds, "interval": rate.interval_name if has_interval else None}

@@ -15,5 +15,5 @@ class Command(BaseCommand):
         loaded = load_builtin_data()
         self.stdout.write(
             f"{loaded.presets} presets, {loaded.profiles} profiles, {loaded.models} models, "
-            f"{loaded.personas} personas, {loaded.published_cells} published cells"
+            f"{loaded.simulated_models} personas, {loaded.published_cells} published cells"
         )

@@ -35,6 +35,7 @@ from toolbench.lab.models import Model, Run
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.launch import launch
 
 BELOW_EXIT_CODE, UNFINISHED_EXIT_CODE = 1, 3
@@ -78,7 +79,7 @@ class Command(BaseCommand):
             if options.out:
                 check_empty_folder(Path(options.out))
             run = self._start(options, resume=resume, yes=yes)
-        except (OptionError, EvalError, LaunchError, ReportError, control.RunActionError) as error:
+        except (OptionError, EvalError, LaunchError, ReportError, RunActionError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self._run_sessions(run)
         self._report_result(run, options)

@@ -1,9 +1,9 @@
--- Fragment: dollars of a trial, or NULL where they are unknown. A trial without an answer has cost nothing; an answer
--- whose tokens were not counted has no known price.
+-- Fragment: the cost of a trial in dollars, or NULL if it is unknown. A trial without an answer costs 0. An answer
+-- whose tokens were not counted has an unknown cost.
 --
--- Needs: `tried`, `spent` and `price` beside it.
--- Parts: reported_cost: the cost that the provider named, within bounds; has_reported_cost: the condition that one
--- was named.
+-- Needs: `tried`, rows of lab_trial; `spent`, from lost_spending.sql; `price`, dollars per million tokens.
+-- Parts: reported_cost: the cost that the provider reported, within bounds; has_reported_cost: the condition that it
+-- reported one.
     CASE WHEN {has_reported_cost} THEN coalesce({reported_cost}, 0) + coalesce(spent.cost, 0)
         WHEN tried.input_tokens::float + tried.output_tokens + coalesce(spent.input_tokens, 0)
             + coalesce(spent.output_tokens, 0) > 0

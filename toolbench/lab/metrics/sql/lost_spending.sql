@@ -1,7 +1,8 @@
--- Fragment: the steps that a trial's own figures do not hold, since its execution was lost, queued again or retried.
+-- Fragment: requests, tokens and cost that the columns of a trial leave out, since the execution was lost or the trial
+-- was queued again.
 --
 -- Needs: `tried`, rows of lab_trial.
--- Parts: step_cost: the cost of a step within its bounds.
+-- Parts: step_cost: the cost of a step, NULL if it is out of range.
     SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
         sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,
         sum({step_cost}) AS cost

@@ -1,7 +1,7 @@
--- Sum what the trials of one provider cost since a time, in all runs, deleted ones too.
+-- Sum the costs of one provider's trials that have ended since a point in time, over all runs, deleted ones included.
 --
--- A trial counts when it has ended, cancelled ones too. Runs that ended earlier have no such trial.
--- Parameters: provider; since; configs, inputs, outputs: configurations with their prices for a million tokens.
+-- Cancelled trials are included. Runs that ended before that time are skipped, since they have no such trial.
+-- Parameters: provider; since; configs, inputs, outputs: configurations with their dollars per million tokens.
 -- Parts: fragments of this folder.
 -- Returns: ended trials whose cost is known, ended trials whose cost is unknown, dollars, running trials.
 WITH tried AS (

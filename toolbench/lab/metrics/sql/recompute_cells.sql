@@ -1,9 +1,9 @@
--- Derive every figure of these cells anew from their trials, and the times of lab_celltimes.
+-- Compute every counter and figure of cells, and their lab_celltimes rows, from the trials of the cells.
 --
--- Parameters: cells; priced, input, output: configurations with their list prices; lag: milliseconds from which a
--- trial counts as saturated.
--- Parts: fragments of this folder, and the columns of the tables in cells.py.
--- Locks: call it with the cells locked, in the order of their ids.
+-- Parameters: cells; priced, input, output: configurations with their dollars per million tokens; lag: the
+-- event-loop lag in milliseconds above which a trial counts as saturated.
+-- Parts: fragments of this folder, and lists of columns that cells.py renders.
+-- Locks: none. The caller has locked the cells in id order.
 WITH {tried}, spent AS ({lost_spending}), noted AS ({retry_counts}), paid AS (
     SELECT tried.id, {cost} AS dollars, {has_reported_cost} AS has_reported_cost,
         outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent

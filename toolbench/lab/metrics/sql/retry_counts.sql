@@ -1,5 +1,5 @@
--- Fragment: answers of 429 and 5xx, retries and back-off of each trial. The condition is that of the index
--- steps_with_retries.
+-- Fragment: answers with status 429 and 5xx, retries and back-off of each trial. The condition on steps is that of the
+-- index steps_with_retries.
 --
 -- Needs: `tried`, rows of lab_trial.
 -- Parts: conditions on `step`.

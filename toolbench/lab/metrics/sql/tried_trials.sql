@@ -1,4 +1,6 @@
--- Fragment of a WITH clause: the trials of the cells, with `answered` and `counted`.
+-- Fragment of a WITH clause: the trials of cells. `answered`: they passed, or failed within the deadline; `counted`: they
+-- have ended and were not cancelled.
+--
 -- Parameters: cells.
 tried AS (
     SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,

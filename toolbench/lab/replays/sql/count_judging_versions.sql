@@ -1,8 +1,8 @@
 -- Count the judged trials of a run by the versions that judged them.
 --
 -- Parameters: run_id.
--- Returns: scenario, version tried, rules' version of the stored verdict (NULL in the oldest), then scenario's and rules'
--- version of the current judgement (NULL without one), count.
+-- Returns: scenario, its version at launch, version of the rules in the stored verdict (NULL in the oldest verdicts),
+-- scenario version and rules version of the current judgement (NULL without one), number of trials.
 -- Locks: none.
 SELECT
     trial.scenario,

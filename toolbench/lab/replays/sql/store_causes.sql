@@ -1,8 +1,9 @@
--- Store the causes of trials anew, if they were not executed again meanwhile.
+-- Replace the causes of trials that were not executed again in the meantime.
 --
 -- Parameters: one JSON array of rows.
--- Parts: assignments: what is set; typed: the columns with their types.
--- Returns: the cell of each trial.
+-- Parts: assignments: the assignments of columns; typed: the columns with their types.
+-- Returns: the cell of each changed trial.
+-- Locks: trials, in no order.
 UPDATE lab_trial AS trial SET {assignments}
 FROM json_to_recordset(%s::json) AS row(id bigint, execution integer,
     {typed})

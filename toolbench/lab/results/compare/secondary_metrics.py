@@ -12,10 +12,10 @@ from django.db.models import QuerySet
 from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.evals.decisions.choice import compute_cost_difference
 from toolbench.evals.statistics.quantile_differences import QuantileDifference, compute_quantile_difference
-from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.values import Metric
 from toolbench.lab.models import Trial
+from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.sides import VIOLATION_METRICS, Side
 from toolbench.lab.results.compare.statistics import ComparisonCounts, RateComparison, compare_stratified
 

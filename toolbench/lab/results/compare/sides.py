@@ -26,11 +26,12 @@ from django.db.models.functions import Cast
 from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.types import DRAWN
-from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS
+from toolbench.lab.metrics.cells import SATURATED_LAG_MS
 from toolbench.lab.metrics.cost import add_costs, estimate_cost_per_success, sum_costs
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.retries import RetryCounts, count_retries
 from toolbench.lab.models import Trial
+from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.query import RUN_AXES
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED
 

@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cost import CostSums
-from toolbench.lab.metrics.pools import Line
+from toolbench.lab.metrics.pools import SumRow
 from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, find_repeated_instances
 from toolbench.lab.metrics.spending import find_price_names
 from toolbench.lab.metrics.tally import Tally
@@ -44,7 +44,7 @@ class CandidateContext:
     repeated: RepeatedInstances
     price_names: Mapping[tuple[str, str], tuple[str, ...]]
 
-    def count_lost(self, lines: list[Line]) -> tuple[tuple[str, int], ...]:
+    def count_lost(self, lines: list[SumRow]) -> tuple[tuple[str, int], ...]:
         """Return the infrastructure errors of these lines by failure class, most first."""
         counted = {(line["scenario"], line["scenario_version"]) for line in lines}
         total: dict[str, int] = defaultdict(int)
@@ -54,22 +54,22 @@ class CandidateContext:
                     total[lost.failure_class] += lost.trials
         return sort_counts(total)
 
-    def find_repeated(self, line: Line) -> RepeatedSums:
+    def find_repeated(self, line: SumRow) -> RepeatedSums:
         """Return the sums over the repeated instances of a line."""
         if line.get("repeated") is not None:
             return RepeatedSums.from_json(line["repeated"])
         return self.repeated.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), RepeatedSums())
 
-    def build_cost_sums(self, line: Line, tally: Tally) -> CostSums:
+    def build_cost_sums(self, line: SumRow, tally: Tally) -> CostSums:
         """Return the sums of costs of a candidate, with the names of the price lists that took part."""
         names = self.price_names.get((line["provider_name"], line["model_name"]), ())
         return CostSums(
             tried=tally.tried,
-            named=tally.costs_reported,
+            reported=tally.costs_reported,
             known=tally.costs_known,
             dollars=tally.known_dollars,
-            squares=tally.squared_dollars,
-            with_pass=tally.delivered_dollars,
+            squared_dollars=tally.squared_dollars,
+            delivered_dollars=tally.delivered_dollars,
             delivered=tally.passed - tally.late_passes,
             price_lists=names if tally.costs_reported < tally.costs_known else (),
         )
@@ -80,7 +80,7 @@ def sort_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def read_context(runs: QuerySet[Run], lines: list[Line]) -> CandidateContext:
+def read_context(runs: QuerySet[Run], lines: list[SumRow]) -> CandidateContext:
     """Read the context of the candidates with these lines, with three queries at most."""
     errors = Trial.objects.filter(outcome=Trial.Outcome.INFRA, run__in=runs).order_by()
     lost: dict[int, list[LostTrials]] = defaultdict(list)

@@ -14,16 +14,16 @@ from django.db.models import Count, Q, QuerySet
 from toolbench.evals.decisions.assessments import IntervalEstimate, MeasuredConfig
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.lab.engine_version import select_distinct_versions
-from toolbench.lab.metrics.cells import ANSWERED, MAX_START_DIFFERENCE
+from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.cost import CostSums, estimate_cost_per_success, sum_costs
 from toolbench.lab.metrics.pools import (
     CONFIRMATION_PURPOSE,
-    KeptSums,
-    Line,
+    RunSums,
+    SumRow,
     contains_name,
-    merge_lines,
+    merge_rows,
+    sum_all_runs,
     sum_cells,
-    sum_kept_runs,
 )
 from toolbench.lab.metrics.repeated_instances import (
     ScenarioCount,
@@ -41,6 +41,7 @@ from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import build_times, merge_times
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
+from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, CandidateContext, read_context, sort_counts
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.trial_list.filter import TrialFilter
@@ -111,14 +112,14 @@ def get_candidate_pool(query: DecideQuery) -> CandidatePool:
     """
     sums = _read_sums(query)
     key = (query.scope, query.runs, query.q, query.group, query.chosen)
-    return _pools.get(sums.version, key, lambda: _build_pool(query, sums.lines))
+    return _pools.get(sums.version, key, lambda: _build_pool(query, sums.rows))
 
 
-def _build_pool(query: DecideQuery, sums: list[Line]) -> CandidatePool:
+def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
     lines = [line for line in _merge_sums(query, sums) if not line["control"]]
     groups = tuple(sorted({line["scenario_group"] for line in lines}, key=build_group_sort_key))
     group = query.group if query.group in groups else (groups[0] if groups else "")
-    by_key: dict[tuple[Any, ...], list[Line]] = defaultdict(list)
+    by_key: dict[tuple[Any, ...], list[SumRow]] = defaultdict(list)
     for line in lines:
         if line["scenario_group"] == group:
             by_key[tuple(line[name] for name in CANDIDATE_KEY)].append(line)
@@ -143,14 +144,14 @@ class _ScenarioCoverage:
     newest: Mapping[tuple[str, str], int]
 
     @classmethod
-    def from_lines(cls, lines: list[Line]) -> "_ScenarioCoverage":
+    def from_lines(cls, lines: list[SumRow]) -> "_ScenarioCoverage":
         newest: dict[tuple[str, str], int] = defaultdict(int)
         for line in filter(has_finished_trials, lines):
             key = (line["instance_kind"], line["scenario"])
             newest[key] = max(newest[key], line["scenario_version"])
         return cls(frozenset(line["scenario"] for line in lines), dict(newest))
 
-    def missing(self, lines: list[Line]) -> tuple[str, ...]:
+    def missing(self, lines: list[SumRow]) -> tuple[str, ...]:
         """Return the scenarios that other configurations have and these lines lack.
 
         A scenario that these lines have in an earlier version only counts as missing.
@@ -210,17 +211,17 @@ class _TrialFigures:
         return estimate_cost_per_success(paid), paid.source
 
 
-def _read_sums(query: DecideQuery) -> KeptSums:
+def _read_sums(query: DecideQuery) -> RunSums:
     if query.scope == "runs":
-        return KeptSums(sum_cells(Cell.objects.filter(query.chosen.condition, run__in=_filter_runs(query))))
-    return sum_kept_runs(query.chosen, simulated=query.demo, imported=False)
+        return RunSums(sum_cells(Cell.objects.filter(query.chosen.condition, run__in=_filter_runs(query))))
+    return sum_all_runs(query.chosen, simulated=query.demo, imported=False)
 
 
-def _merge_sums(query: DecideQuery, sums: list[Line]) -> list[Line]:
+def _merge_sums(query: DecideQuery, sums: list[SumRow]) -> list[SumRow]:
     """Return the sums of each candidate and scenario, without confirmation runs."""
     key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
     named = (line for line in sums if contains_name(line, query.q) and not line["confirming"])
-    return merge_lines(named, key)
+    return merge_rows(named, key)
 
 
 def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
@@ -235,7 +236,7 @@ def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
 
 
 def _build_parts(
-    lines: list[Line], context: CandidateContext
+    lines: list[SumRow], context: CandidateContext
 ) -> tuple[tuple[ScenarioSample, ...], tuple[ScenarioSample, ...]]:
     """Return the samples of end-to-end success and of answered success, by scenario."""
     delivery, given = [], []
@@ -249,7 +250,7 @@ def _build_parts(
 
 
 def _build_candidate(
-    query: DecideQuery, lines: list[Line], older: list[Line], met: _ScenarioCoverage, context: CandidateContext
+    query: DecideQuery, lines: list[SumRow], older: list[SumRow], met: _ScenarioCoverage, context: CandidateContext
 ) -> Candidate:
     first, tally = lines[0], add_tallies(build_tally(line) for line in lines)
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
@@ -297,7 +298,7 @@ def _build_candidate(
 
 
 def _build_trial_filter(
-    query: DecideQuery, line: Line, older: list[Line], config_id: int, run_ids: Sequence[int]
+    query: DecideQuery, line: SumRow, older: list[SumRow], config_id: int, run_ids: Sequence[int]
 ) -> TrialFilter:
     """Return the filter of exactly the trials that a candidate counts."""
     return TrialFilter(
@@ -335,7 +336,7 @@ def _build_label(line: Mapping[str, Any]) -> str:
     return " · ".join(filter(None, [*named, "streamed" if line["stream"] else ""]))
 
 
-def _list_candidate_cautions(lines: list[Line], tally: Tally) -> Iterable[str]:
+def _list_candidate_cautions(lines: list[SumRow], tally: Tally) -> Iterable[str]:
     if len(select_distinct_versions(version for line in lines for version in line["engines"])) > 1:
         yield "pools versions of the engine"
     if tally.errors_retried:
@@ -348,7 +349,7 @@ def _list_candidate_cautions(lines: list[Line], tally: Tally) -> Iterable[str]:
         yield f"trials still to come: {tally.queued + tally.running}"
 
 
-def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[Line]) -> tuple[str, ...]:
+def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[SumRow]) -> tuple[str, ...]:
     apart = max((line["last"] for line in lines), default=None)
     first = min((line["first"] for line in lines), default=None)
     models = [(candidate.provider, candidate.measured.label) for candidate in candidates]

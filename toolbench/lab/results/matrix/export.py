@@ -132,7 +132,7 @@ def _build_further_values(row: MatrixRow) -> tuple[Value, ...]:
         tally.cancelled,
         tally.distinct,
         tally.added_by_hand,
-        tally.delivered().interval,
+        tally.delivered().interval_name,
     )
 
 

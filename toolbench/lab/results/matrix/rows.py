@@ -220,6 +220,6 @@ def _build_trial_filter(line: dict[str, Any], query: MatrixQuery, *, group: str)
         demo="1" if query.scope == "demo" else "",
         prompt=line["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else query.prompt,
         imported="1" if query.scope == "imported" else "",
-        chosen=replace(query.chosen, models=(), profiles=(), strategies=()).keep_several(),
+        chosen=replace(query.chosen, models=(), profiles=(), strategies=()).drop_single_choices(),
         scenario=query.chosen.scenarios[0] if len(query.chosen.scenarios) == 1 else "",
     )

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.pools import KeptSums, Line, contains_name, merge_lines, sum_cells, sum_kept_runs
+from toolbench.lab.metrics.pools import RunSums, SumRow, contains_name, merge_rows, sum_all_runs, sum_cells
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import build_omission_notice
@@ -83,7 +83,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
     sums, published = _sum_cells(query), _read_published_counts()
     counted = replace(query, layout=USUAL_LAYOUT)  # columns and density change no figure
     key = (counted, tuple(sorted(published.items())))
-    matrix = _matrices.get(sums.version, key, lambda: _build_matrix(counted, sums.lines, published))
+    matrix = _matrices.get(sums.version, key, lambda: _build_matrix(counted, sums.rows, published))
     return replace(
         matrix,
         query=replace(matrix.query, layout=query.layout),
@@ -93,10 +93,10 @@ def get_matrix(query: MatrixQuery) -> Matrix:
     )
 
 
-def _build_matrix(query: MatrixQuery, sums: list[Line], published: Mapping[tuple[str, str], str]) -> Matrix:
+def _build_matrix(query: MatrixQuery, sums: list[SumRow], published: Mapping[tuple[str, str], str]) -> Matrix:
     """Return the matrix without the runs to choose from."""
     named = [line for line in sums if contains_name(line, query.q)]
-    found = merge_lines(named, (*ROW_KEY, *_list_split(query), "scenario_group", "control", *_VERSION_KEY))
+    found = merge_rows(named, (*ROW_KEY, *_list_split(query), "scenario_group", "control", *_VERSION_KEY))
     present = {line["scenario_group"] for line in found} - {"control"}
     group = query.group if query.group in present else _choose_default_group(present)
     query = replace(query, group="" if group == _choose_default_group(present) else group)
@@ -155,10 +155,10 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
     return kept.filter(imported=False, simulated=query.scope == "demo")
 
 
-def _sum_cells(query: MatrixQuery) -> KeptSums:
+def _sum_cells(query: MatrixQuery) -> RunSums:
     if query.scope == "runs" or query.prompt:
-        return KeptSums(sum_cells(filter_matrix_cells(query), *_list_split(query)))
-    return sum_kept_runs(query.chosen, simulated=query.scope == "demo", imported=query.scope == "imported")
+        return RunSums(sum_cells(filter_matrix_cells(query), *_list_split(query)))
+    return sum_all_runs(query.chosen, simulated=query.scope == "demo", imported=query.scope == "imported")
 
 
 def _list_split(query: MatrixQuery) -> tuple[str, ...]:
@@ -256,7 +256,7 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
     )
 
 
-def _collect_prompts(query: MatrixQuery, lines: list[Line]) -> tuple[str, ...]:
+def _collect_prompts(query: MatrixQuery, lines: list[SumRow]) -> tuple[str, ...]:
     """Return the prompt versions of these lines; () where one version was chosen, which leaves the others out."""
     if query.prompt not in ("", SPLIT_BY_PROMPT):
         return ()

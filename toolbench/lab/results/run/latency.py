@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from django.db.models import F
 
 from toolbench.evals.statistics import Quantile, compute_quantile
-from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS
+from toolbench.lab.metrics.cells import SATURATED_LAG_MS
 from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP, build_group_sort_key
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
+from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_POINTS = 2_000  # per configuration, so that the page stays light

@@ -193,7 +193,7 @@ class TrialFilter:
     def from_query(cls, query: QueryParams) -> "TrialFilter":
         """Return the filter of these URL parameters."""
         chosen, unread_days = ResultFilter.from_query(query)
-        values: dict[str, Any] = {"chosen": chosen.keep_several(), "layout": TableLayout.from_query(query)}
+        values: dict[str, Any] = {"chosen": chosen.drop_single_choices(), "layout": TableLayout.from_query(query)}
         ignored: list[str] = list(unread_days)
         several = {name for name, found in chosen.choices.items() if len(found) > 1}
         for name in (field.name for field in fields(cls) if field.name not in _OTHER_FIELDS):

@@ -1,7 +1,9 @@
--- Find undecided cells whose round of trials is done. Each provider of a run is looked at alone; the best of several
--- needs all providers at once.
+-- Find undecided cells whose round of trials is over. A round is over when its provider has no open trial of the run;
+-- with rule "best", when no provider has one.
 --
--- Returns: run and cell, by id.
+-- Parameters: none.
+-- Returns: run, cell; in the order of their ids.
+-- Locks: none.
 SELECT run.id, cell.id FROM lab_run AS run
 JOIN lab_cell AS cell ON cell.run_id = run.id AND cell.error IS NOT NULL AND cell.decided = ''
 JOIN lab_runconfig AS config ON config.id = cell.config_id

@@ -10,6 +10,7 @@ from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.missing_trials import MissingTrialsPage, get_missing_trials_page
 from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.web.forms.missing_trials import MissingTrialsForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
@@ -23,7 +24,7 @@ def add_missing(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         if request.method == "POST" and _add_trials(request, run_id, form):
             return redirect("run", run_id)
-    except control.RunActionError as error:
+    except RunActionError as error:
         context["error"] = str(error)
     except ConfirmationNeededError as error:
         context["needed"] = error

@@ -1,0 +1,125 @@
+"""Checks and steps that several actions on a run share, and the error of an action that is not possible."""
+
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from django.db import transaction
+
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.policy.settings import Policy
+from toolbench.lab.confirmation import may_cost_money
+from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
+from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.planning.auto_method import list_models_to_probe
+from toolbench.lab.planning.request_bounds import check_paid_requests, resolve_frozen_policy
+from toolbench.lab.scenarios.catalogue import is_version_available
+from toolbench.lab.worker.queue import notify_workers
+from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
+
+
+class RunActionError(Exception):
+    """Raised if an action is not possible; the message says why."""
+
+
+def get_run(run_id: int) -> Run:
+    """Return a run that is not deleted.
+
+    Raises:
+        RunActionError: there is no such run.
+    """
+    run = Run.objects.filter(pk=run_id, deleted_at__isnull=True).first()
+    if run is None:
+        raise RunActionError(f"There is no run {run_id}.")
+    return run
+
+
+def get_local_run(run_id: int) -> Run:
+    """Return a run that was not imported.
+
+    Raises:
+        RunActionError: there is no such run, or it was imported.
+    """
+    run = get_run(run_id)
+    if run.imported:
+        raise RunActionError("The run was imported, so its provider is not known here: launch a new run instead.")
+    return run
+
+
+def describe_run(run_id: int) -> str:
+    """Return the name of a run for messages.
+
+    Raises:
+        RunActionError: there is no such run.
+    """
+    return str(get_run(run_id))
+
+
+def count_paid_probes(run: Run) -> dict[str, int]:
+    """Return how many paid requests the first-use probes of the run's models may send at most, by provider name."""
+    paid_requests: Counter[str] = Counter()
+    for model in list_models_to_probe(run):
+        if may_cost_money(model.provider, model.name, model.price):
+            paid_requests[model.provider.name] += MAX_FIRST_USE_REQUESTS
+    return paid_requests
+
+
+def check_trials(
+    run: Run,
+    counts_by_cell: Mapping[int, int],
+    agreed: int,
+    *,
+    used: int,
+    probes: Mapping[str, int] = MappingProxyType({}),
+) -> dict[int, Policy]:
+    """Check that more trials of cells may be queued, and return the policies of the cells by cell id.
+
+    Args:
+        run: the run.
+        counts_by_cell: number of trials to queue by cell id.
+        agreed: the confirmed number of paid requests.
+        used: requests that already count against the run's limit.
+        probes: paid requests of probes by provider name; the run's limit does not apply to them.
+
+    Raises:
+        RunActionError: a scenario or the engine has changed, or a provider has spent its budget for the month.
+        ConfirmationNeededError: they may send more paid requests than were confirmed.
+    """
+    cells = Cell.objects.select_related("config__provider").in_bulk(counts_by_cell)
+    for cell in cells.values():
+        if not is_version_available(cell.scenario, cell.scenario_version):
+            raise RunActionError(f"The scenario {cell.scenario} has changed since: launch a new run from the form.")
+    try:
+        policies = {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
+    except PolicyError as error:
+        raise RunActionError(f"The settings of the run are no longer valid: {error}") from error
+    try:
+        check_provider_budgets(cell.config.provider_id for cell in cells.values() if cell.config.provider_id)
+    except BudgetReachedError as error:
+        raise RunActionError(f"Nothing was queued. {error}") from error
+    cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
+    trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]
+    check_paid_requests(trials, cap_left=cap_left, agreed=agreed, probes=probes)
+    return policies
+
+
+def reopen_run(run_id: int) -> None:
+    """Reopen a run that has open trials again; a paused run stays paused.
+
+    Raises:
+        RunActionError: the run was deleted or is being cancelled.
+    """
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    if run.deleted_at is not None:
+        raise RunActionError(f"There is no run {run_id}.")
+    if run.state == Run.State.CANCELLING:
+        raise RunActionError(f"{run} is being cancelled: wait until its last requests have ended.")
+    if run.state != Run.State.PAUSED:
+        Run.objects.filter(pk=run_id).update(state=Run.State.RUNNING, finished_at=None, stopped_reason="")
+    transaction.on_commit(lambda: notify_run_workers(run_id))
+
+
+def notify_run_workers(run_id: int) -> None:
+    """Notify the workers of all providers with queued trials of the run."""
+    queued = Trial.objects.filter(run_id=run_id, state=Trial.State.QUEUED, provider__isnull=False)
+    notify_workers(queued.order_by().values_list("provider_id", flat=True).distinct())
