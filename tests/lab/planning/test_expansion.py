@@ -130,7 +130,7 @@ def test_everything_unknown_is_named_at_once_by_field() -> None:
     assert errors["methods"] == ["There is no method m: choose from auto, native, text_json, template, constrained."]
     assert errors["scenarios"] == ["There is no scenario x."]
     assert errors["trials"] == ["Trials per cell must be between 1 and 100000."]
-    assert errors["request_cap"] == ["A cap is a whole number from 1 to 2,147,483,647; leave it empty for none."]
+    assert errors["request_cap"] == ["A limit is a whole number from 1 to 2,147,483,647; leave it empty for none."]
 
 
 def test_nothing_chosen_is_said_in_plain_words() -> None:

@@ -138,7 +138,7 @@ def test_a_cap_cuts_all_of_it_and_is_said() -> None:
 def test_forecast_until_decided_spans_fewest_to_most_trials() -> None:
     model = make_model()
     history(model)
-    found = estimate_trials([asked(model, least=10, most=60)], RemainingLimits())
+    found = estimate_trials([asked(model, min_trials=10, max_trials=60)], RemainingLimits())
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (20, 120)

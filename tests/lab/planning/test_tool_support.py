@@ -44,7 +44,7 @@ def test_a_probe_that_could_not_tell_is_kept_with_its_error(model: Model) -> Non
 
 
 def test_named_method_keeps_declared_support_or_says_not_probed(model: Model) -> None:
-    assert describe_support(launch_run(model).configs.get().support).startswith("Nobody had said so")
+    assert describe_support(launch_run(model).configs.get().support).startswith("Tool support was unknown")
 
     model.capabilities = {"tools_field": "dropped"}
     model.save()

@@ -1,8 +1,8 @@
-"""Method `auto`: which trials wait for a probe, and which method follows.
+"""Choice of the method of configurations with method `auto`, and the trials that wait for a probe first.
 
-The method is chosen at launch if enough is known, else when the probe is done. A named method stays, unless the
-endpoint refuses tools. `RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known};
-{} for a named method.
+The method is chosen at launch if the endpoint's capabilities are known, else when the probe is done. A configuration
+with another method keeps it, unless the endpoint refuses tools. `RunConfig.routing` holds {asked, method, reason,
+passed: [{method, why}], deprecated, known}; {} for other methods than `auto`.
 """
 
 import logging
@@ -31,47 +31,48 @@ from toolbench.lab.worker.queue import notify_workers
 logger = logging.getLogger(__name__)
 
 ROUTING_LAYER = "routing"
-NO_METHOD = "none"  # of a configuration that waited for one
-_USER_LAYERS = ("profile", "run", "scenario")  # what a person asked for lies above what the endpoint can do
+NO_METHOD = "none"  # RunConfig.method if the endpoint supports no method
+# Layers that users set; the layers of capabilities lie below them.
+_USER_LAYERS = ("profile", "run", "scenario")
 _USER_LAYER_PREFIXES = ("preset ", "workaround ")
 _ENDING_STATES = (*Run.ENDED, Run.State.CANCELLING)
 
 
 def needs_probe(known: Capabilities) -> bool:
-    """Return whether no source says if the model calls tools."""
+    """Return whether it is unknown if the model supports tools, so that a probe has to find out."""
     return known.supports_tool_use is None and known.tools_field in (None, "accepted")
 
 
 def choose_available_method(layers: Layers, effective: EffectiveCapabilities) -> MethodChoice:
-    """Return the first of the policy's methods that the endpoint supports."""
+    """Choose the first of the policy's methods that the endpoint supports."""
     return choose_method(resolve_policy(layers).policy.paths, effective.capabilities)
 
 
 def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
-    """Add a layer with the chosen method, above what the launch sets for every configuration."""
+    """Return the layers with the chosen method in a layer above the lowest one, which the launch sets."""
     patch: JsonObject = {"method": chosen.method}
     if chosen.constraint:
         patch["constraint"] = chosen.constraint
-    rest = tuple((name, below) for name, below in layers if name != ROUTING_LAYER)
-    return (*rest[:1], (ROUTING_LAYER, patch), *rest[1:])
+    others = tuple((name, other_patch) for name, other_patch in layers if name != ROUTING_LAYER)
+    return (*others[:1], (ROUTING_LAYER, patch), *others[1:])
 
 
 def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCapabilities) -> Layers:
-    """Add the layers that keep the run within the capabilities of the endpoint.
+    """Return the layers with those that adapt requests to the capabilities of the endpoint.
 
-    They lie below everything that a person chose: presets, workarounds, profile, overrides. Strategies raw and
-    wire_standard have none.
+    They lie below everything that users set: presets, workarounds, profile, overrides. Strategies raw and wire_standard
+    get none.
 
     Raises:
         PolicyError: the layers cannot be resolved.
     """
-    rest = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
+    others = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
     if has_no_defaults(strategy):
-        return rest
-    policy = resolve_policy(rest).policy
-    fitting = build_capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)
-    place = next((at for at, (name, _) in enumerate(rest) if _is_user_layer(name)), len(rest))
-    return (*rest[:place], *fitting, *rest[place:])
+        return others
+    policy = resolve_policy(others).policy
+    added = build_capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)
+    index = next((i for i, (name, _) in enumerate(others) if _is_user_layer(name)), len(others))
+    return (*others[:index], *added, *others[index:])
 
 
 def _is_user_layer(name: str) -> bool:
@@ -79,7 +80,7 @@ def _is_user_layer(name: str) -> bool:
 
 
 def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> JsonObject:
-    """Return what is stored of a method choice."""
+    """Return the value of `RunConfig.routing` for a method choice."""
     known = {
         name: {"value": value, "source": effective.origins[name].source, "who": effective.origins[name].who}
         for name, value in effective.capabilities.known().items()
@@ -88,7 +89,7 @@ def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> Jso
 
 
 def list_models_to_probe(run: Run) -> list[Model]:
-    """Return the models that trials of the run wait for and whose tool support is unknown."""
+    """Return the models whose probe trials of the run wait for and whose tool support is unknown."""
     ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
     models = list(Model.objects.filter(pk__in=ids).select_related("provider"))
     known = get_capabilities_by_model(models)
@@ -96,15 +97,18 @@ def list_models_to_probe(run: Run) -> list[Model]:
 
 
 def queue_first_probes(run: Run) -> None:
-    """Queue the probes that trials of this new run wait for. Call it in the transaction that writes the run."""
+    """Queue the probes that trials of the run wait for. Call it in the transaction that queues the trials."""
     for model in list_models_to_probe(run):
         queue_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
 
 
 def decide_waiting_methods(model_id: int) -> int:
-    """Choose the method of configurations that waited for this model's probe, unless one is open; return their number.
+    """Choose the method of the configurations that wait for this model's probe, unless a probe is open.
 
-    After an inconclusive probe, tool support is unknown and native is tried.
+    After an inconclusive probe, tool support stays unknown and method native is chosen.
+
+    Returns:
+        The number of configurations.
     """
     if Probe.objects.filter(model_id=model_id).exclude(state=Probe.State.DONE).exists():
         return 0
@@ -122,9 +126,12 @@ def decide_waiting_methods(model_id: int) -> int:
 
 
 def decide_all_waiting_methods() -> int:
-    """Choose the method of all configurations that wait without an open probe, because a notification was lost.
+    """Choose the method of all configurations that wait although no probe is open, since a notification was lost.
 
-    A model that fails is logged and counted, and does not stop the others. Return the number of configurations.
+    If a model fails, the failure is logged and counted, and the other models are still processed.
+
+    Returns:
+        The number of configurations.
     """
     waiting = RunConfig.objects.filter(awaits_probe=True, model__isnull=False).exclude(run__state__in=_ENDING_STATES)
     decided = 0
@@ -135,25 +142,25 @@ def decide_all_waiting_methods() -> int:
 
 
 def _decide_config(config: RunConfig, effective: EffectiveCapabilities, *, support: Mapping[str, Any]) -> None:
-    """Choose the method of a configuration.
+    """Store the method of a configuration, or end its queued trials if there is none.
 
-    If this version does not accept its frozen settings, its waiting trials end, and no others.
+    The trials also end if the installed engine does not accept the frozen settings.
     """
     try:
-        columns, why_not = _build_decision(config, effective)
+        columns, refusal = _build_decision(config, effective)
     except PolicyError as error:
-        columns, why_not = {"method": NO_METHOD}, f"The settings of the run are no longer valid: {error}"
+        columns, refusal = {"method": NO_METHOD}, f"The settings of the run are no longer valid: {error}"
     except Exception as error:
         logger.exception("The method of configuration %s could not be chosen", config.pk)
         columns = {"method": NO_METHOD}
-        why_not = f"Toolbench itself failed ({type(error).__name__}) while choosing a method; the log has more."
+        refusal = f"Toolbench itself failed ({type(error).__name__}) while choosing a method; the log has more."
     RunConfig.objects.filter(pk=config.pk, awaits_probe=True).update(awaits_probe=False, **columns, **support)
-    if why_not:
-        _end_as_not_applicable(config, why_not)
+    if refusal:
+        _end_as_not_applicable(config, refusal)
 
 
 def _build_decision(config: RunConfig, effective: EffectiveCapabilities) -> tuple[dict[str, Any], str]:
-    """Return the columns of the choice, and the reason why no method is left, "" if one is.
+    """Return the columns of the decision, and why no method can be used; "" if one can.
 
     Raises:
         PolicyError: the layers cannot be resolved.
@@ -173,7 +180,7 @@ def _build_decision(config: RunConfig, effective: EffectiveCapabilities) -> tupl
 
 
 def _build_layer_columns(layers: Layers) -> dict[str, Any]:
-    """Return the columns of the layers.
+    """Return the columns `layers` and `policy_hash`.
 
     Raises:
         PolicyError: the layers cannot be resolved.
@@ -184,14 +191,14 @@ def _build_layer_columns(layers: Layers) -> dict[str, Any]:
     }
 
 
-def _end_as_not_applicable(config: RunConfig, why: str) -> None:
-    """End the waiting trials of a configuration before their first request as not applicable, with the reason."""
-    waiting = Trial.objects.filter(config=config, state=Trial.State.QUEUED)
-    cells: Iterable[int] = sorted(Cell.objects.filter(config=config).values_list("pk", flat=True))
-    waiting.update(
+def _end_as_not_applicable(config: RunConfig, reason: str) -> None:
+    """End the queued trials of a configuration as not applicable, with the reason as sentence."""
+    queued = Trial.objects.filter(config=config, state=Trial.State.QUEUED)
+    cell_ids: Iterable[int] = sorted(Cell.objects.filter(config=config).values_list("pk", flat=True))
+    queued.update(
         state=Trial.State.DONE,
         outcome=Trial.Outcome.NOT_APPLICABLE,
         failure_class="no_path",
-        sentence=why[:4000],
+        sentence=reason[:4000],
     )
-    mark_stale(cells)
+    mark_stale(cell_ids)

@@ -1,6 +1,6 @@
-"""Earlier cells that are similar to planned ones.
+"""Search for earlier cells that are similar to planned ones, for estimates.
 
-Cells of the same model, scenario, method and strategy come first, then wider matches.
+The closest kind of similarity is used: first the same model, scenario, method and strategy, then wider matches.
 """
 
 from collections import defaultdict
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from toolbench.evals.prices import Price
 from toolbench.lab.models import Cell
 
-MAX_CELLS_PER_KIND = 5  # cells that a forecast stands on, of each kind
-_MAX_CELLS_READ = 1000  # the newest cells of these models, and of these scenarios
+MAX_CELLS_PER_KIND = 5  # the newest cells of each kind of similarity are used
+_MAX_CELLS_READ = 1000  # per query: by model, and by scenario
 _KIND_DESCRIPTIONS = (
     "the same model, scenario, method and strategy",
-    "the same model, scenario and method under other strategies, beside other models",
+    "the same model, scenario and method with other strategies, and other models",
     "the same model and method, other scenarios",
     "the same model, other methods",
     "other models, the same scenario and method",
@@ -27,10 +27,15 @@ class PlannedTrials:
     """Planned trials of one cell.
 
     Attributes:
-        least, most: their number.
-        max_concurrency: simultaneous trials at the provider.
-        requests: the fewest and the most that one trial may send; None where it was not computed.
-        price: the price that a person set for the model; None for the list price.
+        model: id of the model; None if it was deleted.
+        provider: id of the provider.
+        kind: kind of the provider.
+        template: slug of the provider's template.
+        max_concurrency: concurrency limit of the provider.
+        min_trials: minimum number of trials.
+        max_trials: maximum number of trials.
+        requests: minimum and maximum number of requests of one trial; None if they were not computed.
+        price: the price that a user set for the model; None for the list price.
         may_cost: whether its requests may cost money.
     """
 
@@ -43,20 +48,26 @@ class PlannedTrials:
     method: str
     strategy: str
     scenario: str
-    least: int
-    most: int
+    min_trials: int
+    max_trials: int
     requests: tuple[int, int] | None = None
     price: Price | None = None
     may_cost: bool = True
 
-    def keys(self) -> tuple[MatchKey, ...]:
-        """Return the keys of similar cells, from the closest to the widest."""
+    def build_keys(self) -> tuple[MatchKey, ...]:
+        """Return one key for each kind of similarity, the closest first."""
         return _build_keys(self.model, self.kind, self.method, self.strategy, self.scenario)
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarCells:
-    """The newest cells of the closest kind that exists, and this kind. `others` are cells of other models."""
+    """Earlier cells that are similar to a planned cell.
+
+    Attributes:
+        cells: ids of the newest cells of the closest kind of similarity; () if only cells of other models are similar.
+        description: that kind in words.
+        others: ids of the newest cells of other models with the same scenario and method, if they are used.
+    """
 
     cells: tuple[int, ...]
     description: str
@@ -64,32 +75,35 @@ class SimilarCells:
 
 
 def find_similar_cells(planned: Sequence[PlannedTrials]) -> tuple[SimilarCells | None, ...]:
-    """Return similar cells for each planned cell, in order, with two queries; None where there are none.
+    """Find similar cells for each planned cell, with two queries.
 
-    Of other models, the newest cell of each is used.
+    Of each other model, only the newest cell is used.
+
+    Returns:
+        The similar cells in the order of the planned cells; None for a planned cell without any.
     """
     newest: dict[MatchKey, list[int]] = defaultdict(list)
-    there: set[tuple[MatchKey, object]] = set()
+    used_keys: set[tuple[MatchKey, object]] = set()
     for cell_id, model, *identity in _iter_cells(planned):
         for key in _build_keys(model, *identity):
             cell_key = (key, model if key[0] == "others" else cell_id)
-            if len(newest[key]) < MAX_CELLS_PER_KIND and cell_key not in there:
-                there.add(cell_key)
+            if len(newest[key]) < MAX_CELLS_PER_KIND and cell_key not in used_keys:
+                used_keys.add(cell_key)
                 newest[key].append(cell_id)
     return tuple(_find_closest(trials, newest) for trials in planned)
 
 
 def _find_closest(trials: PlannedTrials, newest: dict[MatchKey, list[int]]) -> SimilarCells | None:
-    """Return the closest similar cells.
+    """Return the similar cells of the closest kind.
 
-    Cells of another strategy may stop where this one continues, so cells of other models are added to the range.
+    With another strategy, trials may stop earlier. So if only such cells exist, cells of other models are added.
     """
-    keys = trials.keys()
+    keys = trials.build_keys()
     others = tuple(newest.get(keys[-1], ()))
-    for key, words in zip(keys, _KIND_DESCRIPTIONS, strict=True):
+    for key, description in zip(keys, _KIND_DESCRIPTIONS, strict=True):
         if cells := tuple(newest.get(key, ())):
             return SimilarCells(
-                () if key is keys[-1] else cells, words, others if key[0] in ("strategy", "others") else ()
+                () if key is keys[-1] else cells, description, others if key[0] in ("strategy", "others") else ()
             )
     return None
 
@@ -97,7 +111,7 @@ def _find_closest(trials: PlannedTrials, newest: dict[MatchKey, list[int]]) -> S
 def _build_keys(
     model: object, kind: object, method: object, strategy: object, scenario: object
 ) -> tuple[MatchKey, ...]:
-    """Return keys from the closest to the widest."""
+    """Return one key for each kind of similarity, in the order of _KIND_DESCRIPTIONS."""
     return (
         ("same", model, method, strategy, scenario),
         ("strategy", model, method, scenario),
@@ -108,11 +122,11 @@ def _build_keys(
 
 
 def _iter_cells(planned: Sequence[PlannedTrials]) -> Iterator[tuple[int, object, object, object, object, object]]:
-    """Yield cells, the newest first, of these models and then of these scenarios."""
-    tried = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
-    named = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
+    """Yield ids and key values of cells: of the planned models, then of the planned scenarios, each newest first."""
+    with_requests = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
+    columns = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
     models = {trials.model for trials in planned if trials.model is not None}
-    yield from tried.filter(config__model_id__in=models).values_list(*named)[:_MAX_CELLS_READ]
+    yield from with_requests.filter(config__model_id__in=models).values_list(*columns)[:_MAX_CELLS_READ]
     scenarios, kinds = {trials.scenario for trials in planned}, {trials.kind for trials in planned}
-    wider = tried.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
-    yield from wider.values_list(*named)[:_MAX_CELLS_READ]
+    of_scenarios = with_requests.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
+    yield from of_scenarios.values_list(*columns)[:_MAX_CELLS_READ]

@@ -1,4 +1,7 @@
-"""Expand a request to a plan: configurations, cells, omitted items with reasons, and costs. Nothing is written."""
+"""Expansion of a run request to a plan: configurations, cells, skipped items and request counts.
+
+Nothing is written to the database.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -47,74 +50,82 @@ def build_plan(request: RunRequest) -> Plan:
     """Build the plan of a request.
 
     Raises:
-        LaunchError: the request cannot be launched; plain sentences by field.
+        LaunchError: the request cannot be launched.
     """
-    found = look_up_request(request)
-    choices, skipped = _list_choices(request, found)
+    lookup = look_up_request(request)
+    choices, skipped = _list_choices(request, lookup)
     configs: list[PlannedConfig] = []
     cells: list[PlannedCell] = []
     for choice in choices:
-        if why := _find_method_error(choice, found):
-            skipped.append(SkippedItem(_describe_choice(choice, found), why))
+        if error := _find_method_error(choice, lookup):
+            skipped.append(SkippedItem(_describe_choice(choice, lookup), error))
             continue
-        config = _plan_config(request, choice, found)
+        config = _plan_config(request, choice, lookup)
         if not config.method:
-            skipped.append(SkippedItem(_describe_choice(choice, found), config.routing["reason"]))
+            skipped.append(SkippedItem(_describe_choice(choice, lookup), config.routing["reason"]))
             continue
-        kept, left_out = _plan_cells(request, config, len(configs), found)
-        skipped += left_out
-        if kept:
+        config_cells, skipped_cells = _plan_cells(request, config, len(configs), lookup)
+        skipped += skipped_cells
+        if config_cells:
             configs.append(config)
-            cells += kept
+            cells += config_cells
     return _assemble_plan(request, configs, cells, skipped)
 
 
-def _list_choices(request: RunRequest, found: LookupResult) -> tuple[list[ConfigChoice], list[SkippedItem]]:
-    """Return every requested configuration without profiles that do not apply; a model without any gets the default."""
+def _list_choices(request: RunRequest, lookup: LookupResult) -> tuple[list[ConfigChoice], list[SkippedItem]]:
+    """Return the requested configurations, and the profiles that are skipped because they do not apply to a model.
+
+    A model without any profile that applies gets the default profile.
+    """
     if request.configs:
         return list(request.configs), []
     skipped: list[SkippedItem] = []
     choices: list[ConfigChoice] = []
     for pk in request.models:
-        model = found.models[pk]
-        fitting = [name for name in request.profiles if _is_profile_applicable(name, model, request, found)]
+        model = lookup.models[pk]
+        applicable = [name for name in request.profiles if _is_profile_applicable(name, model, request, lookup)]
         skipped += [
-            SkippedItem(f"{model.name} · {name}", f"The profile applies to {found.profiles[name].applies_to} only.")
+            SkippedItem(f"{model.name} · {name}", f"The profile applies to {lookup.profiles[name].applies_to} only.")
             for name in request.profiles
-            if name not in fitting
+            if name not in applicable
         ]
-        profiles = fitting or [DEFAULT_PROFILE]
+        profiles = applicable or [DEFAULT_PROFILE]
         combinations = product(profiles, request.strategies, request.methods, request.examples, request.streams)
         choices += [ConfigChoice(pk, *combination) for combination in combinations]
     return choices, skipped
 
 
-def _is_profile_applicable(name: str, model: Model, request: RunRequest, found: LookupResult) -> bool:
-    profile = found.profiles.get(name)
+def _is_profile_applicable(name: str, model: Model, request: RunRequest, lookup: LookupResult) -> bool:
+    profile = lookup.profiles.get(name)
     return profile is None or not request.enforce_applicability or fnmatchcase(model.name, profile.applies_to)
 
 
-def _find_method_error(choice: ConfigChoice, found: LookupResult) -> str:
-    """Return why a named method cannot be used here, "" if it can."""
-    wire = found.models[choice.model].provider.wire
+def _find_method_error(choice: ConfigChoice, lookup: LookupResult) -> str:
+    """Return why the method cannot be used with the model; "" if it can, and for method auto."""
+    wire = lookup.models[choice.model].provider.wire
     if choice.method == "template" and wire != Provider.Wire.CHAT:
         return f"An endpoint that speaks {wire} takes no rendered prompt."
     return (
-        "" if choice.method == AUTO else find_method_refusal(choice.method, found.effective[choice.model].capabilities)
+        "" if choice.method == AUTO else find_method_refusal(choice.method, lookup.effective[choice.model].capabilities)
     )
 
 
-def _describe_choice(choice: ConfigChoice, found: LookupResult) -> str:
-    parts = (found.models[choice.model].name, choice.profile, choice.strategy, choice.method, choice.examples)
+def _describe_choice(choice: ConfigChoice, lookup: LookupResult) -> str:
+    parts = (lookup.models[choice.model].name, choice.profile, choice.strategy, choice.method, choice.examples)
     return " · ".join(part for part in parts if part)
 
 
-def _plan_config(request: RunRequest, choice: ConfigChoice, found: LookupResult) -> PlannedConfig:
-    model = found.models[choice.model]
-    profile = found.profiles.get(choice.profile)
+def _plan_config(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> PlannedConfig:
+    """Return the configuration; its method is "" if method auto finds none that the endpoint supports.
+
+    Raises:
+        LaunchError: the settings are invalid.
+    """
+    model = lookup.models[choice.model]
+    profile = lookup.profiles.get(choice.profile)
     options = profile.options if profile else {}
-    layers = build_config_layers(request, choice, found)
-    effective = found.effective[choice.model]
+    layers = build_config_layers(request, choice, lookup)
+    effective = lookup.effective[choice.model]
     try:
         layers = add_rules_layer(layers)
         layers = add_capability_layers(layers, parse_strategy(choice.strategy).base, effective)
@@ -151,42 +162,44 @@ def _plan_config(request: RunRequest, choice: ConfigChoice, found: LookupResult)
 def _choose_config_method(
     choice: ConfigChoice, layers: Layers, effective: EffectiveCapabilities
 ) -> MethodChoice | None:
-    """Return the choice of method `auto`; None for a named method, and while a probe is needed."""
+    """Return the choice of method auto; None for any other method, and if a probe is needed first."""
     if choice.method != AUTO or needs_probe(effective.capabilities):
         return None
     return choose_available_method(layers, effective)
 
 
 def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: EffectiveCapabilities) -> bool:
-    """Return whether the configuration waits for a probe.
+    """Return whether the trials of the configuration wait for a probe.
 
-    A run with a request limit sends no more than the limit, and no limit counts a probe; but `auto` needs one.
+    Limits of the run do not apply to probes. So if the run has a limit, only method auto is probed, which needs it.
     """
-    capped = request.request_cap is not None or request.token_cap is not None
-    would_probe = choice.method == AUTO or (request.probe_unknown and not capped)
-    return would_probe and needs_probe(effective.capabilities)
+    has_limit = request.request_cap is not None or request.token_cap is not None
+    may_probe = choice.method == AUTO or (request.probe_unknown and not has_limit)
+    return may_probe and needs_probe(effective.capabilities)
 
 
 def _list_policy_errors(error: PolicyError) -> dict[str, list[str]]:
+    """Return the problems as sentences by form field."""
     errors: dict[str, list[str]] = defaultdict(list)
     for problem in error.problems:
         is_run_layer = problem.layer == "run"
-        where = "" if is_run_layer else f"In {problem.layer}: "
-        errors["overrides" if is_run_layer else "strategies"].append(f"{where}{problem.key}: {problem.message}.")
+        prefix = "" if is_run_layer else f"In {problem.layer}: "
+        errors["overrides" if is_run_layer else "strategies"].append(f"{prefix}{problem.key}: {problem.message}.")
     return dict(errors)
 
 
 def is_temperature_zero(policy: Policy) -> bool:
-    """Return whether the temperature that is sent is 0, whichever layer sets it."""
+    """Return whether requests send temperature 0."""
     return merge_options(policy.llm_options_defaults, policy.request_overrides).get("temperature") == 0
 
 
 def _plan_cells(
-    request: RunRequest, config: PlannedConfig, place: int, found: LookupResult
+    request: RunRequest, config: PlannedConfig, config_index: int, lookup: LookupResult
 ) -> tuple[list[PlannedCell], list[SkippedItem]]:
-    kept: list[PlannedCell] = []
+    """Return the cells of a configuration, and the scenarios that cannot be tried with it."""
+    cells: list[PlannedCell] = []
     skipped: list[SkippedItem] = []
-    for scenario in found.scenarios:
+    for scenario in lookup.scenarios:
         if config.examples and config.examples not in few_shot.load_sets(scenario.slug):
             skipped.append(
                 SkippedItem(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}.")
@@ -194,82 +207,89 @@ def _plan_cells(
             continue
         instance = scenario.draw_instance(0, kind="parity")
         tools = (*instance.tools, *(tool for message in instance.further for tool in message.tools))
-        troubles = list_tool_problems(tools, found.effective[config.model].capabilities)
-        if troubles and config.method in ("native", AUTO):
-            skipped.append(SkippedItem(f"{config} × {scenario.slug}", troubles[0]))
+        problems = list_tool_problems(tools, lookup.effective[config.model].capabilities)
+        if problems and config.method in ("native", AUTO):
+            skipped.append(SkippedItem(f"{config} × {scenario.slug}", problems[0]))
             continue
-        kept.append(_plan_cell(request, config, place, scenario, found))
-    return kept, skipped
+        cells.append(_plan_cell(request, config, config_index, scenario, lookup))
+    return cells, skipped
 
 
 def _plan_cell(
-    request: RunRequest, config: PlannedConfig, place: int, scenario: Scenario, found: LookupResult
+    request: RunRequest, config: PlannedConfig, config_index: int, scenario: Scenario, lookup: LookupResult
 ) -> PlannedCell:
     instance = scenario.draw_instance(0, kind="parity")
     policy = resolve_policy((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)
-    provider = found.models[config.model].provider
-    most = count_max_requests(policy, provider, instance, stream=config.stream) if applicable else 0
+    provider = lookup.models[config.model].provider
+    max_requests = count_max_requests(policy, provider, instance, stream=config.stream) if applicable else 0
     return PlannedCell(
-        config=place,
+        config=config_index,
         scenario=scenario.slug,
         scenario_version=scenario.draw_instance(0, kind=request.instance_kind).version,
         scenario_group=scenario.group,
         control=scenario.control,
         applicable=applicable,
         deterministic=is_temperature_zero(policy),
-        least_requests=min(scenario.straight_requests, most),
-        most_requests=most,
+        least_requests=min(scenario.straight_requests, max_requests),
+        most_requests=max_requests,
     )
 
 
 def _assemble_plan(
     request: RunRequest, configs: list[PlannedConfig], cells: list[PlannedCell], skipped: list[SkippedItem]
 ) -> Plan:
+    """Check the plan as a whole and add up its trials and requests.
+
+    Raises:
+        LaunchError: there are too many trials, no cells, or only one configuration to find the best of.
+    """
     trials = len(cells) * request.trials
     if trials > MAX_RUN_TRIALS:
         raise LaunchError({"trials": [f"This would be {trials} trials; a run has at most {MAX_RUN_TRIALS}."]})
     if not cells:
-        raise LaunchError({"models": ["Nothing is left to try.", *(f"{item.what}: {item.why}" for item in skipped)]})
+        reasons = [f"{item.what}: {item.why}" for item in skipped]
+        raise LaunchError({"models": ["No configuration and scenario can be tried.", *reasons]})
     if request.until.get("rule") == "best" and max(count_competitors(cells).values(), default=0) < 2:
-        raise LaunchError({"until": ["The best of one is known already: choose a second configuration."]})
-    least = count_first_blocks(request)
+        raise LaunchError({"until": ["Finding the best needs at least two configurations: choose another one."]})
+    first_trials = count_first_blocks(request)
     cap = request.request_cap if request.request_cap is not None else 2**62
-    paid: dict[str, int] = defaultdict(int)
-    for name, most in _iter_paid_requests(configs, cells):
-        paid[name] = min(cap, paid[name] + most * request.trials)
+    paid_requests: dict[str, int] = defaultdict(int)
+    for name, max_requests in _iter_paid_requests(configs, cells):
+        paid_requests[name] = min(cap, paid_requests[name] + max_requests * request.trials)
     for name in _list_paid_probes(configs):
-        paid[name] += MAX_FIRST_USE_REQUESTS
+        paid_requests[name] += MAX_FIRST_USE_REQUESTS
     return Plan(
         configs=tuple(configs),
         cells=tuple(cells),
         skipped=tuple(skipped),
         trials=trials,
-        least_trials=len(cells) * least,
-        least_requests=min(cap, least * sum(cell.least_requests for cell in cells)),
+        least_trials=len(cells) * first_trials,
+        least_requests=min(cap, first_trials * sum(cell.least_requests for cell in cells)),
         most_requests=min(cap, request.trials * sum(cell.most_requests for cell in cells)),
-        paid_requests=dict(paid),
-        needs_confirmation=needs_confirmation(paid),
+        paid_requests=dict(paid_requests),
+        needs_confirmation=needs_confirmation(paid_requests),
     )
 
 
 def count_first_blocks(request: RunRequest) -> int:
-    """Return how many trials of every cell are queued at once."""
+    """Return how many trials of each cell a launch queues: all, or the first round of sequential stopping."""
     return min(FIRST_ANALYSIS_TRIALS, request.trials) if request.until else request.trials
 
 
 def count_competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
-    """Count the cells of each scenario that can be decided."""
+    """Count the applicable cells of each scenario, by slug."""
     return Counter(cell.scenario for cell in cells if cell.applicable)
 
 
 def _list_paid_probes(configs: list[PlannedConfig]) -> list[str]:
-    """Return the provider's name for every model whose probe costs money; no limit of the run counts its requests."""
-    waiting = {config.model: config for config in configs if config.awaits_probe}
-    return [config.provider_name for config in waiting.values() if config.may_cost]
+    """Return the provider name of each model that has to be probed and may cost money; names may repeat."""
+    configs_by_model = {config.model: config for config in configs if config.awaits_probe}
+    return [config.provider_name for config in configs_by_model.values() if config.may_cost]
 
 
 def _iter_paid_requests(configs: list[PlannedConfig], cells: list[PlannedCell]) -> Iterator[tuple[str, int]]:
+    """Yield the provider name and the maximum requests of one trial, for each cell that may cost money."""
     for cell in cells:
         config = configs[cell.config]
         if config.may_cost:

@@ -1,6 +1,6 @@
-"""Estimates of requests, tokens, cost and time from earlier trials, each as a range with its source.
+"""Estimates of requests, tokens, cost and time of planned trials, from earlier trials.
 
-What earlier trials do not show is unknown, never 0.
+Each estimate is a range with its source. A figure that earlier trials do not show is unknown, not 0.
 """
 
 from collections import defaultdict
@@ -22,7 +22,13 @@ ESTIMATED_FIGURES = ("requests", "input_tokens", "output_tokens", "cost", "durat
 
 @dataclass(frozen=True, slots=True)
 class RemainingLimits:
-    """The requests and tokens that are left; None for no limit. `jobs`: simultaneous trials at one provider."""
+    """Limits for the planned trials; None for no limit.
+
+    Attributes:
+        requests: number of requests that may still be sent.
+        tokens: number of tokens that may still be used.
+        jobs: concurrency limit of the run per provider.
+    """
 
     requests: int | None = None
     tokens: int | None = None
@@ -31,14 +37,16 @@ class RemainingLimits:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Estimated ranges; None is unknown.
+    """Estimated ranges; None if a figure is unknown.
 
     Attributes:
-        seconds: assumes that every provider works at its own limit.
-        unpriced: models without a price; `cost` covers the others only.
-        sources: what the ranges are based on, in words.
-        unseen: cells without similar earlier trials, of all `cells`. Their requests are counted from the minimum to the
-            maximum; tokens, cost and time cover the other cells only.
+        seconds: time of the slowest provider, with as many concurrent trials as the limits allow.
+        unpriced: names of models without a price, which `cost` does not include.
+        sources: the earlier trials and prices that the ranges are based on, in words.
+        capped: whether a limit reduces the ranges.
+        cells: number of planned cells.
+        unseen: number of cells without similar earlier trials. `requests` includes their minimum and maximum; tokens,
+            cost and time do not include them.
     """
 
     requests: Figure | None
@@ -54,7 +62,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class CellSample:
-    """Values of one figure in `n` earlier trials of one cell."""
+    """Mean and variance of one figure over `n` earlier trials of one cell."""
 
     n: int
     mean: float
@@ -63,7 +71,7 @@ class CellSample:
 
 @dataclass(slots=True)
 class _RangeSum:
-    """Sum of ranges, as if all errors had the same sign."""
+    """Sum of ranges: the sum of their lower ends and the sum of their upper ends."""
 
     low: float = 0.0
     high: float = 0.0
@@ -76,8 +84,18 @@ class _RangeSum:
 
 @dataclass(slots=True)
 class _EstimateTotals:
+    """Sums over planned trials.
+
+    Attributes:
+        figures: by name of the figure.
+        busy_ms: sum of the durations, by provider id.
+        trials: maximum number of trials, by provider id.
+        unpriced: names of models without a price, in order.
+        prices: names of the prices that were used, in order.
+    """
+
     figures: dict[str, _RangeSum] = field(default_factory=lambda: defaultdict(_RangeSum))
-    busy: dict[int, _RangeSum] = field(default_factory=lambda: defaultdict(_RangeSum))  # milliseconds by provider
+    busy_ms: dict[int, _RangeSum] = field(default_factory=lambda: defaultdict(_RangeSum))
     trials: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     unpriced: dict[str, None] = field(default_factory=dict)
     prices: dict[str, None] = field(default_factory=dict)
@@ -87,81 +105,83 @@ def estimate_trials(planned: Sequence[PlannedTrials], limits: RemainingLimits) -
     """Estimate planned trials, with four queries.
 
     Returns:
-        None where no earlier trials are similar, or where the requests of a cell without similar trials are unknown.
+        The estimate; None if no earlier trials are similar, or if a cell without similar trials has unknown requests.
     """
-    found = find_similar_cells(planned)
-    pairs = list(zip(planned, found, strict=True))
-    unseen = [trials for trials, history in pairs if history is None]
-    if not any(found) or not all(trials.requests for trials in unseen):
+    similar_cells = find_similar_cells(planned)
+    pairs = list(zip(planned, similar_cells, strict=True))
+    unseen = [trials for trials, similar in pairs if similar is None]
+    if not any(similar_cells) or not all(trials.requests for trials in unseen):
         return None
-    samples = _get_samples(
-        {cell for found_cells in found if found_cells for cell in (*found_cells.cells, *found_cells.others)}
-    )
+    samples = _get_samples({cell for similar in similar_cells if similar for cell in (*similar.cells, *similar.others)})
     totals = _EstimateTotals()
-    for trials, history in pairs:
-        if history is not None:
-            _add_trials(totals, trials, _list_samples(history, samples))
+    for trials, similar in pairs:
+        if similar is not None:
+            _add_trials(totals, trials, _list_samples(similar, samples))
         elif trials.requests is not None:
-            totals.figures["requests"].add(trials.least * trials.requests[0], trials.most * trials.requests[1])
-    known = [trials for trials, history in pairs if history is not None]
-    estimate = _apply_limits(totals, known, limits, _describe_sources(found, totals))
+            min_requests, max_requests = trials.requests
+            totals.figures["requests"].add(trials.min_trials * min_requests, trials.max_trials * max_requests)
+    seen = [trials for trials, similar in pairs if similar is not None]
+    estimate = _apply_limits(totals, seen, limits, _describe_sources(similar_cells, totals))
     return replace(estimate, cells=len(planned), unseen=len(unseen))
 
 
-def estimate_range(samples: Sequence[CellSample], least: int, most: int) -> tuple[float, float]:
-    """Return the range of the sum over `least` to `most` further trials: the mean, minus and plus two standard errors.
+def estimate_range(samples: Sequence[CellSample], min_trials: int, max_trials: int) -> tuple[float, float]:
+    """Return the range of the sum of a figure over `min_trials` to `max_trials` further trials.
 
-    The errors are those of the further trials, of the observed mean, and of a cell that differs from the others.
+    The range is the expected sum minus and plus two standard errors. These include the variance of the further trials,
+    of the observed mean and between cells.
     """
     n = sum(sample.n for sample in samples)
     mean = sum(sample.n * sample.mean for sample in samples) / n
     within = sum(sample.n * sample.variance for sample in samples) / n
     between = sum((sample.mean - mean) ** 2 for sample in samples) / max(1, len(samples) - 1)
 
-    def off(trials: int) -> float:
+    def compute_margin(trials: int) -> float:
         return 2 * float((trials * within + trials**2 * (within / n + between)) ** 0.5)
 
-    return max(0.0, least * mean - off(least)), most * mean + off(most)
+    low = max(0.0, min_trials * mean - compute_margin(min_trials))
+    return low, max_trials * mean + compute_margin(max_trials)
 
 
-def _get_samples(cells: Iterable[int]) -> Mapping[int, Mapping[str, CellSample]]:
-    """Return samples by cell and figure; a figure that no trial of the cell has is missing."""
-    tried: QuerySet[Trial] = Trial.objects.filter(TRIED, cell_id__in=list(cells), state="done").order_by()
-    numbers = {
+def _get_samples(cell_ids: Iterable[int]) -> Mapping[int, Mapping[str, CellSample]]:
+    """Return samples by cell id and figure, without figures that no trial of the cell has."""
+    tried: QuerySet[Trial] = Trial.objects.filter(TRIED, cell_id__in=list(cell_ids), state="done").order_by()
+    aggregates = {
         f"{name}_{aggregate.name}": aggregate(name)
         for name in ESTIMATED_FIGURES
         for aggregate in (Count, Avg, Variance)
     }
-    lines: Any = tried.values("cell_id").annotate(**numbers)
+    rows: Any = tried.values("cell_id").annotate(**aggregates)
     return {
-        line["cell_id"]: {
-            name: CellSample(line[f"{name}_Count"], line[f"{name}_Avg"], line[f"{name}_Variance"] or 0.0)
+        row["cell_id"]: {
+            name: CellSample(row[f"{name}_Count"], row[f"{name}_Avg"], row[f"{name}_Variance"] or 0.0)
             for name in ESTIMATED_FIGURES
-            if line[f"{name}_Count"]
+            if row[f"{name}_Count"]
         }
-        for line in lines
+        for row in rows
     }
 
 
 def _list_samples(
-    history: SimilarCells, samples: Mapping[int, Mapping[str, CellSample]]
+    similar: SimilarCells, samples: Mapping[int, Mapping[str, CellSample]]
 ) -> list[Mapping[str, CellSample]]:
-    """Return the samples of similar cells; the cost of another model is not used."""
-    others = (samples[cell] for cell in history.others if cell in samples and cell not in history.cells)
+    """Return the samples of similar cells, by figure; those of other models without their cost."""
+    others = (samples[cell] for cell in similar.others if cell in samples and cell not in similar.cells)
     without_cost = ({name: sample for name, sample in cell.items() if name != "cost"} for cell in others)
-    return [*(samples[cell] for cell in history.cells if cell in samples), *without_cost]
+    return [*(samples[cell] for cell in similar.cells if cell in samples), *without_cost]
 
 
 def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[Mapping[str, CellSample]]) -> None:
+    """Add the ranges of planned trials, which follow from the samples of similar cells, to the totals."""
     ranges = {
-        name: estimate_range(having, trials.least, trials.most)
+        name: estimate_range(samples, trials.min_trials, trials.max_trials)
         for name in ESTIMATED_FIGURES
-        if (having := [cell[name] for cell in cells if name in cell])
+        if (samples := [cell[name] for cell in cells if name in cell])
     }
     for name in ("requests", "input_tokens", "output_tokens"):
         totals.figures[name].add(*ranges.get(name, (0.0, 0.0)))
-    totals.busy[trials.provider].add(*ranges.get("duration_ms", (0.0, 0.0)))
-    totals.trials[trials.provider] += trials.most
+    totals.busy_ms[trials.provider].add(*ranges.get("duration_ms", (0.0, 0.0)))
+    totals.trials[trials.provider] += trials.max_trials
     if trials.kind in FREE_KINDS:
         return
     if "cost" in ranges:
@@ -177,56 +197,58 @@ def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[
 
 def _compute_cost_range(price: Price, ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
     ends = zip(ranges["input_tokens"], ranges["output_tokens"], strict=True)
-    low, high = (price.compute_cost(input_tokens, answered) for input_tokens, answered in ends)
+    low, high = (price.compute_cost(input_tokens, output_tokens) for input_tokens, output_tokens in ends)
     return low, high
 
 
 def _apply_limits(
     totals: _EstimateTotals, planned: Sequence[PlannedTrials], limits: RemainingLimits, sources: tuple[str, ...]
 ) -> Estimate:
-    """Reduce the estimate to what the limits allow; tokens, cost and time shrink with the requests."""
+    """Build the estimate; all figures are reduced by the same factor if a limit does not allow them in full."""
     sums = totals.figures
     tokens = _RangeSum()
     for name in ("input_tokens", "output_tokens"):
         tokens.add(sums[name].low, sums[name].high)
-    part = min(1.0, _compute_share(limits.requests, sums["requests"]), _compute_share(limits.tokens, tokens))
+    factor = min(1.0, _compute_share(limits.requests, sums["requests"]), _compute_share(limits.tokens, tokens))
     time = _compute_seconds(totals, planned, limits)
-    free = not any(trials.may_cost for trials in planned)
+    is_free = not any(trials.may_cost for trials in planned)
     return Estimate(
-        requests=_build_figure(sums["requests"], part, ""),
-        tokens=_build_figure(tokens, part, "tokens") if tokens.high else None,
-        cost=_build_figure(sums["cost"], part, "dollars") if sums["cost"].high or free else None,
-        seconds=_build_figure(time, part, "s") if time.high else None,
+        requests=_build_figure(sums["requests"], factor, ""),
+        tokens=_build_figure(tokens, factor, "tokens") if tokens.high else None,
+        cost=_build_figure(sums["cost"], factor, "dollars") if sums["cost"].high or is_free else None,
+        seconds=_build_figure(time, factor, "s") if time.high else None,
         unpriced=tuple(totals.unpriced),
         sources=sources,
-        capped=part < 1,
+        capped=factor < 1,
     )
 
 
-def _compute_share(cap: int | None, total: _RangeSum) -> float:
-    return 1.0 if cap is None or not total.high else cap / total.high
+def _compute_share(limit: int | None, total: _RangeSum) -> float:
+    """Return the limit as a share of the upper end; 1 without a limit. It may be above 1."""
+    return 1.0 if limit is None or not total.high else limit / total.high
 
 
 def _compute_seconds(totals: _EstimateTotals, planned: Sequence[PlannedTrials], limits: RemainingLimits) -> _RangeSum:
-    """Return the seconds of the slowest provider, with as many simultaneous trials as it and the run allow."""
+    """Return the seconds of the slowest provider, with as many concurrent trials as it and the run allow."""
     time = _RangeSum()
     for trials in planned:
-        at_once = max(
+        concurrency = max(
             1, min(trials.max_concurrency, limits.jobs or trials.max_concurrency, totals.trials[trials.provider])
         )
-        busy = totals.busy[trials.provider]
-        time = _RangeSum(max(time.low, busy.low / at_once / 1000), max(time.high, busy.high / at_once / 1000))
+        busy_ms = totals.busy_ms[trials.provider]
+        low, high = busy_ms.low / concurrency / 1000, busy_ms.high / concurrency / 1000
+        time = _RangeSum(max(time.low, low), max(time.high, high))
     return time
 
 
-def _build_figure(total: _RangeSum, part: float, unit: str) -> Figure:
-    return Figure(min(total.low, part * total.high), part * total.high, unit)
+def _build_figure(total: _RangeSum, factor: float, unit: str) -> Figure:
+    return Figure(min(total.low, factor * total.high), factor * total.high, unit)
 
 
-def _describe_sources(found: Sequence[SimilarCells | None], totals: _EstimateTotals) -> tuple[str, ...]:
-    counted: dict[str, int] = defaultdict(int)
-    for found_cells in found:
-        if found_cells is not None:
-            counted[found_cells.description] += 1
-    history = tuple(f"{count} cell{'' if count == 1 else 's'} from {words}" for words, count in counted.items())
-    return (*history, *(f"prices: {named}" for named in totals.prices))
+def _describe_sources(similar_cells: Sequence[SimilarCells | None], totals: _EstimateTotals) -> tuple[str, ...]:
+    counts: dict[str, int] = defaultdict(int)
+    for similar in similar_cells:
+        if similar is not None:
+            counts[similar.description] += 1
+    sources = (f"{count} cell{'' if count == 1 else 's'} from {kind}" for kind, count in counts.items())
+    return (*sources, *(f"prices: {name}" for name in totals.prices))

@@ -1,4 +1,4 @@
-"""Estimates for the launch form and for the rest of a run."""
+"""Estimates for a plan, for the open trials of a run, and for trials to add to a run."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,15 +13,14 @@ from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
 
 
 def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
-    """Estimate a plan, with five queries."""
+    """Estimate a plan, with five queries; None if no cell applies or as in `estimate_trials`."""
     models = Model.objects.select_related("provider").in_bulk({config.model for config in plan.configs})
-    cells = sum(cell.applicable for cell in plan.cells)
-    if not cells:
+    if not any(cell.applicable for cell in plan.cells):
         return None
-    least, most = plan.least_trials // len(plan.cells), plan.trials // len(plan.cells)
+    min_trials, max_trials = plan.least_trials // len(plan.cells), plan.trials // len(plan.cells)
     planned = [
         replace(
-            _build_planned_trials(models[config.model], config, scenario=cell.scenario, least=least, most=most),
+            _build_planned_trials(models[config.model], config, cell.scenario, min_trials, max_trials),
             requests=(cell.least_requests, cell.most_requests),
         )
         for cell in plan.cells
@@ -35,7 +34,7 @@ def estimate_remaining(run_id: int) -> Estimate | None:
     """Estimate the open trials of a run, with six queries.
 
     Returns:
-        None where no trial is open or nothing is known.
+        The estimate; None if the run does not exist or has ended, no trial is open, or as in `estimate_trials`.
     """
     run = Run.objects.filter(pk=run_id, state__in=[Run.State.RUNNING, Run.State.PAUSED]).first()
     if run is None:
@@ -43,13 +42,21 @@ def estimate_remaining(run_id: int) -> Estimate | None:
     return estimate_trials(list(_iter_remaining_trials(run)), _compute_limits(run))
 
 
-def estimate_added(run: Run, trials_by_cell: Mapping[int, int]) -> Estimate | None:
-    """Estimate further trials of cells of a run, with five queries; None where nothing is known."""
-    cells = run.cells.select_related("config__model__provider").filter(pk__in=trials_by_cell)
+def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | None:
+    """Estimate trials to add to cells of a run, with five queries.
+
+    Args:
+        run: the run.
+        counts_by_cell: number of trials to add by cell id.
+
+    Returns:
+        The estimate; None if there is nothing to add, or as in `estimate_trials`.
+    """
+    cells = run.cells.select_related("config__model__provider").filter(pk__in=counts_by_cell)
     planned = [
-        _build_planned_trials(cell.config.model, cell.config, scenario=cell.scenario, least=count, most=count)
+        _build_planned_trials(cell.config.model, cell.config, cell.scenario, count, count)
         for cell in cells
-        if cell.config.model is not None and (count := trials_by_cell[cell.pk])
+        if cell.config.model is not None and (count := counts_by_cell[cell.pk])
     ]
     return estimate_trials(planned, _compute_limits(run)) if planned else None
 
@@ -61,17 +68,17 @@ def _compute_limits(run: Run) -> RemainingLimits:
 
 def _iter_remaining_trials(run: Run) -> Iterator[PlannedTrials]:
     for cell in run.cells.select_related("config__model__provider"):
-        counts = tally_cells([cell])
-        waiting = counts.queued + counts.running
-        open_end = cell.error is not None and not cell.decided
-        most = max(waiting, run.trials_per_cell - counts.done) if open_end else waiting
+        tally = tally_cells([cell])
+        open_trials = tally.queued + tally.running
+        is_undecided = cell.error is not None and not cell.decided
+        max_trials = max(open_trials, run.trials_per_cell - tally.done) if is_undecided else open_trials
         model = cell.config.model
-        if most and model is not None:
-            yield _build_planned_trials(model, cell.config, scenario=cell.scenario, least=waiting, most=most)
+        if max_trials and model is not None:
+            yield _build_planned_trials(model, cell.config, cell.scenario, open_trials, max_trials)
 
 
 def _build_planned_trials(
-    model: Model, config: PlannedConfig | RunConfig, *, scenario: str, least: int, most: int
+    model: Model, config: PlannedConfig | RunConfig, scenario: str, min_trials: int, max_trials: int
 ) -> PlannedTrials:
     provider = model.provider
     price = config.price if isinstance(config, RunConfig) else model.price
@@ -85,8 +92,8 @@ def _build_planned_trials(
         method=config.method,
         strategy=config.strategy,
         scenario=scenario,
-        least=least,
-        most=most,
+        min_trials=min_trials,
+        max_trials=max_trials,
         price=read_price(price, provider.template, model.name),
         may_cost=may_cost_money(provider, model.name, price),
     )

@@ -17,52 +17,61 @@ from toolbench.providers.simulated.personas import load_personas
 STRATEGY_CHOICES = (
     ("production", "all layers of workarounds"),
     ("baseline", "infrastructure and provider defaults, no model workarounds"),
-    ("raw", "as a naive client would ask"),
-    ("wire_standard", "as raw, and only calls in the shape of the published wire standards are read"),
+    ("raw", "requests of a simple client, without workarounds"),
+    ("wire_standard", "as raw, and only calls in the form of the published API standards are read"),
 )
 MAX_CASES = 100
-MAX_MODELS_EXPANDED = 24  # models of a provider; more are folded
+MAX_MODELS_EXPANDED = 24  # a provider with more models is collapsed
 RATE_CHOICES = tuple(RATE_NAMES.items())
-METHOD_HINTS = {  # of methods
-    "auto": "the first that the endpoint is able to take; one nobody knows is probed first",
+METHOD_HINTS = {
+    "auto": "the first method that the endpoint supports; an unknown endpoint is probed first",
     "native": "tools in the request",
     "text_json": "one fenced JSON template in the prompt; deprecated: for models without native tools",
-    "template": "our prompt in the model's own turn tokens, to a raw completion endpoint",
-    "constrained": "the endpoint may only write a valid call",
+    "template": "a prompt in the model's own turn tokens, sent to a raw completion endpoint",
+    "constrained": "the endpoint can only write a valid call",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FormChoice:
-    """One choice: value, label and hint."""
+    """One choice of a form field.
+
+    Attributes:
+        muted: whether it is shown less prominently.
+        heading: a heading to show above it; "" for none.
+    """
 
     value: str
     label: str
     hint: str = ""
     muted: bool = False
-    heading: str = ""  # of the choices from here on
+    heading: str = ""
 
     def matches(self, words: Sequence[str]) -> bool:
-        """Return whether label or hint contain all words."""
+        """Return whether label and hint contain all words, which are in lower case."""
         return all(word in f"{self.label} {self.hint}".casefold() for word in words)
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceList:
-    """Choices that are shown together; a list with a `fold` is collapsed until it is opened or chosen from."""
+    """Choices that are shown together.
+
+    Attributes:
+        fold: title of a collapsed list; "" for a list that is always shown.
+    """
 
     choices: tuple[FormChoice, ...]
     fold: str = ""
 
 
 def list_choices(lists: tuple[ChoiceList, ...]) -> list[FormChoice]:
-    """Return the choices of all lists."""
+    """Return the choices of all lists, in order."""
     return [choice for choices in lists for choice in choices.choices]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelGroup:
-    """Models of one provider that are shown together; `title` is "" where they need no heading."""
+    """Models of one provider that are shown together; `title` is "" if they have no heading."""
 
     title: str
     models: tuple[FormChoice, ...]
@@ -73,9 +82,8 @@ class ProviderChoices:
     """The models of one provider.
 
     Attributes:
-        open: whether all models are shown. Of simulated models and of long lists, only chosen ones are, until you
-            search.
-        away: why the provider is not available now, "" if it is.
+        open: whether all models are shown; otherwise only chosen models and search results are.
+        away: why the provider is not available; "" if it is.
     """
 
     pk: int
@@ -92,33 +100,42 @@ class ProviderChoices:
         return tuple(model for group in self.groups for model in group.models)
 
     def filter_models(self, words: str, keep: Container[str]) -> "ProviderChoices":
-        """Keep the models that have all words in name or hint, and those in `keep`."""
-        words_folded = words.casefold().split()
+        """Return the choices without models that do not match a search.
+
+        Args:
+            words: the search; all words have to be in name or hint, in any case.
+            keep: values of models to keep in any case.
+        """
+        lower_words = words.casefold().split()
         groups = (
             replace(
                 group,
-                models=tuple(model for model in group.models if model.value in keep or model.matches(words_folded)),
+                models=tuple(model for model in group.models if model.value in keep or model.matches(lower_words)),
             )
             for group in self.groups
         )
-        left = tuple(group for group in groups if group.models)
-        return replace(self, groups=left, open=self.open or bool(words_folded))
+        remaining = tuple(group for group in groups if group.models)
+        return replace(self, groups=remaining, open=self.open or bool(lower_words))
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchChoices:
-    """All choices of the launch form."""
+    """All choices of the launch form.
+
+    Attributes:
+        sets: names of sets of scenarios, each with the slugs of its scenarios.
+    """
 
     providers: tuple[ProviderChoices, ...]
     profiles: tuple[ChoiceList, ...]
     scenarios: tuple[ChoiceList, ...]
-    sets: tuple[tuple[str, tuple[str, ...]], ...]  # of scenarios, with their slugs
+    sets: tuple[tuple[str, tuple[str, ...]], ...]
     strategies: tuple[ChoiceList, ...]
     methods: tuple[ChoiceList, ...]
 
 
 def get_launch_choices() -> LaunchChoices:
-    """Read the choices with seven queries, without providers that have no models."""
+    """Read all choices, with seven queries. Providers without models are left out."""
     return LaunchChoices(
         providers=_list_providers(),
         profiles=_list_profiles(),
@@ -133,11 +150,11 @@ def get_launch_choices() -> LaunchChoices:
 
 
 def _list_providers() -> tuple[ProviderChoices, ...]:
-    """Return the providers by name: those that are available first, simulated models after others."""
+    """Return the providers: available ones first, simulated ones after others, then by name."""
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
-    away = {line.provider.pk: line.state_text for line in get_providers() if line.state != "pass"}
+    reasons = {row.provider.pk: row.state_text for row in get_providers() if row.state != "pass"}
     grouped = ((provider, tuple(models)) for provider, models in groupby(rows, key=lambda row: row.provider))
-    found = (
+    providers = (
         ProviderChoices(
             pk=provider.pk,
             provider=provider.name,
@@ -145,23 +162,23 @@ def _list_providers() -> tuple[ProviderChoices, ...]:
             simulated=provider.kind == Provider.Kind.SIMULATED,
             open=provider.kind != Provider.Kind.SIMULATED and len(models) <= MAX_MODELS_EXPANDED,
             groups=_group_models(provider, models),
-            away=away.get(provider.pk, ""),
+            away=reasons.get(provider.pk, ""),
         )
         for provider, models in grouped
     )
-    return tuple(sorted(found, key=lambda choices: (bool(choices.away), choices.simulated, choices.provider)))
+    return tuple(sorted(providers, key=lambda choices: (bool(choices.away), choices.simulated, choices.provider)))
 
 
 def _group_models(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:
-    """Group simulated models by their group, in the order of the catalogue; other models are one group."""
+    """Return simulated models in the groups of their data file, in its order; other models are one group."""
     if provider.kind != Provider.Kind.SIMULATED:
         return (ModelGroup("", tuple(_build_model_choice(model) for model in models)),)
-    cast = load_personas()
-    found: dict[str, list[FormChoice]] = {persona.group: [] for persona in cast.values()}
+    personas = load_personas()
+    groups: dict[str, list[FormChoice]] = {persona.group: [] for persona in personas.values()}
     for model in models:
-        persona = cast.get(model.name.rpartition("/")[2])
-        found.setdefault(persona.group if persona else "Others", []).append(_build_model_choice(model))
-    return tuple(ModelGroup(title, tuple(choices)) for title, choices in found.items() if choices)
+        persona = personas.get(model.name.rpartition("/")[2])
+        groups.setdefault(persona.group if persona else "Others", []).append(_build_model_choice(model))
+    return tuple(ModelGroup(title, tuple(choices)) for title, choices in groups.items() if choices)
 
 
 def _build_model_choice(model: Model) -> FormChoice:
@@ -192,11 +209,16 @@ def _list_profiles() -> tuple[ChoiceList, ...]:
 
 
 def _collapse_lists(
-    spread: tuple[FormChoice, ...], *folded: tuple[tuple[str, str], tuple[FormChoice, ...]]
+    visible: tuple[FormChoice, ...], *collapsed: tuple[tuple[str, str], tuple[FormChoice, ...]]
 ) -> tuple[ChoiceList, ...]:
-    """Return the visible list, then each collapsed list with its number and name; empty lists are left out."""
-    lists = (ChoiceList(choices, f"{len(choices)} {names[len(choices) != 1]}") for names, choices in folded)
-    return tuple(choice_list for choice_list in (ChoiceList(spread), *lists) if choice_list.choices)
+    """Return a list that is always shown and collapsed lists, without empty lists.
+
+    Args:
+        visible: choices that are always shown.
+        collapsed: the title for one choice and for several, and the choices, of each collapsed list.
+    """
+    lists = (ChoiceList(choices, f"{len(choices)} {names[len(choices) != 1]}") for names, choices in collapsed)
+    return tuple(choice_list for choice_list in (ChoiceList(visible), *lists) if choice_list.choices)
 
 
 def _build_profile_choice(profile: SamplingProfile) -> FormChoice:
@@ -206,30 +228,30 @@ def _build_profile_choice(profile: SamplingProfile) -> FormChoice:
 
 
 def _list_scenarios() -> tuple[ChoiceList, ...]:
-    """Return scenarios by group, each list collapsed; the first of each group has its heading."""
-    own_choices: list[FormChoice] = []
+    """Return the scenarios and test cases in collapsed lists; the first scenario of a group has the heading."""
+    case_study: list[FormChoice] = []
     packs: list[FormChoice] = []
     for name, members in scenarios.group_scenarios().items():
         first, *others = (_build_scenario_choice(scenario) for scenario in members)
-        found = packs if name in scenarios.PACKS else own_choices
-        found += [replace(first, heading=name), *others]
+        choices = packs if name in scenarios.PACKS else case_study
+        choices += [replace(first, heading=name), *others]
     return _collapse_lists(
         (),
-        (("scenario of the case study", "scenarios of the case study"), tuple(own_choices)),
+        (("scenario of the case study", "scenarios of the case study"), tuple(case_study)),
         (("scenario of the packs", "scenarios of the packs"), tuple(packs)),
-        (("set of cases", "sets of cases"), tuple(_iter_case_sets())),
-        (("case of your own", "cases of your own"), tuple(_iter_user_cases())),
+        (("set of test cases", "sets of test cases"), tuple(_iter_case_sets())),
+        (("test case of yours", "test cases of yours"), tuple(_iter_user_cases())),
     )
 
 
 def _iter_case_sets() -> Iterator[FormChoice]:
-    for group, cases in list_nonempty_sets():
-        hint = f"{cases} case{'' if cases == 1 else 's'}, {'public' if group.public else 'private'}"
-        yield FormChoice(build_set_word(group), group.name, hint)
+    for case_set, count in list_nonempty_sets():
+        hint = f"{count} case{'' if count == 1 else 's'}, {'public' if case_set.public else 'private'}"
+        yield FormChoice(build_set_word(case_set), case_set.name, hint)
 
 
 def _iter_user_cases() -> Iterator[FormChoice]:
-    """Yield the newest user cases."""
+    """Yield the newest MAX_CASES test cases of users."""
     cases = Case.objects.filter(set__kind=CaseSet.Kind.OWN, deleted_at=None).order_by("-pk")[:MAX_CASES]
     for case in cases:
         yield FormChoice(case.slug, case.slug, case.title)

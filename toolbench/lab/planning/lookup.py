@@ -1,4 +1,4 @@
-"""Look up the rows and scenarios that a request names, and collect all errors at once."""
+"""Lookup of the rows and scenarios that a run request names. All errors are collected."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -17,13 +17,21 @@ from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.scenarios.catalogue import find_scenarios, sort_by_catalogue
 
 METHODS = (AUTO, "native", "text_json", "template", "constrained")
-MAX_RUN_TRIALS = 100_000  # of one run
+MAX_RUN_TRIALS = 100_000
 DEFAULT_PROFILE = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """The rows and scenarios of a request, by their names in it."""
+    """The rows and scenarios that a request names.
+
+    Attributes:
+        models: by id, with their providers.
+        profiles: all sampling profiles, by name.
+        presets: patches of all user presets, by name.
+        scenarios: in the order of the catalogue.
+        effective: capabilities by model id.
+    """
 
     models: Mapping[int, Model]
     profiles: Mapping[str, SamplingProfile]
@@ -36,7 +44,7 @@ def look_up_request(request: RunRequest) -> LookupResult:
     """Look up everything that a request names.
 
     Raises:
-        LaunchError: plain sentences by field.
+        LaunchError: a name is unknown or a value is invalid.
     """
     errors: dict[str, list[str]] = defaultdict(list)
     model_ids = {choice.model for choice in request.configs} or set(request.models)
@@ -49,29 +57,30 @@ def look_up_request(request: RunRequest) -> LookupResult:
     errors["profiles"] += [f"There is no profile {name}." for name in sorted(names - set(profiles) - {DEFAULT_PROFILE})]
     presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
     strategies = {choice.strategy for choice in request.configs} or set(request.strategies)
-    known = {*list_preset_names(), *presets}
+    known_presets = {*list_preset_names(), *presets}
     errors["strategies"] += [
-        f"There is no strategy or preset {word}."
-        for name in sorted(strategies)
-        for word in parse_strategy(name).unknown(STRATEGIES, known)
+        f"There is no strategy or preset {unknown_name}."
+        for strategy in sorted(strategies)
+        for unknown_name in parse_strategy(strategy).list_unknown_names(STRATEGIES, known_presets)
     ]
     methods = {choice.method for choice in request.configs} or set(request.methods)
     errors["methods"] += [
         f"There is no method {name}: choose from {', '.join(METHODS)}." for name in sorted(methods - set(METHODS))
     ]
-    chosen = _look_up_scenarios(request, errors)
+    scenarios = _look_up_scenarios(request, errors)
     _check_numbers(request, errors)
     if problems := {name: sentences for name, sentences in errors.items() if sentences}:
         raise LaunchError(problems)
-    return LookupResult(models, profiles, presets, chosen, get_capabilities_by_model(models.values()))
+    return LookupResult(models, profiles, presets, scenarios, get_capabilities_by_model(models.values()))
 
 
 def _look_up_scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
-    known = find_scenarios(request.scenarios)
-    errors["scenarios"] += [f"There is no scenario {slug}." for slug in request.scenarios if slug not in known]
+    """Return the requested scenarios in the order of the catalogue, and add an error for each unknown one."""
+    scenarios = find_scenarios(request.scenarios)
+    errors["scenarios"] += [f"There is no scenario {slug}." for slug in request.scenarios if slug not in scenarios]
     if not request.scenarios:
         errors["scenarios"].append("Choose at least one scenario.")
-    return sort_by_catalogue(known.values())
+    return sort_by_catalogue(scenarios.values())
 
 
 def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
@@ -80,11 +89,11 @@ def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
     if request.until:
         try:
             StoppingRule.read(request.until)
-        except StoppingRuleError as refused:
-            errors["until"].append(str(refused))
+        except StoppingRuleError as error:
+            errors["until"].append(str(error))
     for name, cap in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
         if cap is not None and not 1 <= cap <= MAX_CAP:
-            errors[name].append(f"A cap is a whole number from 1 to {MAX_CAP:,}; leave it empty for none.")
+            errors[name].append(f"A limit is a whole number from 1 to {MAX_CAP:,}; leave it empty for none.")
     if request.deadline_seconds is not None and not 0 < request.deadline_seconds <= 24 * 3600:
         errors["deadline_seconds"].append("The deadline of a trial must be more than 0 seconds and at most a day.")
     if request.instance_kind not in ("parity", "drawn"):

@@ -1,4 +1,4 @@
-"""The layers of one configuration, in their order."""
+"""Policy layers of a configuration, built from a run request."""
 
 from toolbench.engine.capabilities.method_choice import AUTO
 from toolbench.engine.policy.presets import Layers, PatchSet, UnknownPresetError, build_layers, get_preset
@@ -9,57 +9,54 @@ from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunReq
 from toolbench.lab.planning.strategies import parse_strategy
 
 
-def build_config_layers(request: RunRequest, choice: ConfigChoice, found: LookupResult) -> Layers:
+def build_config_layers(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> Layers:
     """Build the layers of a configuration, lowest first.
 
-    Settings of the whole run lie below the workarounds (but see planning.rules); overrides of the user lie above all
-    but the scenario.
+    Settings of the whole run are the lowest layer (but see lab/planning/rules.py). The user's overrides are the highest
+    one; the scenario's layer is added later, above them.
 
     Raises:
         LaunchError: a preset is unknown.
     """
-    model = found.models[choice.model]
-    profile = found.profiles.get(choice.profile)
-    words = parse_strategy(choice.strategy)
-    workarounds = [name for name in model.workarounds if name not in words.removed_workarounds]
-    workaround_names = [name for name in workarounds if name in found.presets]
-    patch: JsonObject = found.presets.get(words.base, {})
-    wishes = PatchSet(
+    model = lookup.models[choice.model]
+    profile = lookup.profiles.get(choice.profile)
+    strategy = parse_strategy(choice.strategy)
+    workarounds = [name for name in model.workarounds if name not in strategy.removed_workarounds]
+    user_workarounds = [name for name in workarounds if name in lookup.presets]
+    preset_patch: JsonObject = lookup.presets.get(strategy.base, {})
+    patches = PatchSet(
         profile={"llm_options_defaults": profile.options} if profile and profile.options else {},
-        preset=patch,
+        preset=preset_patch,
         run=request.overrides,
     )
     try:
         layers = build_layers(
-            words.base,
+            strategy.base,
             model.provider.template,
-            workarounds=[name for name in workarounds if name not in workaround_names],
-            patches=wishes,
+            workarounds=[name for name in workarounds if name not in user_workarounds],
+            patches=patches,
         )
     except UnknownPresetError as error:
-        raise LaunchError({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error
+        raise LaunchError({"models": [f"{model.name} has an unknown workaround: {error.name}."]}) from error
     if model.provider.option_defaults:
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
-    added = [*(workaround_names if words.base == "production" else ()), *words.added_presets]
-    layers = _insert_workarounds(layers, tuple((f"workaround {name}", _find_preset(name, found)) for name in added))
-    return ((LAUNCH_LAYER, _build_launch_patch(request, choice, found)), *layers)
+    added = [*(user_workarounds if strategy.base == "production" else ()), *strategy.added_presets]
+    layers = _insert_workarounds(layers, tuple((f"workaround {name}", _find_preset(name, lookup)) for name in added))
+    return ((LAUNCH_LAYER, _build_launch_patch(request, choice, lookup)), *layers)
 
 
-def _find_preset(name: str, found: LookupResult) -> JsonObject:
-    return found.presets[name] if name in found.presets else get_preset(name)
+def _find_preset(name: str, lookup: LookupResult) -> JsonObject:
+    return lookup.presets[name] if name in lookup.presets else get_preset(name)
 
 
 def _insert_workarounds(layers: Layers, workaround_layers: Layers) -> Layers:
-    """Insert the user's workarounds and the presets on top of a strategy.
-
-    They lie where built-in workarounds do: below profile, preset and run.
-    """
-    place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
-    return (*layers[:place], *workaround_layers, *layers[place:])
+    """Return the layers with the workaround layers below those of profile and run, as built-in workarounds are."""
+    index = next((i for i, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
+    return (*layers[:index], *workaround_layers, *layers[index:])
 
 
-def _build_launch_patch(request: RunRequest, choice: ConfigChoice, found: LookupResult) -> JsonObject:
-    model = found.models[choice.model]
+def _build_launch_patch(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> JsonObject:
+    """Return the patch with the settings of the run, and with the constraint and text format of the endpoint."""
     run_patch: JsonObject = {
         "tool_use_mode": request.tool_use_mode,
         "tool_failure_policy": request.tool_failure_policy,
@@ -68,11 +65,11 @@ def _build_launch_patch(request: RunRequest, choice: ConfigChoice, found: Lookup
         run_patch["method"] = choice.method
     if choice.examples:
         run_patch["examples"] = choice.examples
-    known = found.effective[model.pk].capabilities
-    if known.constrained:
-        run_patch["constraint"] = known.constrained[0]
-    if known.text_format:
-        run_patch["text_format"] = known.text_format
+    capabilities = lookup.effective[choice.model].capabilities
+    if capabilities.constrained:
+        run_patch["constraint"] = capabilities.constrained[0]
+    if capabilities.text_format:
+        run_patch["text_format"] = capabilities.text_format
     if request.tool_allowlist:
         run_patch["tool_allowlist"] = list(request.tool_allowlist)
     if request.tool_denylist:

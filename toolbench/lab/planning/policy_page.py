@@ -1,4 +1,4 @@
-"""The effective policy: every setting of a trial, and the layer of each part of it."""
+"""Data of the policy page: every setting of a configuration with the layer that sets it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,12 +19,17 @@ from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunReq
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.scenarios.catalogue import list_user_cases, load_scenario
 
-MAX_CASES = 200  # of one's own, to choose from
+MAX_CASES = 200  # test cases of users among the choices
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyQuery:
-    """Query of the page: a configuration that a run froze, or one that could be launched."""
+    """Query of the page.
+
+    Attributes:
+        config: id of a configuration of a run; None for one that could be launched.
+        model: id of the model of the latter; None for the first model.
+    """
 
     config: int | None = None
     model: int | None = None
@@ -35,18 +40,18 @@ class PolicyQuery:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "PolicyQuery":
-        """Read the query string of the page."""
+        """Return the query of these URL parameters."""
 
-        def name(key: str, usual: str) -> str:
-            return clean_text(query.get(key, ""), 80) or usual
+        def read_name(key: str, default: str) -> str:
+            return clean_text(query.get(key, ""), 80) or default
 
         return cls(
             config=parse_whole_number(query.get("config", "")),
             model=parse_whole_number(query.get("model", "")),
-            profile=name("profile", "default"),
-            strategy=name("strategy", "production"),
-            method=name("method", "native"),
-            scenario=name("scenario", "happy_path"),
+            profile=read_name("profile", "default"),
+            strategy=read_name("strategy", "production"),
+            method=read_name("method", "native"),
+            scenario=read_name("scenario", "happy_path"),
         )
 
 
@@ -54,18 +59,30 @@ class PolicyQuery:
 class PolicyKeyRow:
     """One setting.
 
-    `parts` are (value, origin): one for a plain value, one for each element or leaf of a list or object.
+    Attributes:
+        parts: values with the layers that set them: one for a plain value, one for each element of a list or leaf of an
+            object.
+        usual: whether all parts have the default of the engine.
     """
 
     name: str
     doc: str
     parts: tuple[tuple[str, str], ...]
-    usual: bool  # the engine's own default
+    usual: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyPage:
-    """Everything that the page shows."""
+    """Data of the policy page.
+
+    Attributes:
+        title: name of the configuration; "" if it is unknown.
+        layers: names of the layers with their patches as JSON, lowest first.
+        keys: the settings; those that a layer sets come first.
+        overridden: values that a higher layer replaced.
+        errors: why there are no layers.
+        models: choices of the form, as are the fields after it.
+    """
 
     choice: PolicyQuery
     title: str
@@ -81,7 +98,7 @@ class PolicyPage:
 
 
 def get_policy_page(choice: PolicyQuery) -> PolicyPage:
-    """Build the page with at most twelve queries. Errors of resolving stand in `errors`; the choices stay."""
+    """Return the data of the page, with at most twelve queries."""
     models = tuple(Model.objects.select_related("provider"))
     title, layers, errors = _resolve_layers(choice, models)
     resolved = resolve_policy(layers) if layers else None
@@ -101,7 +118,7 @@ def get_policy_page(choice: PolicyQuery) -> PolicyPage:
 
 
 def _resolve_layers(choice: PolicyQuery, models: tuple[Model, ...]) -> tuple[str, Layers, tuple[str, ...]]:
-    """Return the title, the layers, and errors that explain why there are no layers."""
+    """Return the title, the layers lowest first, and the errors if there are no layers."""
     try:
         scenario = load_scenario(choice.scenario, _find_scenario_version(choice))
     except KeyError:
@@ -110,12 +127,16 @@ def _resolve_layers(choice: PolicyQuery, models: tuple[Model, ...]) -> tuple[str
         return _get_frozen_layers(choice.config, scenario)
     model = next((model for model in models if model.pk == (choice.model or models[0].pk)), None) if models else None
     if model is None:
-        return "", (), ("There is no such model: choose one." if models else "No model is known yet: connect one.",)
+        return (
+            "",
+            (),
+            ("There is no such model: choose one." if models else "There is no model yet: connect a provider.",),
+        )
     config_choice = ConfigChoice(model.pk, choice.profile, choice.strategy, choice.method)
     try:
         plan = build_plan(RunRequest(configs=(config_choice,), scenarios=(choice.scenario,), trials=1))
-    except LaunchError as refused:
-        return str(model), (), tuple(sentence for found in refused.errors.values() for sentence in found)
+    except LaunchError as error:
+        return str(model), (), tuple(sentence for sentences in error.errors.values() for sentence in sentences)
     config = plan.configs[0]
     return str(config), (*config.layers, *_build_scenario_layer(scenario)), ()
 
@@ -129,15 +150,15 @@ def _get_frozen_layers(config_id: int, scenario: Scenario) -> tuple[str, Layers,
 
 
 def _find_scenario_version(choice: PolicyQuery) -> int | None:
-    """Return the scenario's version in the configuration; None for the newest."""
+    """Return the version of the scenario that the chosen configuration tried; None for the newest version."""
     cells = Cell.objects.filter(config_id=choice.config, scenario=choice.scenario)
     return None if choice.config is None else cells.values_list("scenario_version", flat=True).first()
 
 
 def _list_scenarios(chosen: str) -> tuple[str, ...]:
-    """Return code scenarios, user cases, and the scenario that is shown."""
-    found = (*(scenario.slug for scenario in scenarios.list_scenarios()), *list_user_cases(MAX_CASES))
-    return found if chosen in found else (*found, chosen)
+    """Return the slugs of the scenarios in code, of test cases, and the chosen one."""
+    slugs = (*(scenario.slug for scenario in scenarios.list_scenarios()), *list_user_cases(MAX_CASES))
+    return slugs if chosen in slugs else (*slugs, chosen)
 
 
 def _build_scenario_layer(scenario: Scenario) -> Layers:
@@ -146,7 +167,7 @@ def _build_scenario_layer(scenario: Scenario) -> Layers:
 
 
 def _build_keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyKeyRow, ...]:
-    """Return the settings, those that a layer sets first."""
+    """Return the settings; those that a layer sets come first."""
     values = flatten_policy(policy)
     keys = []
     for row in describe_keys():
@@ -156,6 +177,7 @@ def _build_keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyK
 
 
 def _iter_parts(name: str, values: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a setting as JSON, each with the layer that sets it."""
     for key, origin in origins.items():
         if key == name or key.startswith((f"{name}[", f"{name}.")):
             leaf = key.removeprefix(f"{name}.") if key.startswith(f"{name}.") else ""

@@ -1,4 +1,4 @@
-"""The values of a resolved policy under the keys that its origins use, and a hash of them."""
+"""Flattening of a policy to the keys that origins use, and the policy hash."""
 
 import hashlib
 import json
@@ -10,19 +10,16 @@ from toolbench.engine.types import JsonObject
 
 
 def flatten_policy(policy: JsonObject) -> dict[str, Any]:
-    """Return every setting by its name.
-
-    Elements of lists (`name[0]`) and leaves of objects (`name.leaf`) stand beside them.
-    """
-    found = dict(policy)
+    """Return every setting by its name, elements of lists as `name[0]` and leaves of objects as `name.leaf`."""
+    values = dict(policy)
     for name, value in policy.items():
         if isinstance(value, list):
-            found |= {f"{name}[{place}]": item for place, item in enumerate(value)}
+            values |= {f"{name}[{index}]": item for index, item in enumerate(value)}
         elif isinstance(value, dict):
-            found |= {f"{name}.{leaf}": item for leaf, item in iterate_leaves(value)}
-    return found
+            values |= {f"{name}.{leaf}": item for leaf, item in iterate_leaves(value)}
+    return values
 
 
 def hash_policy(policy: Policy) -> str:
-    """Return a hash that is equal for equal settings, whatever their layers."""
+    """Return the SHA-256 of the settings; it does not depend on the layers that set them."""
     return hashlib.sha256(json.dumps(policy_to_json(policy), sort_keys=True).encode()).hexdigest()

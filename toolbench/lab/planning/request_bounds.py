@@ -1,4 +1,4 @@
-"""The most requests that trials may send, and confirmation before many paid ones."""
+"""Maximum number of requests of trials, and the check that paid requests are confirmed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -15,27 +15,27 @@ from toolbench.lab.scenarios.catalogue import load_scenario
 
 
 def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
-    """Return the most requests of one trial.
+    """Return the maximum number of requests of one trial.
 
-    Every turn of each user message is used. Every turn is repeated without tools where the policy allows it. Every
-    optional parameter is refused once where the policy then asks without it. Every request is sent as often as allowed.
+    It assumes that every turn of each user message is used, that each is repeated without tools and each optional
+    parameter is refused once if the policy then sends another request, and that every request uses all attempts.
     """
     requests_per_turn = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
-    refused = len(_list_optional_parameters(policy, provider, instance, stream=stream))
+    optional_count = len(_list_optional_parameters(policy, provider, instance, stream=stream))
     turns = (1 + len(instance.further)) * policy.max_turns * requests_per_turn
-    again = refused if policy.drop_refused_parameters else 0
-    return (turns + again) * max(provider.max_attempts, policy.cut_stream_retries + 1)
+    omission_retries = optional_count if policy.drop_refused_parameters else 0
+    return (turns + omission_retries) * max(provider.max_attempts, policy.cut_stream_retries + 1)
 
 
 def _list_optional_parameters(
     policy: Policy, provider: Provider, instance: Instance, *, stream: bool
 ) -> frozenset[str]:
-    """Return the optional parameters that requests of a trial may carry."""
+    """Return the optional parameters that requests of a trial may contain."""
     sent = set(merge_options(policy.llm_options_defaults, policy.request_overrides))
     if policy.method in ("native", AUTO) and (instance.tools or any(message.tools for message in instance.further)):
         sent.add("tool_choice")
     else:
-        sent.discard("parallel_tool_calls")  # never sent without tools
+        sent.discard("parallel_tool_calls")  # only sent with tools
     if provider.kind in FREE_KINDS:
         sent.add("seed")
     if stream:
@@ -44,15 +44,15 @@ def _list_optional_parameters(
 
 
 def is_applicable(policy: Policy, scenario: Scenario) -> bool:
-    """Return whether the scenario can be tried: with tools off, one about tools says nothing about the model."""
+    """Return whether the scenario applies: with tools off, only control scenarios do."""
     return scenario.control or policy.tool_use_mode != "disabled"
 
 
 def resolve_frozen_policy(cell: Cell) -> Policy:
-    """Resolve the policy that the run froze, with the scenario's layer.
+    """Resolve the frozen layers of the cell's configuration with the scenario's layer.
 
     Raises:
-        PolicyError: this engine does not accept it any more.
+        PolicyError: the installed engine does not accept them.
     """
     layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer
     return resolve_policy((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
@@ -65,12 +65,18 @@ def check_paid_requests(
     agreed: int,
     probes: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
-    """Confirm the most requests that these trials may send, as `check_confirmed` does.
+    """Check that the paid requests that trials and probes may send need no confirmation or were confirmed.
 
-    `cap_left` are the requests that the run's limit still allows, None without a limit. `probes` are the paid requests
-    of probes by the provider's name; no limit counts them.
+    Args:
+        trials: cells with their policies and numbers of trials.
+        cap_left: requests that the run's limit still allows; None without a limit.
+        agreed: the confirmed number of paid requests.
+        probes: paid requests of probes by provider name; the run's limit does not apply to them.
+
+    Raises:
+        ConfirmationNeededError: more paid requests may be sent than were confirmed.
     """
-    paid: dict[str, int] = defaultdict(int)
+    paid_requests: dict[str, int] = defaultdict(int)
     for cell, policy, count in trials:
         config = cell.config
         if config.provider is None or not may_cost_money(config.provider, config.model_name, config.price):
@@ -78,7 +84,7 @@ def check_paid_requests(
         scenario = load_scenario(cell.scenario, cell.scenario_version)
         if is_applicable(policy, scenario):
             instance = scenario.draw_instance(0, kind="parity")
-            most = count_max_requests(policy, config.provider, instance, stream=config.stream)
-            paid[config.provider_name] += count * most
-    capped = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
-    check_confirmed(Counter(capped) + Counter(probes), agreed)
+            max_requests = count_max_requests(policy, config.provider, instance, stream=config.stream)
+            paid_requests[config.provider_name] += count * max_requests
+    limited = {name: count if cap_left is None else min(count, cap_left) for name, count in paid_requests.items()}
+    check_confirmed(Counter(limited) + Counter(probes), agreed)

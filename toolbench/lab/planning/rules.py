@@ -1,4 +1,4 @@
-"""A run's tool use mode and failure policy, where presets contradict them."""
+"""Policy layer that restores the tool use mode and tool failure policy of a run over presets."""
 
 from toolbench.engine.policy.presets import Layers
 from toolbench.engine.policy.settings import resolve_policy
@@ -8,17 +8,19 @@ _RULE_KEYS = ("tool_use_mode", "tool_failure_policy")
 
 
 def add_rules_layer(layers: Layers) -> Layers:
-    """Add the run's settings again above presets and workarounds that contradict them, below the run's overrides.
+    """Return the layers with the rules layer, if presets or workarounds change the run's mode or failure policy.
 
-    Tools that a preset or workaround turns off stay off.
+    The layer sets the run's values again, below the run's overrides. A mode of "disabled" from a preset or workaround
+    is kept.
 
     Raises:
         PolicyError: the layers cannot be resolved.
     """
-    rest = tuple(layer for layer in layers if layer[0] != RULES_LAYER)
-    place = next((at for at, (name, _) in enumerate(rest) if name == RUN_LAYER), len(rest))
-    launched = [layer for layer in rest if layer[0] == LAUNCH_LAYER]
-    launched_policy, below = resolve_policy(launched).policy, resolve_policy(rest[:place]).policy
-    changed = {key: getattr(launched_policy, key) for key in _RULE_KEYS if any(key in patch for _, patch in launched)}
-    lost = {key: value for key, value in changed.items() if getattr(below, key) not in (value, "disabled")}
-    return (*rest[:place], (RULES_LAYER, lost), *rest[place:]) if lost else rest
+    others = tuple(layer for layer in layers if layer[0] != RULES_LAYER)
+    index = next((i for i, (name, _) in enumerate(others) if name == RUN_LAYER), len(others))
+    launch_layers = [layer for layer in others if layer[0] == LAUNCH_LAYER]
+    launch_policy, below = resolve_policy(launch_layers).policy, resolve_policy(others[:index]).policy
+    set_keys = [key for key in _RULE_KEYS if any(key in patch for _, patch in launch_layers)]
+    values = {key: getattr(launch_policy, key) for key in set_keys}
+    patch = {key: value for key, value in values.items() if getattr(below, key) not in (value, "disabled")}
+    return (*others[:index], (RULES_LAYER, patch), *others[index:]) if patch else others

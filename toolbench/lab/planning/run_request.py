@@ -1,4 +1,4 @@
-"""Requests for a run and their plans: plain values, before anything is written."""
+"""Types of a run request and of the plan that follows from it; neither is stored in tables of its own."""
 
 import json
 from collections.abc import Mapping
@@ -8,17 +8,17 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
 
-MAX_CAP = 2**31 - 1  # that a column takes
+MAX_CAP = 2**31 - 1  # of an integer column
 STREAMS_BY_OPTION = {"none": (False,), "streamed": (True,), "both": (False, True)}
 
 
 class LaunchError(InvalidFieldsError):
-    """A request that cannot be launched."""
+    """Raised if a request cannot be launched."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """One configuration of a request."""
+    """One configuration of a request; `model` is the id of the model."""
 
     model: int
     profile: str = "default"
@@ -30,20 +30,28 @@ class ConfigChoice:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run is to try: plain values.
+    """Request for a run.
 
-    It is the cross product of models, profiles, strategies, methods, examples and streams, or exactly `configs` where
-    given, each with every scenario, `trials` times.
+    The configurations are `configs` or, if it is empty, the cross product of models, profiles, strategies, methods,
+    examples and streams. Each is tried with every scenario.
 
     Attributes:
-        until: rule of sequential stopping (`stopping.StoppingRule`): each cell continues until it is decided, up to
-            `trials`.
-        overrides: a sparse policy patch above everything but the scenario.
+        models: ids of models.
+        examples: names of few-shot sets; "" for none.
+        trials: number of trials per cell; with sequential stopping, the maximum.
+        until: the StoppingRule of sequential stopping as JSON; {} for a fixed number of trials.
+        instance_kind: "parity" or "drawn".
+        overrides: a policy patch above all layers but the scenario's.
+        request_cap: request limit of the run; None for none.
+        token_cap: token limit of the run; None for none.
+        deadline_seconds: time limit of a trial; None for the default.
         seed: equal requests with an equal seed plan equal trials; None draws a seed.
-        connect_seconds, read_seconds: replace the timeouts of the provider.
-        jobs: simultaneous trials at one provider, within its own limit.
-        probe_unknown: probe a model of unknown tool support before its first trial, unless the run has a limit on
-            requests or tokens. Method auto always does.
+        connect_seconds: timeout for connecting; None for that of the provider.
+        read_seconds: timeout for reading; None for that of the provider.
+        jobs: concurrency limit of the run per provider; None for none.
+        enforce_applicability: whether to skip profiles that do not apply to a model.
+        probe_unknown: whether models with unknown tool support are probed before their first trial, unless the run has
+            a limit. With method auto, they are always probed.
     """
 
     title: str = ""
@@ -75,50 +83,46 @@ class RunRequest:
     configs: tuple[ConfigChoice, ...] = ()
 
     def to_json(self) -> JsonObject:
-        """Return plain JSON; `from_json` gives an equal request."""
-        plain: JsonObject = json.loads(json.dumps(asdict(self)))
-        return plain
+        """Return the request as JSON, for `from_json`."""
+        document: JsonObject = json.loads(json.dumps(asdict(self)))
+        return document
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "RunRequest":
         """Read a request from JSON.
 
         Raises:
-            LaunchError: unknown fields or values of a wrong type.
+            LaunchError: a field is unknown or has a value of the wrong type.
         """
-        known = {f.name: f for f in fields(cls)}
-        unknown = sorted(set(value) - set(known))
+        unknown = sorted(set(value) - {field.name for field in fields(cls)})
         if unknown:
             raise LaunchError({name: [f"There is no field named {name}."] for name in unknown})
-        given: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
-        if odd := sorted(name for name, item in given.items() if not _has_field_type(item, getattr(_DEFAULTS, name))):
-            raise LaunchError({name: [f"{name} is of another kind than expected."] for name in odd})
+        values: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
+        if invalid := sorted(
+            name for name, item in values.items() if not _has_field_type(item, getattr(_DEFAULTS, name))
+        ):
+            raise LaunchError({name: [f"{name} has a value of the wrong type."] for name in invalid})
         try:
-            given["configs"] = tuple(ConfigChoice(**config) for config in given.get("configs", ()))
+            values["configs"] = tuple(ConfigChoice(**config) for config in values.get("configs", ()))
         except TypeError as error:
-            raise LaunchError(
-                {
-                    "configs": [
-                        "Each configuration has model and, if need be, profile, strategy, method, examples, stream."
-                    ]
-                }
-            ) from error
-        return cls(**given)
+            sentence = "A configuration has a model and optionally profile, strategy, method, examples and stream."
+            raise LaunchError({"configs": [sentence]}) from error
+        return cls(**values)
 
 
 _DEFAULTS = RunRequest()
 
 
-def _has_field_type(item: object, plain: object) -> bool:
-    """Return whether a value has the type of the field's default; None stands for optional numbers."""
-    if plain is None:
-        return item is None or (isinstance(item, int | float) and not isinstance(item, bool))
-    return type(item) is type(plain)
+def _has_field_type(value: object, default: object) -> bool:
+    """Return whether a value has the type of the field's default; for default None, whether it is a number or None."""
+    if default is None:
+        return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return type(value) is type(default)
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedItem:
-    """A requested item that is left out."""
+    """A requested configuration, or configuration × scenario, that is not tried, with the reason."""
 
     what: str
     why: str
@@ -126,11 +130,17 @@ class SkippedItem:
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfig:
-    """A configuration as it will be frozen.
+    """A configuration as a launch would freeze it.
 
     Attributes:
+        model: id of the model.
+        provider: id of the provider.
+        options: the sampling options of the profile.
+        method: "auto" if a probe is needed to choose it.
         layers: lowest first, without the scenario's.
-        method: `auto` while a probe is needed to choose it.
+        routing: the choice of method auto (lab/planning/auto_method.py); {} without one.
+        support: whether the model supports tools and who says so (lab/planning/tool_support.py).
+        probe: id of the probe that says so; None without one.
         awaits_probe: whether its trials wait for the model's probe.
         may_cost: whether its requests may cost money.
     """
@@ -148,11 +158,9 @@ class PlannedConfig:
     stream: bool
     layers: tuple[tuple[str, JsonObject], ...]
     policy_hash: str
-    routing: JsonObject = field(
-        default_factory=dict
-    )  # where the method auto led, and why (lab/planning/auto_method.py)
-    support: JsonObject = field(default_factory=dict)  # who said whether the model calls tools
-    probe: int | None = None  # the probe that said so
+    routing: JsonObject = field(default_factory=dict)
+    support: JsonObject = field(default_factory=dict)
+    probe: int | None = None
     awaits_probe: bool = False
     may_cost: bool = False
 
@@ -164,9 +172,14 @@ class PlannedConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """One configuration, by its place in the plan, with one scenario.
+    """One configuration with one scenario.
 
-    Trials of a cell that is not applicable never run.
+    Attributes:
+        config: index of the configuration in the plan.
+        applicable: whether trials can run; otherwise they end as not applicable.
+        deterministic: whether requests send temperature 0.
+        least_requests: minimum number of requests of one trial.
+        most_requests: maximum number of requests of one trial.
     """
 
     config: int
@@ -176,23 +189,27 @@ class PlannedCell:
     control: bool
     applicable: bool
     deterministic: bool
-    least_requests: int  # per trial
+    least_requests: int
     most_requests: int
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a launch would write.
+    """The run that a launch would create.
 
-    Requests are totals: the fewest when every trial passes at the first attempt, the most when every turn is used and
-    every attempt fails, within the request limit. `paid_requests` are the most by provider, without local and simulated
-    ones.
+    Attributes:
+        trials: number of trials; with sequential stopping, the maximum.
+        least_trials: number of trials that the launch queues.
+        least_requests: requests if every trial passes at the first attempt, within the request limit.
+        most_requests: requests if every turn and every attempt is used, within the request limit.
+        paid_requests: maximum number of requests that may cost money, by provider name; probes are included.
+        needs_confirmation: whether a user has to confirm the paid requests.
     """
 
     configs: tuple[PlannedConfig, ...]
     cells: tuple[PlannedCell, ...]
     skipped: tuple[SkippedItem, ...]
-    trials: int  # at most, where cells go on until they are decided
+    trials: int
     least_trials: int
     least_requests: int
     most_requests: int
@@ -206,5 +223,5 @@ class Plan:
 
     @property
     def most_paid(self) -> int:
-        """The most paid requests, which have to be confirmed."""
+        """Maximum number of paid requests over all providers."""
         return sum(self.paid_requests.values())

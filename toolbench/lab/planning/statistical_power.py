@@ -1,4 +1,4 @@
-"""Statistical power of a planned run, and the trials that a difference needs."""
+"""Statistical power of a plan: the detectable difference, and the trials that a difference needs."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -6,36 +6,46 @@ from dataclasses import dataclass
 from toolbench.evals.statistics.power import count_trials_to_detect, find_detectable_difference
 from toolbench.lab.planning.run_request import Plan
 
-ASSUMED_SUCCESS = 0.9  # of the better side
+ASSUMED_SUCCESS = 0.9  # success rate of the better configuration
 DEFAULT_POINTS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class PowerHint:
-    """Power of a comparison of two configurations, the better one passing 90 %, at a power of 80 %.
+    """Power of a comparison of two configurations, at a power of 80 % and a success rate of 90 % of the better one.
 
     Attributes:
-        least: the detectable difference in percentage points; None if no difference would be found.
-        needed: trials per scenario that detect `points`.
+        trials: number of trials of each configuration, without controls.
+        least: the detectable difference in percentage points; None if no difference is detectable.
+        points: a difference in percentage points.
+        needed: number of trials per scenario that detect it.
     """
 
-    trials: int  # of each configuration, controls left out
+    trials: int
     least: int | None
     points: int
     needed: int
 
 
 def get_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
-    """Return the power of a plan, by the configurations with the fewest scenarios; None without tool scenarios."""
-    scenarios = Counter(cell.config for cell in plan.cells if cell.applicable and not cell.control)
-    if not scenarios:
+    """Return the power of a plan.
+
+    Args:
+        plan: the plan; its configuration with the fewest tool scenarios counts.
+        points: the difference to detect, in percentage points; None for DEFAULT_POINTS.
+
+    Returns:
+        The power; None without applicable tool scenarios.
+    """
+    scenario_counts = Counter(cell.config for cell in plan.cells if cell.applicable and not cell.control)
+    if not scenario_counts:
         return None
-    fewest, repeats = min(scenarios.values()), plan.trials // len(plan.cells)
-    found = find_detectable_difference(fewest * repeats, share=ASSUMED_SUCCESS)
+    fewest, repeats = min(scenario_counts.values()), plan.trials // len(plan.cells)
+    difference = find_detectable_difference(fewest * repeats, share=ASSUMED_SUCCESS)
     chosen_points = points or DEFAULT_POINTS
     return PowerHint(
         trials=fewest * repeats,
-        least=None if found is None else round(100 * found),
+        least=None if difference is None else round(100 * difference),
         points=chosen_points,
         needed=-(-count_trials_to_detect(chosen_points / 100, share=ASSUMED_SUCCESS) // fewest),
     )

@@ -1,4 +1,4 @@
-"""Strategy expressions: a strategy or preset, with presets added (`+`) or workarounds removed (`!`).
+"""Parser of strategy expressions: a strategy or preset, with presets added (`+`) or workarounds removed (`!`).
 
 Examples: `production+content_tag_tool_call_fallback`, `production!content_tag_tool_call_fallback`.
 """
@@ -12,26 +12,27 @@ ADD_PRESET, REMOVE_WORKAROUND = "+", "!"
 
 @dataclass(frozen=True, slots=True)
 class StrategyExpression:
-    """A parsed strategy.
+    """A parsed strategy expression.
 
     Attributes:
-        base: the strategy or preset.
-        added_presets: presets on top of the workarounds.
-        removed_workarounds: workarounds that are left out.
+        base: name of the strategy or preset.
+        added_presets: names of presets to add above the workarounds.
+        removed_workarounds: names of workarounds to leave out.
     """
 
     base: str
     added_presets: tuple[str, ...] = ()
     removed_workarounds: tuple[str, ...] = ()
 
-    def unknown(self, strategies: Container[str], presets: Container[str]) -> tuple[str, ...]:
-        """Return the words that name nothing."""
+    def list_unknown_names(self, strategies: Container[str], presets: Container[str]) -> tuple[str, ...]:
+        """Return the names in the expression that are not among these."""
         base = () if self.base in strategies or self.base in presets else (self.base,)
-        return (*base, *(word for word in (*self.added_presets, *self.removed_workarounds) if word not in presets))
+        return (*base, *(name for name in (*self.added_presets, *self.removed_workarounds) if name not in presets))
 
 
 def parse_strategy(text: str) -> StrategyExpression:
-    """Parse a strategy expression."""
+    """Parse a strategy expression. The names in it need not exist."""
     base, *parts = re.split(r"(?=[+!])", text)
-    more = tuple(part[1:] for part in parts if part.startswith(ADD_PRESET))
-    return StrategyExpression(base, more, tuple(part[1:] for part in parts if part.startswith(REMOVE_WORKAROUND)))
+    added = tuple(part[1:] for part in parts if part.startswith(ADD_PRESET))
+    removed = tuple(part[1:] for part in parts if part.startswith(REMOVE_WORKAROUND))
+    return StrategyExpression(base, added, removed)

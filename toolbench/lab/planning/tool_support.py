@@ -1,7 +1,7 @@
-"""The source that says, before the first request, whether a model calls tools: stored with every configuration.
+"""Tool support of a model as known at launch, with its source; every configuration stores it.
 
 `RunConfig.support` holds {field, value, source, who, at, ok, error}; {} without a source. `RunConfig.probe` is the
-probe that says it or was inconclusive.
+probe that is the source or was inconclusive.
 """
 
 from datetime import datetime
@@ -16,7 +16,7 @@ _ANSWER_TEXTS = {True: "yes", False: "no", None: "inconclusive"}
 
 
 def build_support(effective: EffectiveCapabilities) -> JsonObject:
-    """Return who says whether tools can be used, and what; {} without a source."""
+    """Return the value of `RunConfig.support`; {} if no source says whether the model supports tools."""
     field, record = _find_deciding_record(effective)
     if record is None:
         return {}
@@ -24,13 +24,13 @@ def build_support(effective: EffectiveCapabilities) -> JsonObject:
 
 
 def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
-    """Return the id of the probe that `build_support` names, or None."""
+    """Return the id of the probe that is the source of `build_support`; None if no probe is."""
     _, record = _find_deciding_record(effective)
     return record.probe if record else None
 
 
 def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict[str, Any]:
-    """Return the columns of configurations whose probe is done; after an inconclusive probe, with its error."""
+    """Return the columns `support` and `probe_id` after a probe; if it was inconclusive, `support` has its error."""
     support, probe = build_support(effective), find_deciding_probe(effective)
     last_probe = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
     if not support and last_probe is not None:
@@ -42,9 +42,13 @@ def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict
 
 
 def describe_support(support: JsonObject) -> str:
-    """Return the support in words, also where no source exists."""
+    """Describe whether the model supports tools and who says so.
+
+    Returns:
+        A sentence, also if nothing is known.
+    """
     if not support:
-        return "Nobody had said so before the first request: it was tried."
+        return "Tool support was unknown before the first request."
     value = support["value"]
     text = _ANSWER_TEXTS.get(value, value) if isinstance(value, bool) or value is None else value
     error = f" ({support['error']})" if support["error"] else ""
@@ -53,9 +57,12 @@ def describe_support(support: JsonObject) -> str:
 
 
 def _find_deciding_record(effective: EffectiveCapabilities) -> tuple[str, CapabilityRecord | None]:
-    """Return the deciding capability: whether tools arrive, where they do not, else whether calls come back."""
-    lost = effective.capabilities.tools_field in ("refused", "dropped")
-    field = "tools_field" if lost else SUPPORT_FIELD
+    """Return the deciding capability and its record, or None.
+
+    It is `tools_field` if tools do not reach the model, else `supports_tool_use`.
+    """
+    is_lost = effective.capabilities.tools_field in ("refused", "dropped")
+    field = "tools_field" if is_lost else SUPPORT_FIELD
     return field, effective.origins.get(field)
 
 
