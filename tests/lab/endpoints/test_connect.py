@@ -261,7 +261,7 @@ def test_second_simulated_provider_has_personas_and_stays_simulated() -> None:
     for wish in (WISH, replace(WISH, name="Cheap host")):
         with pytest.raises(ConnectionSettingsError, match="cannot change between simulated and real models"):
             connect.edit_provider(host.pk, wish)
-    with pytest.raises(ConnectionSettingsError, match="named for the API that they speak"):
+    with pytest.raises(ConnectionSettingsError, match="names of its simulated models belong to its API"):
         connect.edit_provider(host.pk, ConnectionSettings("Cheap host", "", template="simulated", wire="anthropic"))
     for name in ("127.0.0.1", "localhost", "[::1]"):
         with pytest.raises(ConnectionSettingsError, match="choose the template Simulated"):

@@ -163,5 +163,5 @@ def test_failed_list_of_models_names_the_setting(tmp_path: Path, changed: dict[s
 
 def test_deployments_are_named_not_listed() -> None:
     provider = connect.connect_provider(replace(WISH, api_prefix="/openai/deployments/{model}"))
-    with pytest.raises(ModelListError, match="enter the names of yours"):
+    with pytest.raises(ModelListError, match="enter the names of your deployments"):
         connect.list_provider_models(provider.pk)

@@ -29,7 +29,7 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
     found = find_similar_cells(wanted)
     assert [item and item.description for item in found] == [
         "the same model, scenario, method and strategy",
-        "the same model, scenario and method under other strategies, beside other models",
+        "the same model, scenario and method with other strategies, and other models",
         "the same model and method, other scenarios",
         "the same model, other methods",
         "other models, the same scenario and method",

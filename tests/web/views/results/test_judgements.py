@@ -24,7 +24,7 @@ def corrected(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Run:
     )  # version 1 is gone, and this one, which took its place, wants no two calls
     known = {scenario.slug: scenarios.list_versions(scenario.slug) for scenario in scenarios.list_scenarios()}
     monkeypatch.setattr(newest, "behaviour", "")
-    monkeypatch.setattr(registry, "_versions", lambda: {**known, STRICT: (newest,)})
+    monkeypatch.setattr(registry, "_index_versions", lambda: {**known, STRICT: (newest,)})
     return run
 
 
