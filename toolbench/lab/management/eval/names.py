@@ -92,7 +92,9 @@ def choose_strategies(text: str) -> tuple[str, ...]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     expressions = [word for word in words if {ADD_PRESET, REMOVE_WORKAROUND} & set(word[1:])]
     study_words = [word for word in words if word.lower() not in by_name and word not in expressions]
-    unknown = [part for word in expressions for part in parse_strategy(word).list_unknown_names(ENGINE_STRATEGIES, presets)]
+    unknown = [
+        part for word in expressions for part in parse_strategy(word).list_unknown_names(ENGINE_STRATEGIES, presets)
+    ]
     unknown += list_unmatched_words(STRATEGIES, study_words, names=_list_strategy_names)
     known = (*_list_words(STRATEGIES, _list_strategy_names), *by_name.values())
     _check_known("strategy or preset", unknown, known, ENGINE_STRATEGIES)
