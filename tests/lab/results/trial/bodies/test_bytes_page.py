@@ -20,11 +20,11 @@ def text(raw: bytes) -> str:
 
 def test_what_cannot_be_seen_is_escaped_and_the_rest_stands_as_it_is() -> None:
     assert text(RAW) == '{"a":\\r\\n\n\\t"\\x00\\xffé\\xe2\\x80\\xae"}'
-    assert next(piece.text for piece in split_invisible(RAW) if piece.is_escape) == "\\r\\n\n\\t"
+    assert next(piece.text for piece in split_invisible(RAW) if piece.escaped) == "\\r\\n\n\\t"
 
 
 def test_an_escape_that_a_model_wrote_is_no_escape_of_ours() -> None:
-    assert [piece.is_escape for piece in split_invisible(b"a\\x00b")] == [False]
+    assert [piece.escaped for piece in split_invisible(b"a\\x00b")] == [False]
 
 
 @pytest.mark.django_db
@@ -33,7 +33,7 @@ def test_pages_cut_no_character_and_lose_no_byte() -> None:
     step = stored(b"a" + raw)
     first = get_bytes_page(step.pk, "response", 1)
     pages = [get_bytes_page(step.pk, "response", number) for number in range(1, first.pages + 1)]
-    assert "".join(piece.text for page in pages for piece in page.segments) == (b"a" + raw).decode()
+    assert "".join(piece.text for page in pages for piece in page.parts) == (b"a" + raw).decode()
     assert [(page.first, page.last) for page in pages[:2]] == [
         (1, PAGE_BYTES + 1),
         (PAGE_BYTES + 2, 2 * PAGE_BYTES + 1),
@@ -45,7 +45,7 @@ def test_pages_cut_no_character_and_lose_no_byte() -> None:
 def test_a_page_beyond_the_end_shows_the_last_and_nothing_is_no_trouble() -> None:
     assert get_bytes_page(stored(b"abc").pk, "response", 99).page == 1
     empty = get_bytes_page(stored(b"").pk, "response", 1)
-    assert (empty.size, empty.pages, empty.segments) == (0, 1, ())
+    assert (empty.size, empty.pages, empty.parts) == (0, 1, ())
 
 
 @pytest.mark.django_db

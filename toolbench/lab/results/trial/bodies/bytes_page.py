@@ -19,7 +19,7 @@ class TextSegment:
     """Printable text, or escapes of bytes that cannot be displayed."""
 
     text: str
-    is_escape: bool
+    escaped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class BytesPage:
         pages: number of pages, at least 1.
         first: position of the first byte of the page, from 1.
         last: position of the last byte of the page, from 1.
-        segments: text of the page.
+        parts: text of the page.
     """
 
     step: Step
@@ -43,7 +43,7 @@ class BytesPage:
     pages: int
     first: int
     last: int
-    segments: tuple[TextSegment, ...]
+    parts: tuple[TextSegment, ...]
 
     @property
     def step_key(self) -> str:
