@@ -69,3 +69,10 @@ def test_what_is_no_json_is_told_as_such_and_garbage_passes_for_an_answer() -> N
 
 def test_an_unknown_tool_is_not_implemented() -> None:
     assert codes(tools("busy").call("fly", {}, "c1")) == ["TOOL_NOT_IMPLEMENTED"]
+
+
+def test_tools_without_faults_give_their_answers_and_record_the_calls() -> None:
+    answers = FaultyTools({"get_weather": {"sky": "clear"}})
+    assert answers.call("get_weather", {"city": "Oslo"}, "c1") == {"sky": "clear"}
+    assert codes(answers.call("other", {}, "c2")) == ["TOOL_NOT_IMPLEMENTED"]
+    assert answers.snapshot() == {"called": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}

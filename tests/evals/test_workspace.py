@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolbench.engine.errors import ToolArgumentError
-from toolbench.evals.workspace import FixedAnswerTools, StateWorkspace
+from toolbench.evals.workspace import StateWorkspace
 
 
 @pytest.fixture
@@ -85,10 +85,3 @@ def test_other_tools_give_their_fixed_answer(workspace: StateWorkspace) -> None:
 def test_a_snapshot_is_a_copy(workspace: StateWorkspace) -> None:
     workspace.snapshot()["draft"]["foo"] = "changed"
     assert "foo" not in workspace.snapshot()["draft"]
-
-
-def test_fixed_answers_keep_what_they_were_called_with() -> None:
-    answers = FixedAnswerTools({"get_weather": {"sky": "clear"}})
-    assert answers.call("get_weather", {"city": "Oslo"}, "c1") == {"sky": "clear"}
-    assert codes(answers.call("other", {}, "c2")) == ["TOOL_NOT_IMPLEMENTED"]
-    assert answers.snapshot() == {"called": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}

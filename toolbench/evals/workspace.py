@@ -1,4 +1,4 @@
-"""The simulated workspace of the state scenarios, and tools with fixed answers."""
+"""The simulated workspace of the state scenarios, and refusals of calls."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -122,22 +122,3 @@ def _resolve_pointer(document: JsonObject, pointer: str) -> Any:
         return JsonPointer(pointer).resolve(document, None)
     except JsonPointerException:
         return None
-
-
-class FixedAnswerTools:
-    """A workspace of tools with one fixed answer each, by name; the snapshot has the calls."""
-
-    def __init__(self, answers: JsonObject) -> None:
-        self._answers = dict(answers)
-        self._calls: list[JsonObject] = []
-
-    def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Return the tool's fixed answer, or a refusal for an unknown tool."""
-        if name not in self._answers:
-            return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
-        self._calls.append({"name": name, "arguments": copy.deepcopy(arguments)})
-        return copy.deepcopy(self._answers[name])
-
-    def snapshot(self) -> JsonObject:
-        """Return a copy of the calls made so far, in order."""
-        return {"called": copy.deepcopy(self._calls)}

@@ -11,7 +11,7 @@ from toolbench.evals.agents.checks import run_agent_checks
 from toolbench.evals.agents.workspaces import list_columns, load_workspaces
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict as judging
-from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
+from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, find_last_turn, locate_problem
 from toolbench.evals.judging.failure_classes import classify_end
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH, RecordedCall, has_calls, iter_calls
@@ -245,9 +245,7 @@ def _describe_check(check: Check) -> str:
 
 def _find_agent_problem(loop_result: LoopResult, step: AgentStep, call_count: int) -> Problem:
     if not has_calls(loop_result):
-        return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
-        )
+        return NO_TOOL_CALLS_PROBLEM
     if step.call is not None and call_count > 1:
         sentence = f"{call_count} calls were made; one was asked for."
         return Problem("too_many_calls", locate_problem(0, path=CALLS_PATH, sentence=sentence))
@@ -256,9 +254,7 @@ def _find_agent_problem(loop_result: LoopResult, step: AgentStep, call_count: in
 
 def _find_chain_problem(loop_result: LoopResult, wrong_steps: Sequence[AgentStep]) -> Problem:
     if not has_calls(loop_result):
-        return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
-        )
+        return NO_TOOL_CALLS_PROBLEM
     if not wrong_steps:
         sentence = "all four agents are right, but they did not come in their order."
         return Problem("wrong_order", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))

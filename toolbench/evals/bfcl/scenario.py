@@ -15,7 +15,7 @@ from toolbench.evals.bfcl.cases import BfclCase
 from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_arguments
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
-from toolbench.evals.judging.diagnosis import Problem, locate_problem
+from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, locate_problem
 from toolbench.evals.record_counts import CALLS_PATH, iter_calls
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
 from toolbench.evals.user_cases.definition import build_definition
@@ -142,9 +142,7 @@ def _iter_checks(case: BfclCase, calls: list[BfclCall], mistake: AnswerMistake |
 
 def _find_problem(mistake: AnswerMistake | None, call_count: int) -> Problem:
     if mistake is None or not call_count:
-        return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
-        )
+        return NO_TOOL_CALLS_PROBLEM
     path = f"$.{mistake.argument}" if mistake.argument else CALLS_PATH
     call = mistake.call if mistake.call is not None else 0 if mistake.argument else None
     sentence = f"{f'{path} ' if mistake.argument else ''}{mistake.message}."

@@ -96,6 +96,12 @@ def find_last_turn(loop_result: LoopResult) -> int:
     return loop_result.turns[-1].turn if loop_result.turns else 0
 
 
+NO_TOOL_CALLS_PROBLEM = Problem(
+    "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
+)
+"""The problem of a run without calls whose task needs one."""
+
+
 def _diagnose_exchange(record: TurnRecord, *, recovered: bool) -> Problem:
     assert record.failure is not None
     sentence = (

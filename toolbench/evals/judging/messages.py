@@ -31,7 +31,7 @@ def describe_schema_error(error: SchemaError, arguments: JsonObject | None, tool
         return f"{error.path} is no parameter of {tool.name}."
     value = find_value(arguments, steps)
     if error.kind == "type":
-        return f"{error.path} is {name_json_type(value)}; {tool.name} takes {_describe_types(expected)}."
+        return f"{error.path} is {describe_json_type(value)}; {tool.name} takes {_describe_types(expected)}."
     if error.kind == "enum" and "enum" in expected:
         allowed = ", ".join(map(render_short, expected["enum"]))
         return f"{error.path} is {render_short(value)}; {tool.name} takes one of {allowed}."
@@ -63,7 +63,7 @@ def find_value(value: Any, steps: Iterable[str | int]) -> Any:
     return value
 
 
-def name_json_type(value: Any) -> str:
+def describe_json_type(value: Any) -> str:
     """Return the value's JSON type with its article: `an object`, `a text`."""
     kinds = {bool: "boolean", dict: "object", list: "array", str: "string", int: "integer", float: "number"}
     return _TYPE_NAMES[kinds.get(type(value), "null")]

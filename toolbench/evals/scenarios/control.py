@@ -14,8 +14,8 @@ from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.tools import load_distractors
 from toolbench.evals.scenarios.wording import fill_placeholders
+from toolbench.evals.tool_faults import FaultyTools
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Check, Instance, Verdict, Workspace
-from toolbench.evals.workspace import FixedAnswerTools
 
 DONE_RULE = "The whole reply is Done, with or without a full stop or exclamation mark. Here the final word is the task."
 SUM_RULE = "The reply names the sum in digits, and no tool was called."
@@ -71,7 +71,7 @@ class ControlScenario:
 
     def open(self, instance: Instance) -> Workspace:
         """Return the distractor tools with their fixed answers."""
-        return FixedAnswerTools({name: answer for name, (_, answer) in load_distractors().items()})
+        return FaultyTools({name: answer for name, (_, answer) in load_distractors().items()})
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by the final text."""

@@ -11,7 +11,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
-from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
+from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, find_last_turn, locate_problem
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import (
     CALLS_PATH,
@@ -240,9 +240,7 @@ def _find_problem(loop_result: LoopResult, expected: TaskExpectation, matched: _
             "needless_call", locate_problem(turn, path=CALLS_PATH, sentence="a tool is called, and none is wanted.")
         )
     if expected.calls and not has_calls(loop_result):
-        return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
-        )
+        return NO_TOOL_CALLS_PROBLEM
     if matched.extra:
         return _diagnose_extra_call(matched.extra[0], matched.missing, expected.calls)
     last_turn = find_last_turn(loop_result)

@@ -8,8 +8,8 @@ from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.tools import build_definition
+from toolbench.evals.tool_faults import FaultyTools
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
-from toolbench.evals.workspace import FixedAnswerTools
 
 
 class IntentScenario:
@@ -55,7 +55,7 @@ class IntentScenario:
 
     def open(self, instance: Instance) -> Workspace:
         """Return the tool with its fixed answer."""
-        return FixedAnswerTools({"classify_intent": _read_texts()["answer"]})
+        return FaultyTools({"classify_intent": _read_texts()["answer"]})
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict on the first answer."""

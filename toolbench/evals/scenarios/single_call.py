@@ -6,7 +6,7 @@ from toolbench.engine.events import ANSWERED_ENDS, EndReason, LoopResult, ToolRe
 from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
-from toolbench.evals.judging.diagnosis import Problem, locate_problem
+from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, locate_problem
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH
 from toolbench.evals.types import Check, Instance, Verdict
@@ -78,9 +78,7 @@ def _is_valid(result: ToolResult, tool: str) -> bool:
 
 def _find_problem(first: TurnRecord | None, expected: ExpectedSingleCall) -> Problem:
     if first is None or not first.results:
-        return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
-        )
+        return NO_TOOL_CALLS_PROBLEM
     if len(first.results) > 1:
         sentence = f"{len(first.results)} calls were made; one was asked for."
         return Problem("too_many_calls", locate_problem(first.turn, path=CALLS_PATH, sentence=sentence))

@@ -8,7 +8,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import case_study_rule, verdict
-from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
+from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, find_last_turn, locate_problem
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH, has_calls, iter_calls
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
@@ -168,9 +168,7 @@ def _check_state(instance: Instance, workspace: Workspace) -> Check:
 def _find_problem(instance: Instance, loop_result: LoopResult, state_check: Check, behaviour: Behaviour) -> Problem:
     """Return the problem of a trial that fails although the record shows no problem."""
     if not has_calls(loop_result):
-        return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
-        )
+        return NO_TOOL_CALLS_PROBLEM
     if state_check.ok:
         return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, sentence=behaviour.missing))
     patches = [call for call in iter_calls(loop_result) if call.tool == "state_patch" and call.ok]

@@ -9,8 +9,8 @@ from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.tools import build_definition, load_distractors
 from toolbench.evals.scenarios.wording import fill_placeholders
+from toolbench.evals.tool_faults import FaultyTools
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
-from toolbench.evals.workspace import FixedAnswerTools
 
 
 class WeatherScenario:
@@ -60,7 +60,7 @@ class WeatherScenario:
         """Return the tools with their fixed answers."""
         weather = {"city": instance.values["city"], **_read_texts()["answer"]}
         distractor_answers = {name: answer for name, (_, answer) in load_distractors().items()}
-        return FixedAnswerTools({**distractor_answers, "get_weather": weather})
+        return FaultyTools({**distractor_answers, "get_weather": weather})
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict on the first answer."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.json_paths import build_member_path, render_json_path
-from toolbench.evals.judging.messages import name_json_type, render_short
+from toolbench.evals.judging.messages import describe_json_type, render_short
 
 ANY_OF, TYPE, SUBSET, EXACT, OPTIONAL = "$any_of", "$type", "$subset", "$exact", "$optional"
 MATCHERS = (ANY_OF, TYPE, SUBSET, EXACT)
@@ -93,7 +93,7 @@ def _compare_with_matcher(expected: Mapping[str, Any], given: Any, path: str) ->
     if ANY_OF in expected and not any(not list(iter_mismatches(option, given, path)) for option in expected[ANY_OF]):
         yield Mismatch(path, f"{render_short(given)} is none of {render_short(expected[ANY_OF])}")
     if TYPE in expected and not any(_is_json_type(given, name) for name in _to_list(expected[TYPE])):
-        yield Mismatch(path, f"{name_json_type(given)} instead of {' or '.join(_to_list(expected[TYPE]))}")
+        yield Mismatch(path, f"{describe_json_type(given)} instead of {' or '.join(_to_list(expected[TYPE]))}")
     if SUBSET in expected:
         yield from _compare_with_object(expected[SUBSET], given, path, extra=True)
     if EXACT in expected and not is_same_json(expected[EXACT], given):
@@ -102,7 +102,7 @@ def _compare_with_matcher(expected: Mapping[str, Any], given: Any, path: str) ->
 
 def _compare_with_object(expected: Mapping[str, Any], given: Any, path: str, *, extra: bool) -> Iterator[Mismatch]:
     if not isinstance(given, Mapping):
-        yield Mismatch(path, f"{name_json_type(given)} instead of an object")
+        yield Mismatch(path, f"{describe_json_type(given)} instead of an object")
         return
     for key, value in expected.items():
         if key in given:
@@ -115,7 +115,7 @@ def _compare_with_object(expected: Mapping[str, Any], given: Any, path: str, *, 
 
 def _compare_with_list(expected: list[Any], given: Any, path: str) -> Iterator[Mismatch]:
     if not isinstance(given, list):
-        yield Mismatch(path, f"{name_json_type(given)} instead of an array")
+        yield Mismatch(path, f"{describe_json_type(given)} instead of an array")
     elif len(given) != len(expected):
         yield Mismatch(path, f"{len(given)} items instead of {len(expected)}")
     else:

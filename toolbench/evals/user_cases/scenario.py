@@ -8,7 +8,7 @@ from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import verdict
-from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
+from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, find_last_turn, locate_problem
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls, iter_calls
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
@@ -165,9 +165,7 @@ def _find_problem(
 ) -> Problem:
     """Return the problem of a trial that fails although the record shows no problem."""
     if case.expect.calls and not has_calls(loop_result):
-        return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
-        )
+        return NO_TOOL_CALLS_PROBLEM
     if case.expect.no_call and has_calls(loop_result):
         first = next(iter_calls(loop_result), None)
         turn, tool = (first.turn, first.tool) if first else (0, "a tool")
