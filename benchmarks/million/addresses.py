@@ -79,6 +79,9 @@ def _list_result_addresses(run: Run, small: Run) -> list[str]:
         *goals,
         f"/decide/?run={run.pk}",
         f"/decide/?run={small.pk}",
+        "/compare/",
+        f"/compare/?run={run.pk}",
+        f"/compare/?run={run.pk}&instances=all",
         f"/compare/?{urlencode(compared)}",
         f"/compare/?a_run={run.pk}&b_run={small.pk}",
     ]

@@ -10,7 +10,7 @@ from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 KINDS = (SIMULATED, IMPORTED, PUBLISHED)
-_SINGLE_RUN_PAGES = ("/latency/", "/compare/")
+_SINGLE_RUN_PAGES = ("/latency/",)
 _UNSCOPED_PAGES = ("/trend/",)  # the page shows the runs of a schedule
 _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
@@ -56,16 +56,14 @@ class ResultScope:
     def build_query(self, url: str) -> str:
         """Return the query string, with its question mark, that gives the page at `url` this scope.
 
-        A page that shows a single run does not get a scope of several runs. The page Compare gets neither filter nor
-        layout, since its sides have parameters of their own.
+        A page that shows a single run does not get a scope of several runs.
 
         Returns:
             The query string; empty if the page has no scope, or the scope is the default.
         """
         if url in _UNSCOPED_PAGES:
             return ""
-        filter_pairs = () if url == "/compare/" else (*self.chosen.pairs, *self.layout.pairs)
-        pairs = [*self._list_run_pairs(url), *filter_pairs]
+        pairs = [*self._list_run_pairs(url), *self.chosen.pairs, *self.layout.pairs]
         return f"?{urlencode(pairs, safe=',')}" if pairs else ""
 
     def _list_run_pairs(self, url: str) -> list[tuple[str, str]]:

@@ -42,7 +42,20 @@ def test_sides_are_compared(api: ApiClient, runs: list[Run]) -> None:
     whole = dict(zip(found["table"]["columns"], found["table"]["rows"][0], strict=True))
     assert (whole["first_k"], whole["second_k"]) == (8, 3)
     assert "two different sides" in api.problem("GET", f"/compare?a_run={first}", status=422)["detail"]
-    assert "c_run" in api.problem("GET", f"/compare?a_run={first}&c_run=1", status=422)["detail"]
+    assert "m_run" in api.problem("GET", f"/compare?a_run={first}&m_run=1", status=422)["detail"]
+
+
+def test_three_sides_are_compared_with_the_first(api: ApiClient, runs: list[Run]) -> None:
+    third = make_run()
+    make_trials(make_cell(make_config(third, make_model("vendor/c"))), **{"pass": 9, "fail": 1})
+    sides = "&".join(f"{letter}_run={pk}" for letter, pk in zip("abc", (runs[0].pk, runs[1].pk, third.pk), strict=True))
+    found = api.get(f"/compare?{sides}&metric=delivered")
+    assert found["baseline"] == found["names"][0] == f"run {runs[0].pk}"
+    assert (found["comparisons"], found["metric"], found["points"]) == (2, "Delivered success", 7)
+    rows = [dict(zip(found["table"]["columns"], row, strict=True)) for row in found["table"]["rows"]]
+    assert [row["k"] for row in rows] == [8, 3, 9]
+    assert [row["result"] for row in rows][1:] == ["cannot tell", "cannot tell"]
+    assert rows[1]["low"] < rows[1]["difference"] < rows[1]["high"]
 
 
 def test_failures_and_latency_are_read(api: ApiClient, runs: list[Run]) -> None:

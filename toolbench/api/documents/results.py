@@ -147,6 +147,27 @@ class ComparisonDocument(Schema):
     table: TableDocument
 
 
+class SidesDocument(Schema):
+    """The comparison of three sides or more with the first one.
+
+    Attributes:
+        comparisons: differences that are shown together; each interval is simultaneous over so many.
+        needed_trials: trials of each side that detect `points`.
+        more_trials: trials that the smallest side still lacks.
+        table: a row for each side, the baseline first.
+    """
+
+    baseline: str
+    names: list[str]
+    metric: str
+    comparisons: int
+    points: int
+    needed_trials: int
+    more_trials: int
+    warnings: list[str]
+    table: TableDocument
+
+
 class FailureDocument(Schema):
     """Failure group.
 

@@ -32,7 +32,10 @@ class TrialListQuery(QuerySchema):
 
     Attributes:
         runs: ids separated by commas.
+        configs: ids of configurations, separated by commas.
         cells: ids separated by commas, or ranges such as 3-7.
+        instance: number of a drawn instance.
+        day: on which trials began, in UTC.
         config: id of a configuration.
         alike: id of a configuration; trials of every configuration with the same settings match.
         search: words, "phrases" and terms such as outcome:fail, as in the search field of the page.
@@ -50,6 +53,7 @@ class TrialListQuery(QuerySchema):
     cell: Whole | None = None
     cells: List = ""
     config: Whole | None = None
+    configs: List = ""
     alike: Whole | None = None
     group: Text = ""
     scenario: Texts = []
@@ -67,11 +71,16 @@ class TrialListQuery(QuerySchema):
     instance_kind: Text = ""
     stream: Literal["streamed", "whole"] | None = None
     prompt: Text = ""
+    instance: Whole | None = None
+    canonical: Text = ""
+    upstream: Text = ""
+    day: Day | None = None
     failure_class: Text = ""
     signature: Text = ""
     cause: Text = ""
     seen: Text = ""
     path: Text = ""
+    place: Text = ""
     cluster: Text = ""
     had: Text = ""
     cause_version: Whole | None = None

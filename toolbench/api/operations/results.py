@@ -18,6 +18,7 @@ from toolbench.api.documents.results import (
     MatrixParameters,
     MetricDocument,
     RejudgingDocument,
+    SidesDocument,
     WhatIfBody,
     WhatIfDocument,
     build_table,
@@ -25,6 +26,7 @@ from toolbench.api.documents.results import (
 from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, check_readable
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.result_filter import DATE_NAMES
 from toolbench.lab.metrics.values import Metric
 from toolbench.lab.models import Run
 from toolbench.lab.replays.queue import find_rejudging, request_rejudging
@@ -32,9 +34,10 @@ from toolbench.lab.replays.rejudge import get_changes
 from toolbench.lab.replays.what_if import SCOPE_KINDS, NothingToReplayError, ReplayScope
 from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if_page
 from toolbench.lab.replays.what_if_settings import LIMIT_KEYS, WhatIfSettings
-from toolbench.lab.results.compare.export import export_comparison
+from toolbench.lab.results.compare.baseline import compare_with_baseline
+from toolbench.lab.results.compare.export import export_baseline, export_comparison
 from toolbench.lab.results.compare.page import get_compare_page
-from toolbench.lab.results.compare.query import AXES, CompareQuery
+from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS, SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.matrix.export import export_matrix
@@ -44,8 +47,8 @@ from toolbench.lab.results.run.latency import get_latency
 
 router = Router()
 COMPARE_NAMES = (
-    *(f"{side}{axis}" for side in ("", "a_", "b_") for axis in AXES),
-    *("metric", "group", "kind", "how", "points", "demo"),
+    *(f"{side}{axis}" for side in ("", *(f"{letter}_" for letter in SIDE_LETTERS)) for axis in AXES),
+    *("metric", "group", "kind", "how", "points", "demo", "scenario", *DATE_NAMES, "upto"),
 )
 _COMPARE_PARAMETERS = [
     {"in": "query", "name": name, "required": False, "schema": {"type": "string", "maxLength": 1_000}}
@@ -76,11 +79,17 @@ def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> An
     }
 
 
-@router.get("/compare", response=ComparisonDocument, auth=READ, openapi_extra={"parameters": _COMPARE_PARAMETERS})
+@router.get(
+    "/compare",
+    response=ComparisonDocument | SidesDocument,
+    auth=READ,
+    openapi_extra={"parameters": _COMPARE_PARAMETERS},
+)
 def compare_sides(request: HttpRequest) -> Any:
-    """Compare two sides, such as a_run=1&b_run=2.
+    """Compare sides, such as a_run=1&b_run=2.
 
-    Any axis may have the prefix a_ or b_ for one side; without a prefix, it applies to both sides.
+    Any axis may have a prefix a_, b_, c_ … l_ for one side; without a prefix, it applies to all sides. The first side
+    is the baseline. Three sides or more are answered as SidesDocument.
     """
     if unknown_names := sorted(set(request.GET) - set(COMPARE_NAMES)):
         names_text = ", ".join(unknown_names)[:200]
@@ -93,6 +102,8 @@ def compare_sides(request: HttpRequest) -> Any:
         return build_field_problem(
             [FieldProblem(field="a_run", message="Name two different sides of measured trials.")]
         )
+    if query.has_several:
+        return _build_sides(query)
     compared = get_compare_page(query)
     page = compared.page
     names = ("names", "comparable", "shared_trials", "metric", "how", "noise", "warnings")
@@ -102,6 +113,21 @@ def compare_sides(request: HttpRequest) -> Any:
         "more_trials": page.needed.more,
         "changed": compared.changed,
         "table": build_table(export_comparison(query)),
+    }
+
+
+def _build_sides(query: CompareQuery) -> dict[str, Any]:
+    found = compare_with_baseline(query)
+    return {
+        "baseline": found.baseline.name,
+        "names": found.names,
+        "metric": SUCCESS_METRICS[query.metric],
+        "comparisons": found.comparisons,
+        "points": found.needed.points,
+        "needed_trials": found.needed.trials,
+        "more_trials": found.needed.more,
+        "warnings": found.warnings,
+        "table": build_table(export_baseline(found)),
     }
 
 

@@ -9,8 +9,11 @@ from toolbench.lab.models import Cell, PoolState, Run, RunChange
 ENDED = Q(state__in=Run.ENDED)
 
 
-def read_usable_version() -> UUID | None:
+def read_usable_version(*obstacles: Exists) -> UUID | None:
     """Return the version of the pools, with one query.
+
+    Args:
+        obstacles: further conditions under which the pools may not be used.
 
     Returns:
         None while a run in them is deleted, goes on, has changed or has cells to recompute.
@@ -18,6 +21,13 @@ def read_usable_version() -> UUID | None:
     changed = Exists(RunChange.objects.filter(run=OuterRef("pk")))
     outdated = Run.objects.filter(pooled=True).filter(~ENDED | Q(deleted_at__isnull=False) | changed)
     stale = Cell.objects.filter(stale=True, run__pooled=True)
-    is_outdated = Exists(outdated) | Exists(stale)
-    state = PoolState.objects.annotate(is_outdated=is_outdated).values_list("version", "is_outdated").first()
-    return None if state is None or state[1] else state[0]
+    is_outdated = Q(Exists(outdated), Exists(stale), *obstacles, _connector=Q.OR)
+    return PoolState.objects.exclude(is_outdated).values_list("version", flat=True).first()
+
+
+def find_pool_version(scope: Q) -> UUID | None:
+    """Return the version of the pools, with one query; None while a run of `scope` that is not deleted is not pooled.
+
+    Figures of these runs are the same as long as the version is.
+    """
+    return read_usable_version(Exists(Run.objects.filter(scope, deleted_at=None, pooled=False)))

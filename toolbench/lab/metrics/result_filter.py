@@ -39,7 +39,7 @@ class ResultFilter:
     def from_query(cls, query: QueryParams) -> tuple["ResultFilter", tuple[str, ...]]:
         """Return the filter of these URL parameters, and the names of the dates that could not be read."""
         texts = {name: clean_text(query.get(name, "")) for name in DATE_NAMES}
-        days = {name: _parse_day(text) for name, text in texts.items()}
+        days = {name: parse_day(text) for name, text in texts.items()}
         result_filter = cls(
             models=_read_values(query, "model"),
             profiles=_read_values(query, "profile"),
@@ -114,7 +114,8 @@ def _read_values(query: QueryParams, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(clean_text, query.getlist(name)))))[:MAX_CHOICES]
 
 
-def _parse_day(text: str) -> date | None:
+def parse_day(text: str) -> date | None:
+    """Return the day of a text in ISO form; None for any other text and for a year out of range."""
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, DATE_NAMES
 from toolbench.lab.results.compare.choices import CompareChoices
-from toolbench.lab.results.compare.query import AXES, CompareQuery
+from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS, CompareQuery
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 
-SIDE_PREFIXES = (("", "Both"), ("a_", "First side"), ("b_", "Second side"))
+CHIP_NAMES = frozenset({*CHOICE_COLUMNS, *DATE_NAMES, "upto"})  # parameters that the chips of the scope hold
 HIDDEN_AXES = {"published"}
 MAIN_AXES = {"run", "provider", "model", "strategy", "method"}
 INPUT_TYPES = {"day": "date"}
@@ -49,10 +50,23 @@ class SideFields:
 
 
 def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
-    """Return the inputs for both sides together and for each side."""
-    values_by_prefix = {"": query.both, "a_": query.a, "b_": query.b}
+    """Return the inputs for all sides together, for each side, and for one more if three or more are possible."""
     options = _list_options(choices)
-    return tuple(_build_side(title, prefix, values_by_prefix[prefix], options) for prefix, title in SIDE_PREFIXES)
+    sides = [side for side in query.own_values if side] if query.names_sides else []
+    sides += [{}] * (max(2, len(sides) + 1) - len(sides))
+    named = zip(SIDE_LETTERS, sides, strict=False)
+    return (
+        _build_side("All sides", "", query.both, options),
+        *(
+            _build_side(f"Side {number}" if number > 1 else "Baseline", f"{letter}_", side, options)
+            for number, (letter, side) in enumerate(named, start=1)
+        ),
+    )
+
+
+def list_carried_fields(query: CompareQuery) -> list[tuple[str, str]]:
+    """Return the parameters that a form of scope chips must carry beside its own, as (name, value)."""
+    return [(name, value) for name, value in query.pairs if name not in CHIP_NAMES]
 
 
 def _build_side(title: str, prefix: str, values: Mapping[str, str], options: AxisOptions) -> SideFields:

@@ -151,6 +151,12 @@ def quantile(found: Quantile | None) -> dict[str, object]:
     return {"found": found, "value": value, "bounds": bounds}
 
 
+@register.filter
+def bounds(found: Quantile) -> str:
+    """Return the bounds and the number of answers of a quantile of times, such as [1.4 – open, n = 40]."""
+    return render_quantile_bounds(found)
+
+
 @register.inclusion_tag("_quantile.html")
 def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
     """Show the p95 of a row of a decision record, as saved."""

@@ -2,9 +2,22 @@
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_published_snapshot, make_run, make_trial, make_trials
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_published_snapshot,
+    make_run,
+    make_trial,
+    make_trials,
+    recompute_stale_cells,
+)
 from tests.page_html import read_html
+from toolbench.lab.metrics.cells import mark_stale
+from toolbench.lab.metrics.pools import refresh_pools
+from toolbench.lab.models import Cell, Run
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +53,7 @@ def test_a_difference_is_named_with_interval_and_p(owner_client: Client) -> None
 
 
 def test_without_sides_the_page_asks_for_them(owner_client: Client) -> None:
-    assert "Compare two sides" in read_html(owner_client.get("/compare/"))
+    assert "Compare sides" in read_html(owner_client.get("/compare/"))
 
 
 def test_what_cannot_be_read_is_left_out_and_named(owner_client: Client) -> None:
@@ -106,3 +119,77 @@ def test_changed_instances_lead_to_their_trials(owner_client: Client) -> None:
     text = read_html(owner_client.get(f"/compare/?run={run.pk}&a_method=native&b_method=text_json"))
     assert "regressed" in text
     assert f"/trials/{cell.trials.order_by('pk')[0].pk}/" in text
+
+
+def make_models(*counts: tuple[int, int]) -> int:
+    """Make a run with a model for each (passed, failed), each with drawn instances; return its primary key."""
+    run = make_run(instance_kind="drawn")
+    for number, (passed, failed) in enumerate(counts):
+        cell = make_cell(make_config(run, make_model(f"vendor/m{number}")))
+        for seed in range(passed + failed):
+            outcome = "pass" if seed < passed else "fail"
+            make_trial(cell, outcome, instance_kind="drawn", instance_seed=seed)
+    recompute_stale_cells()
+    return run.pk
+
+
+def test_models_of_a_run_stand_against_a_baseline(owner_client: Client) -> None:
+    run = make_models((40, 0), (39, 1), (20, 20))
+    text = read_html(owner_client.get(f"/compare/?run={run}"))
+    assert "2 sides against vendor/m0" in text
+    assert text.count('data-side="') == 3
+    assert ">Worse</span>" in text
+    assert ">Cannot tell</span>" in text
+    assert "<b>1</b> worse" in text
+    assert "corrected for 2 comparisons" in " ".join(text.split())
+    pinned = f"?run={run}&amp;a_model=vendor%2Fm1&amp;b_model=vendor%2Fm0&amp;c_model=vendor%2Fm2"
+    assert pinned in text
+    assert "2 sides against vendor/m1" in read_html(owner_client.get("/compare/" + pinned.replace("&amp;", "&")))
+
+
+def test_instances_open_their_trials_and_a_pair(owner_client: Client) -> None:
+    run = make_models((12, 0), (12, 0), (11, 1))
+    grid = read_html(owner_client.get(f"/compare/?run={run}")).split('id="instances"')[1].split("</section>")[0]
+    assert grid.count('scope="row"') == 1
+    assert grid.count('data-count="1"') == 3
+    assert grid.count("?view=differences&amp;beside=") == 2
+    everything = read_html(owner_client.get(f"/compare/?run={run}&instances=all"))
+    assert everything.split('id="instances"')[1].count('data-count="1"') == 36
+    pair = grid.split('class="beside"')[2].partition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    assert owner_client.get(pair).status_code == 200
+
+
+def test_side_can_be_added_and_chosen_sides_stay_in_the_scope_form(owner_client: Client) -> None:
+    run = make_models((9, 1), (9, 1), (9, 1))
+    text = read_html(owner_client.get(f"/compare/?run={run}&a_model=vendor/m0&b_model=vendor/m1"))
+    assert 'name="c_model"' in text
+    assert "<option>vendor/m2</option>" in text
+    form = text.split('class="toolbar view-bar scope-bar"')[1].split("</form>")[0]
+    for name in ("run", "a_model", "b_model"):
+        assert f'name="{name}"' in form
+    chooser = read_html(owner_client.get(f"/compare/?run={run}&a_model=vendor/m0&b_model=vendor/m1&choose=1"))
+    assert 'name="c_provider"' in chooser
+
+
+def test_page_of_ended_runs_is_read_once(
+    owner_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    run = make_models((9, 1), (5, 5), (9, 1))
+    Run.objects.update(state=Run.State.FINISHED)
+    refresh_pools()
+    assert "<b>9</b>/10" in read_html(owner_client.get(f"/compare/?run={run}"))
+    with django_assert_max_num_queries(12):
+        assert "<b>9</b>/10" in read_html(owner_client.get(f"/compare/?run={run}"))
+    cell = Cell.objects.filter(run=run).earliest("pk")
+    make_trial(cell, "fail", instance_kind="drawn", instance_seed=99)
+    mark_stale([cell.pk])
+    recompute_stale_cells()
+    assert "<b>9</b>/11" in read_html(owner_client.get(f"/compare/?run={run}"))
+
+
+def test_export_of_three_sides_has_a_row_for_each(owner_client: Client) -> None:
+    run = make_models((9, 1), (5, 5), (9, 1))
+    query = f"run={run}&a_model=vendor/m0&b_model=vendor/m1&c_model=vendor/m2"
+    rows = owner_client.get(f"/compare/export.json?{query}").json()["rows"]
+    assert [row["side"] for row in rows] == ["vendor/m0", "vendor/m1", "vendor/m2"]
+    assert [row["is_baseline"] for row in rows] == [True, False, False]

@@ -10,6 +10,7 @@ from toolbench.lab.models import Run, RunConfig
 MAX_RUNS = 40
 MAX_SUGGESTIONS = 6
 SUGGESTED_AXES = ("strategy", "method", "profile", "stream", "model_name")
+_NAMED_COLUMNS = ("run_id", "canonical", "provider_name", "model_name", "profile", "strategy", "method", "stream")
 AXIS_BY_COLUMN = {"model_name": "model"}
 
 
@@ -41,7 +42,7 @@ class CompareChoices:
 def get_compare_choices() -> CompareChoices:
     """Return the choices with two queries."""
     runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS])
-    configs = list(RunConfig.objects.filter(run__in=runs).defer("layers", "options", "routing").order_by("-run_id"))
+    configs = list(RunConfig.objects.filter(run__in=runs).only(*_NAMED_COLUMNS).order_by("-run_id"))
     columns = {"provider": "provider_name", "model": "model_name"} | {
         name: name for name in ("profile", "strategy", "method")
     }

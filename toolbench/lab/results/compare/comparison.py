@@ -2,34 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
 
 from toolbench.evals.statistics.power import compute_aa_noise, count_trials_to_detect
 from toolbench.lab.metrics.retries import RetryCounts
 from toolbench.lab.models import Trial
+from toolbench.lab.results.compare.matching import ComparisonCounts, match_sides
 from toolbench.lab.results.compare.query import AXES, SIDES, SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.compare.secondary_metrics import SecondaryMetrics, apply_bonferroni, get_secondary_metrics
-from toolbench.lab.results.compare.sides import (
-    STRATUM_FIELDS,
-    Side,
-    StratumCounts,
-    filter_side_trials,
-    read_side,
-    read_stratum_counts,
-)
+from toolbench.lab.results.compare.sides import Side, filter_side_trials, read_side
 from toolbench.lab.results.compare.statistics import (
-    ComparisonCounts,
     OutcomeChanges,
     RateComparison,
-    StratumKey,
-    compare_paired,
-    compare_stratified,
-    count_outcome_changes,
-    is_worth_pairing,
-    match_sides,
+    choose_and_compare,
+    compare_strata,
 )
+from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts, read_sides
 from toolbench.lab.results.compare.warnings import list_warnings
 
 RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}
@@ -78,7 +68,7 @@ class Comparison:
     """
 
     query: CompareQuery
-    names: tuple[str, str]
+    names: tuple[str, ...]
     sides: tuple[Side, Side]
     counts: ComparisonCounts
     how: str
@@ -120,16 +110,20 @@ class Comparison:
         return not self.counts.differing and self.sides[0].hashes == self.sides[1].hashes
 
 
-def get_comparison(query: CompareQuery) -> Comparison:
-    """Return the comparison with eleven queries, whatever the number of trials."""
-    found = [filter_side_trials(query.side(name), demo=query.demo) for name in SIDES]
-    shared = (found[0] & found[1]).count()
-    counts = _count_sides(query, found)
+def get_comparison(query: CompareQuery, lines: Sequence[Sequence[StratumCounts]] | None = None) -> Comparison:
+    """Return the comparison of the first two sides with at most twelve queries, whatever the number of trials.
+
+    Args:
+        query: the sides.
+        lines: their counts, where they were read before.
+    """
+    found = [filter_side_trials(query.side(name), demo=query.demo, chosen=query.chosen) for name in SIDES]
+    lines = lines or read_sides(found)
+    shared = count_shared_trials(found, lines)
+    counts = match_sides(lines[0], lines[1], metric=query.metric, group=query.group, kind=query.kind)
     trials = _filter_shared_strata(counts, found)
     first, second = map(read_side, trials)
-    fates = count_outcome_changes(counts)
-    how = "paired" if query.how != "stratified" and is_worth_pairing(counts, fates) else "stratified"
-    whole = _compare(counts, counts.keys, how)
+    whole, how, fates = choose_and_compare(counts, how=query.how)
     return Comparison(
         query=query,
         names=build_side_names(query),
@@ -146,6 +140,12 @@ def get_comparison(query: CompareQuery) -> Comparison:
         shared_trials=shared,
         trials=trials,
     )
+
+
+def count_shared_trials(sides: Sequence[QuerySet[Trial]], lines: Sequence[Sequence[StratumCounts]]) -> int:
+    """Return how many trials are on both sides, without a query where the sides share no cell."""
+    first, second = (frozenset[int]().union(*(line.cells for line in side)) for side in lines)
+    return 0 if first.isdisjoint(second) else (sides[0] & sides[1]).count()
 
 
 def _filter_shared_strata(
@@ -176,27 +176,18 @@ def _counted_in(lines: Iterable[StratumCounts]) -> Q:
 
 
 def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison:
-    """Compare two runs, filtered by everything else that `query` requires of both sides."""
+    """Compare two runs, filtered by everything else that `query` requires of all sides but times."""
     axes = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
-    found = [filter_side_trials({**axes, "run": str(run)}, demo=query.demo) for run in (first, second)]
-    counts = _count_sides(query, found)
-    return _compare(
-        counts, counts.keys, "paired" if is_worth_pairing(counts, count_outcome_changes(counts)) else "stratified"
-    )
-
-
-def _count_sides(query: CompareQuery, found: Sequence[QuerySet[Trial]]) -> ComparisonCounts:
-    first, second = (tuple(read_stratum_counts(trials)) for trials in found)
-    return match_sides(first, second, metric=query.metric, group=query.group, kind=query.kind)
-
-
-def _compare(counts: ComparisonCounts, keys: Sequence[StratumKey], how: str) -> RateComparison:
-    return compare_paired(counts, keys) if how == "paired" else compare_stratified(counts, keys)
+    chosen = replace(query.chosen, after=None, before=None, upto=None)
+    runs = ({**axes, "run": str(run)} for run in (first, second))
+    lines = read_sides([filter_side_trials(run, demo=query.demo, chosen=chosen) for run in runs])
+    counts = match_sides(lines[0], lines[1], metric=query.metric, group=query.group, kind=query.kind)
+    return choose_and_compare(counts)[0]
 
 
 def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
     """Return a row per stratum. The intervals of several rows are simultaneous."""
-    found = apply_bonferroni([_compare(counts, [key], how) for key in counts.keys])
+    found = apply_bonferroni([compare_strata(counts, [key], how) for key in counts.keys])
     labels = _build_labels(counts)
     rows = (
         StratumRow(str(key[0]), label, comparison)
@@ -241,9 +232,9 @@ def compute_required_trials(whole: RateComparison, points: int) -> RequiredTrial
     return RequiredTrials(points, trials, max(0, trials - min(whole.first.n, whole.second.n)))
 
 
-def build_side_names(query: CompareQuery) -> tuple[str, str]:
+def build_side_names(query: CompareQuery) -> tuple[str, ...]:
     """Return a name for each side from the values that it alone has, or else from all its values."""
-    return _describe_axes(query.a or query.side("a")), _describe_axes(query.b or query.side("b"))
+    return tuple(_describe_axes(values or side) for values, side in zip(query.own_values, query.sides, strict=True))
 
 
 def _describe_axes(axes: Mapping[str, str]) -> str:

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from toolbench.evals.causes.table import load_class_presets
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.models import Cell, Preset, RunConfig, Trial
 from toolbench.lab.results.compare.comparison import Comparison
+from toolbench.lab.results.compare.plan_query import build_launch_query
 from toolbench.lab.results.compare.query import SIDES
 from toolbench.lab.results.compare.statistics import RateComparison
 
@@ -114,23 +114,6 @@ def _find_suggested_preset(
     configs = list(RunConfig.objects.filter(pk__in=side.config_ids, model__isnull=False).select_related("run"))
     if found is None or not configs:
         return None
-    return SuggestedPreset(found.name, found.description, because, _build_launch_query(configs, found.name))
-
-
-def _build_launch_query(configs: list[RunConfig], preset: str) -> str:
-    """Return the settings of the worse side, with the preset as its strategy."""
     cells = Cell.objects.filter(config__in=configs).order_by("scenario").values_list("scenario", flat=True).distinct()
-    run = configs[0].run
-    chosen: list[tuple[str, object]] = [
-        ("strategies", preset),
-        ("trials", run.trials_per_cell),
-        ("instance_kind", run.instance_kind),
-        ("tool_use_mode", configs[0].tool_use_mode),
-        ("tool_failure_policy", run.request.get("tool_failure_policy", "fatal")),
-        ("stream", "streamed" if configs[0].stream else "none"),
-    ]
-    chosen += [("models", pk) for pk in sorted({config.model_id for config in configs if config.model_id})]
-    chosen += [("profiles", name) for name in sorted({config.profile for config in configs})]
-    chosen += [("methods", name) for name in sorted({config.method for config in configs})]
-    chosen += [("scenarios", slug) for slug in cells]
-    return urlencode(chosen)
+    query = build_launch_query(configs, [found.name], cells, configs[0].run.trials_per_cell)
+    return SuggestedPreset(found.name, found.description, because, query)

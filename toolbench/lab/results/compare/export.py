@@ -1,4 +1,4 @@
-"""Export of a comparison: a row for the whole, one per stratum and one per metric of calls."""
+"""Exports: of two sides a row for the whole, per stratum and per metric of calls; of more sides a row per side."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,8 +7,9 @@ from toolbench.lab.metrics.export_table import ExportTable, Value
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.retries import RetryCounts
 from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values
+from toolbench.lab.results.compare.baseline import BaselineComparison, SideRow, compare_with_baseline
 from toolbench.lab.results.compare.comparison import Comparison, RequiredTrials, get_comparison
-from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.query import SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.compare.secondary_metrics import QUANTILES
 from toolbench.lab.results.compare.statistics import RateComparison
 
@@ -25,11 +26,50 @@ TIME_COLUMNS = tuple(
     for side in ("first", "second")
     for column in list_quantile_columns(name)
 )
+SIDE_COLUMNS = (
+    "side", "is_baseline", "k", "n", "rate_low", "rate_high", "baseline_k", "baseline_n", "difference", "low", "high",
+    "p", "result", "how", "left_out", "shared_trials", "simulated", *list_quantile_columns("p50"),
+    *list_quantile_columns("p95"), "tokens_out", "cost_per_success", "cost_low", "cost_high",
+)  # fmt: skip
 _EMPTY_TIMES: tuple[Value, ...] = (None,) * len(TIME_COLUMNS)
 
 
+def export_sides(query: CompareQuery) -> ExportTable:
+    """Return the comparison of all sides as a table, in the form of `export_comparison` for two."""
+    return export_baseline(compare_with_baseline(query)) if query.has_several else export_comparison(query)
+
+
+def export_baseline(found: BaselineComparison) -> ExportTable:
+    """Return a row for each side, the baseline first.
+
+    Differences are fractions, the side less the baseline; `low` and `high` are simultaneous over all sides.
+    """
+    notes = (
+        f"{SUCCESS_METRICS[found.query.metric]}; each side less the baseline {found.baseline.name}.",
+        f"low, high and p are of {found.comparisons} differences together (Bonferroni): result rests on them.",
+        "k and n are of the scenarios and settings that a side shares with the baseline, baseline_k and baseline_n "
+        "the baseline's there.",
+        *found.warnings,
+    )
+    title = f"{len(found.others)} sides against {found.baseline.name}"
+    return ExportTable(title, notes, SIDE_COLUMNS, tuple(_build_side_row(row) for row in found.rows))
+
+
+def _build_side_row(row: SideRow) -> tuple[Value, ...]:
+    compared, figures = row.compared, row.figures
+    difference = compared.difference if compared else None
+    bounds = (difference.value, difference.low, difference.high, difference.p) if difference else (None,) * 4
+    shared = (compared.first.k, compared.first.n) if compared else (None, None)
+    cost = (figures.cost.value, figures.cost.low, figures.cost.high) if figures.cost else (None,) * 3
+    times = (*list_quantile_values(figures.p50), *list_quantile_values(figures.p95))
+    return (
+        *(row.name, row.is_baseline, *_build_rate_values(row.rate), *shared, *bounds, row.result, row.how or None),
+        *(row.left_out, row.shared_trials, figures.simulated, *times, figures.tokens_out, *cost),
+    )
+
+
 def export_comparison(query: CompareQuery) -> ExportTable:
-    """Return the comparison that the page shows as a table.
+    """Return the comparison of two sides as a table.
 
     Differences are fractions, the second side less the first. None is a value that was not computed. Durations are
     given for the whole only.

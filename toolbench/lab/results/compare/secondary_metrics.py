@@ -4,20 +4,22 @@ The comparison of the whole answers the question of the page and is a family of 
 more family: each interval is simultaneous at 1 − 5 % / (number of differences).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
 from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.evals.decisions.choice import compute_cost_difference
+from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.statistics.quantile_differences import QuantileDifference, compute_quantile_difference
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.values import Metric
 from toolbench.lab.models import Trial
-from toolbench.lab.models.trials import ANSWERED
-from toolbench.lab.results.compare.sides import VIOLATION_METRICS, Side
-from toolbench.lab.results.compare.statistics import ComparisonCounts, RateComparison, compare_stratified
+from toolbench.lab.results.compare.matching import ComparisonCounts, Strata, StratumKey
+from toolbench.lab.results.compare.sides import Side
+from toolbench.lab.results.compare.statistics import RateComparison, compare_stratified
+from toolbench.lab.results.compare.strata import STRATUM_FIELDS, VIOLATION_METRICS, StratumCounts, read_ratios
 
 HIGHER_IS_BETTER = ("structured", "schema", "arguments")  # the more the better
 QUANTILES = (("p50", 0.5), ("p95", 0.95))
@@ -63,14 +65,15 @@ class SecondaryMetrics:
 def get_secondary_metrics(
     counts: ComparisonCounts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]
 ) -> SecondaryMetrics:
-    """Return the secondary metrics. Calls of one trial are correlated, so each trial is a cluster."""
+    """Return the secondary metrics, with one query. Calls of one trial are correlated, so each trial is a cluster."""
+    counts = _add_ratios(counts, trials)
     good = [compare_stratified(replace(counts, metric=name), counts.keys) for name in HIGHER_IS_BETTER]
     bad = [
         replace(compare_stratified(replace(counts, metric=name), counts.keys), is_lower_better=True)
         for name in VIOLATION_METRICS
     ]
     timed = bool(counts.keys) and not any(side.local for side in sides)
-    before, after = (_list_durations_ms(side) if timed else [] for side in trials)
+    before, after = (_list_durations_ms(side, counts.keys) if timed else [] for side in (counts.first, counts.second))
     first, second = (side.cost for side in sides)
     priced = first is not None and second is not None
     tested = sum(rate.difference is not None for rate in (*good, *bad))
@@ -94,7 +97,30 @@ def apply_bonferroni(found: Sequence[RateComparison]) -> list[RateComparison]:
     return [comparison.with_comparisons(comparisons) for comparison in found]
 
 
-def _list_durations_ms(trials: QuerySet[Trial]) -> list[float]:
-    """Return the durations of the answered trials in milliseconds, without the time in the queue."""
-    found = trials.filter(ANSWERED).exclude(duration_ms=None)
-    return [time for time in found.values_list("duration_ms", flat=True) if time is not None]
+def _list_durations_ms(side: Strata, keys: Sequence[StratumKey]) -> list[float]:
+    """Return the durations of the answered trials of these strata in milliseconds, without the time in the queue."""
+    return [duration for key in keys for line in side[key] for duration in line.durations]
+
+
+def _add_ratios(counts: ComparisonCounts, trials: Sequence[QuerySet[Trial]]) -> ComparisonCounts:
+    """Return only the shared strata, each as one line with the sums of its calls and answers."""
+    if not counts.keys:
+        return counts
+    names = tuple(name for name in STRATUM_FIELDS if name not in counts.differing)
+    first, second = (
+        {key: (_join_lines(side[key], ratios[key]),) for key in counts.keys}
+        for side, ratios in zip((counts.first, counts.second), read_ratios(trials, names), strict=True)
+    )
+    return replace(counts, first=first, second=second)
+
+
+def _join_lines(lines: Sequence[StratumCounts], ratios: Mapping[str, ClusterSums]) -> StratumCounts:
+    return replace(
+        lines[0],
+        instance=None,
+        repeating=any(line.repeating for line in lines),
+        cells=frozenset[int]().union(*(line.cells for line in lines)),
+        error=min((line.error for line in lines if line.error is not None), default=None),
+        durations=tuple(duration for line in lines for duration in line.durations),
+        ratios=ratios,
+    )

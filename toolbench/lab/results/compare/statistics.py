@@ -1,7 +1,7 @@
 """Statistics of two sides: shared strata, shared instances and the differences between the sides."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -13,12 +13,10 @@ from toolbench.evals.statistics.pairs import compute_paired_difference
 from toolbench.evals.statistics.sequential_differences import compute_sequential_difference
 from toolbench.evals.statistics.shares import compute_exact_interval
 from toolbench.lab.metrics.rate import Rate, build_rate
-from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP
-from toolbench.lab.results.compare.sides import RATIO_COLUMNS, STRATUM_FIELDS, StratumCounts
+from toolbench.lab.results.compare.matching import ComparisonCounts, StratumKey
+from toolbench.lab.results.compare.strata import RATIO_COLUMNS, StratumCounts
 
 MIN_PAIRS = 10
-StratumKey = tuple[object, ...]
-Strata = Mapping[StratumKey, tuple[StratumCounts, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,134 +101,6 @@ class RateComparison:
         return self.difference is not None and (self.difference.value > 0) != self.is_lower_better
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonCounts:
-    """Counts of both sides by stratum and instance.
-
-    Attributes:
-        groups: scenario groups that both sides have, the most frequent first.
-        kinds: instance kinds that both sides have, the most frequent first.
-        differing: names of STRATUM_FIELDS in which the sides have no value in common: what is compared.
-        left_out: number of strata that only one side has, without those of `left_out_versions`.
-        left_out_versions: scenario versions that are not compared because the other side has other versions of the
-            scenario, each with the name of its side.
-    """
-
-    metric: str
-    group: str
-    kind: str
-    groups: tuple[str, ...]
-    kinds: tuple[str, ...]
-    differing: tuple[str, ...]
-    first: Strata
-    second: Strata
-    left_out: int
-    left_out_versions: tuple[str, ...] = ()
-
-    @property
-    def keys(self) -> tuple[StratumKey, ...]:
-        """Return the strata that both sides have."""
-        return tuple(key for key in self.first if key in self.second)
-
-    @property
-    def sequential(self) -> bool:
-        """Return whether any cell used sequential stopping."""
-        return any(line.error for side in (self.first, self.second) for lines in side.values() for line in lines)
-
-
-def match_sides(
-    first: Sequence[StratumCounts], second: Sequence[StratumCounts], *, metric: str, group: str = "", kind: str = ""
-) -> ComparisonCounts:
-    """Group the lines of both sides into the strata that they can be compared in.
-
-    Groups of scenarios are never pooled, nor are generated instances with the published wording. Nor are versions of a
-    scenario: where the sides share a version, versions are separate strata; where they share none, each side counts its
-    newest.
-
-    Args:
-        first: counts of the first side.
-        second: counts of the second side.
-        metric: name of the success metric.
-        group: the scenario group; if it is not on both sides, the default or most frequent one is taken.
-        kind: the instance kind; if it is not on both sides, the most frequent one is taken.
-    """
-    groups = _list_common((line.group for line in first), (line.group for line in second))
-    group = group if group in groups else DEFAULT_GROUP if DEFAULT_GROUP in groups else next(iter(groups), "")
-    first, second = ([line for line in side if line.group == group] for side in (first, second))
-    kinds = _list_common((line.kind for line in first), (line.kind for line in second))
-    kind = kind if kind in kinds else next(iter(kinds), "")
-    first, second = ([line for line in side if line.kind == kind] for side in (first, second))
-    differing = tuple(name for name in STRATUM_FIELDS if _differ(first, second, name))
-    shared = tuple(name for name in STRATUM_FIELDS if name not in differing)
-    by_first, by_second = _group_by_stratum(first, shared), _group_by_stratum(second, shared)
-    if "version" in differing:
-        by_first, by_second = _newest_only(by_first, by_second), _newest_only(by_second, by_first)
-    uncompared = (_uncompared(first, second, by_first, by_second), _uncompared(second, first, by_second, by_first))
-    alone = (_alone(by_first, by_second, uncompared[0]), _alone(by_second, by_first, uncompared[1]))
-    named = tuple(
-        f"{scenario} version {version} ({side} side)"
-        for side, versions in zip(("first", "second"), uncompared, strict=True)
-        for scenario, version in sorted(versions)
-    )
-    return ComparisonCounts(metric, group, kind, groups, kinds, differing, by_first, by_second, sum(alone), named)
-
-
-def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
-    """Return the values that both have, the most frequent first."""
-    counts, other_counts = Counter(first), set(second)
-    return tuple(name for name, _ in counts.most_common() if name in other_counts)
-
-
-def _differ(first: Sequence[StratumCounts], second: Sequence[StratumCounts], name: str) -> bool:
-    """Return whether the sides have no value in common; for versions, in none of the scenarios that both have."""
-    if name != "version":
-        return {line.settings[name] for line in first}.isdisjoint(line.settings[name] for line in second)
-    both = {line.scenario for line in first} & {line.scenario for line in second}
-    return bool(both) and _versions(first).isdisjoint(_versions(second))
-
-
-def _versions(lines: Iterable[StratumCounts]) -> set[tuple[str, int]]:
-    return {(line.scenario, line.settings["version"]) for line in lines}
-
-
-def _group_by_stratum(lines: Iterable[StratumCounts], shared: Sequence[str]) -> Strata:
-    found: dict[StratumKey, list[StratumCounts]] = defaultdict(list)
-    for line in lines:
-        found[line.scenario, *(line.settings[name] for name in shared)].append(line)
-    return {key: tuple(lines) for key, lines in found.items()}
-
-
-def _newest_only(side: Strata, other_side: Strata) -> Strata:
-    """Return the side with only the newest version of each scenario that has strata on both sides."""
-    newest: dict[str, int] = {}
-    for scenario, version in _versions(line for key in side if key in other_side for line in side[key]):
-        newest[scenario] = max(version, newest.get(scenario, version))
-    kept = {
-        key: tuple(
-            line for line in lines if line.settings["version"] == newest.get(line.scenario, line.settings["version"])
-        )
-        for key, lines in side.items()
-    }
-    return {key: lines for key, lines in kept.items() if lines}
-
-
-def _uncompared(
-    lines: Sequence[StratumCounts], other_counts: Sequence[StratumCounts], side: Strata, other_side: Strata
-) -> set[tuple[str, int]]:
-    """Return the versions without a shared stratum, of scenarios that the other side has only in other versions."""
-    compared, other_versions = (
-        _versions(line for key in side if key in other_side for line in side[key]),
-        _versions(other_counts),
-    )
-    met = {scenario for scenario, _ in other_versions}
-    return {version for version in _versions(lines) - compared - other_versions if version[0] in met}
-
-
-def _alone(side: Strata, other_side: Strata, named: set[tuple[str, int]]) -> int:
-    """Return how many strata only this side has, without those whose versions are all in `named`."""
-    return sum(key not in other_side and not _versions(lines) <= named for key, lines in side.items())
-
-
 def count_successes(line: StratumCounts, metric: str) -> tuple[int, int]:
     """Return the successes and the trials of a line by the success metric."""
     return {
@@ -264,6 +134,29 @@ def compare_stratified(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> 
         for side, stopping in zip(sides, whole, strict=True)
     )
     return RateComparison(first, second, found, withheld, clustered)
+
+
+def build_side_rate(lines: Sequence[StratumCounts], metric: str) -> Rate:
+    """Return the rate of all these lines of one side, at their effective sample size."""
+    total = _sum_clusters(lines, metric)
+    withheld = any(line.repeating for line in lines)
+    return _build_rate(total, _combine_stopping(lines), withheld=withheld, clustered=total.design_effect > 1)
+
+
+def choose_and_compare(counts: ComparisonCounts, *, how: str = "") -> tuple[RateComparison, str, OutcomeChanges]:
+    """Compare all shared strata, by pairs where that is valid and worth it and `how` does not prevent it.
+
+    Returns:
+        The comparison, "paired" or "stratified", and the changes of the shared instances.
+    """
+    changes = count_outcome_changes(counts)
+    chosen = "paired" if how != "stratified" and is_worth_pairing(counts, changes) else "stratified"
+    return compare_strata(counts, counts.keys, chosen), chosen, changes
+
+
+def compare_strata(counts: ComparisonCounts, keys: Sequence[StratumKey], how: str) -> RateComparison:
+    """Compare these strata, "paired" or "stratified"."""
+    return compare_paired(counts, keys) if how == "paired" else compare_stratified(counts, keys)
 
 
 def _combine_stopping(lines: Iterable[StratumCounts]) -> StoppingDesign:

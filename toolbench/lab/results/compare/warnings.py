@@ -1,24 +1,41 @@
 """Warnings about differences between two sides other than the one that is compared."""
 
+from datetime import datetime
+from typing import Protocol
+
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
+from toolbench.lab.results.compare.matching import ComparisonCounts
 from toolbench.lab.results.compare.sides import Side
-from toolbench.lab.results.compare.statistics import ComparisonCounts
 
 MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight
 EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
+
+
+SIMULATED = "Simulated models with known success rates: this says nothing about real models."
+FAR_APART = "The sides began more than an hour apart: the time of day may be part of the difference."
+OVERLOADED = "Trials were measured while this machine was overloaded: their times are too long."
+ADDED_BY_HAND = "Trials were added by hand after looking: no decision rests on them."
+
+
+class TimeSpan(Protocol):
+    """A side with the start of its first and of its last trial; None without trials."""
+
+    @property
+    def began(self) -> datetime | None:
+        """Return the start of the first trial."""
+
+    @property
+    def ended(self) -> datetime | None:
+        """Return the start of the last trial."""
 
 
 def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[str, ...]:
     """Return the warnings as sentences, the most serious first."""
     both = first.began is not None and second.began is not None
     found = {
-        "Simulated models with known success rates: this says nothing about real models.": _has_any(
-            first.simulated, second.simulated
-        ),
-        "The sides began more than an hour apart: the time of day may be part of the difference.": _is_far_apart(
-            first, second
-        ),
+        SIMULATED: _has_any(first.simulated, second.simulated),
+        FAR_APART: is_far_apart(first, second),
         "The sides ran at different concurrency.": _has_different_concurrency(first, second),
         "Frozen settings differ although nothing that is compared explains it.": both
         and _has_unexplained_settings(first, second, counts),
@@ -27,10 +44,8 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
         "Scenario versions differ: the tasks are not the same.": both and "version" in counts.differing,
         "Left out, since versions of a scenario are different tasks and the other side has others: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
-        "Trials were measured while this machine was overloaded: their times are too long.": _has_any(
-            first.saturated, second.saturated
-        ),
-        "Trials were added by hand after looking: no decision rests on them.": _has_any(first.by_hand, second.by_hand),
+        OVERLOADED: _has_any(first.saturated, second.saturated),
+        ADDED_BY_HAND: _has_any(first.by_hand, second.by_hand),
         "Trials were tried again after an error: delivered success counts them as failures.": _has_any(
             first.errors_retried, second.errors_retried
         ),
@@ -42,14 +57,15 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
     return tuple(sentence for sentence, holds in found.items() if holds)
 
 
-def _has_any(first: int, second: int) -> bool:
-    return bool(first or second)
-
-
-def _is_far_apart(first: Side, second: Side) -> bool:
+def is_far_apart(first: TimeSpan, second: TimeSpan) -> bool:
+    """Return whether the sides began or ended so far apart that the time of day may matter."""
     if first.began is None or second.began is None or first.ended is None or second.ended is None:
         return False
     return max(abs(first.began - second.began), abs(first.ended - second.ended)) > MAX_START_DIFFERENCE
+
+
+def _has_any(first: int, second: int) -> bool:
+    return bool(first or second)
 
 
 def _has_different_concurrency(first: Side, second: Side) -> bool:

@@ -10,7 +10,7 @@ from django.db.models.expressions import OrderBy
 from django.db.models.functions import Concat, NullIf
 
 from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE
-from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
+from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter, parse_day
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import RunConfig, Trial
@@ -25,8 +25,8 @@ STREAMED, WHOLE = "streamed", "whole"
 NO_EXAMPLES = "none"
 _OTHER_FIELDS = ("ignored", "chosen", "layout")  # no parameters of one text
 ALL_SCOPES = "all"
-ID_FIELDS = ("run", "cell", "config", "alike", "version", "cause_version")
-LIST_FIELDS = ("runs", "cells", "without")
+ID_FIELDS = ("run", "cell", "config", "alike", "version", "instance", "cause_version")
+LIST_FIELDS = ("runs", "configs", "cells", "without")
 VERBATIM_FIELDS = (
     "path",
     "place",
@@ -115,6 +115,10 @@ FIELD_COLUMNS = {
     "tool_use_mode": "config__tool_use_mode",
     "instance_kind": "instance_kind",
     "prompt": "prompt_version",
+    "instance": "instance_seed",
+    "canonical": "config__canonical",
+    "upstream": "upstream",
+    "day": "started_at__date",
     "failure_class": "failure_class",
     "signature": "signature",
     "cause": "cause",
@@ -130,6 +134,7 @@ class TrialFilter:
 
     Attributes:
         runs: primary keys, separated by commas.
+        configs: primary keys, separated by commas.
         cells: primary keys or ranges such as 3-7, separated by commas.
         alike: a configuration: selects trials of every configuration with the same settings, without runs that
             confirm a decision.
@@ -153,6 +158,7 @@ class TrialFilter:
     cell: int | None = None
     cells: str = ""
     config: int | None = None
+    configs: str = ""
     alike: int | None = None
     group: str = ""  # of scenarios
     scenario: str = ""
@@ -170,6 +176,10 @@ class TrialFilter:
     instance_kind: str = ""
     stream: str = ""  # streamed or whole
     prompt: str = ""  # version of the prompts
+    instance: int | None = None  # number of a drawn instance
+    canonical: str = ""
+    upstream: str = ""
+    day: str = ""  # on which the trial began, in UTC
     failure_class: str = ""
     signature: str = ""
     cause: str = ""  # a code of the taxonomy that the trial failed of
@@ -283,6 +293,8 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
         found &= _build_place_condition(trial_filter)
     if trial_filter.runs:
         found &= Q(run_id__in=trial_filter.runs.split(","))
+    if trial_filter.configs:
+        found &= Q(config_id__in=trial_filter.configs.split(","))
     return found & _build_cell_condition(trial_filter.cells) if trial_filter.cells else found
 
 
@@ -310,7 +322,9 @@ def _parse_value(name: str, given: str) -> int | str | None:
         return given if is_version_tokens(given) else None
     if name == "cells":
         return given if _is_range_list(given) else None
-    if name == "runs":
+    if name == "day":
+        return given if parse_day(given) else None
+    if name in ("runs", "configs"):
         return given if None not in map(parse_whole_number, given.split(",")) else None
     allowed = _ALLOWED_VALUES.get(name, (given,))
     return given if given in allowed else None
@@ -342,7 +356,7 @@ def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
 
 def _has_named_runs(trial_filter: TrialFilter) -> bool:
     """Return whether runs, cells or a configuration are named, so that the general scope does not apply."""
-    return bool(trial_filter.runs or trial_filter.cells) or any(
+    return bool(trial_filter.runs or trial_filter.configs or trial_filter.cells) or any(
         pk is not None for pk in (trial_filter.run, trial_filter.cell, trial_filter.config)
     )
 

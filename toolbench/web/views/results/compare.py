@@ -1,31 +1,47 @@
-"""Views of the comparison of two sides and its export."""
+"""Views of the comparison of sides with a baseline, and its export."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.compare.choices import get_compare_choices
-from toolbench.lab.results.compare.export import export_comparison
-from toolbench.lab.results.compare.page import get_compare_page
+from toolbench.lab.results.compare.export import export_sides
+from toolbench.lab.results.compare.page import get_sides_page
 from toolbench.lab.results.compare.published_rows import compare_published
 from toolbench.lab.results.compare.query import SUCCESS_METRICS, CompareQuery
+from toolbench.lab.results.compare.scope_sides import get_scope_sides
+from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.web.downloads import build_table_response
-from toolbench.web.forms.compare import build_side_fields
+from toolbench.web.forest import build_forest
+from toolbench.web.forms.compare import build_side_fields, list_carried_fields
 from toolbench.web.rendering import render_page
+from toolbench.web.result_scope import ResultScope
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Show the comparison that the URL describes (GET /compare/)."""
-    query = CompareQuery.from_query(request.GET)
-    choices = get_compare_choices()
-    context: dict[str, object] = {"query": query, "metrics": SUCCESS_METRICS, "choices": choices}
-    context |= {"sides": build_side_fields(query, choices), "page": None, "published": None}
-    if query.is_complete and query.published:
-        context["published"] = compare_published(query)
-    elif query.is_complete:
-        context["found"] = found = get_compare_page(query)
-        context["page"] = found.page
+    url_query = CompareQuery.from_query(request.GET)
+    if url_query.published and url_query.is_complete:
+        context = {"query": url_query, "published": compare_published(url_query), **_build_choices(url_query)}
+        return render_page(request, "compare/published.html", context)
+    sides = get_scope_sides(url_query)
+    shown = get_sides_page(sides.query) if sides.query.is_complete else None
+    context = {"url_query": url_query, "query": sides.query, "sides": sides, "shown": shown}
+    context |= {"forest": build_forest(shown.found) if shown else None, "carried": list_carried_fields(url_query)}
+    context |= {"scope": _build_chips(request), "metrics": SUCCESS_METRICS, "choices": None}
+    if shown is None or "choose" in request.GET:
+        context |= _build_choices(sides.query)
     return render_page(request, "compare/show.html", context)
+
+
+def _build_choices(query: CompareQuery) -> dict[str, object]:
+    choices = get_compare_choices()
+    return {"choices": choices, "fields": build_side_fields(query, choices), "metrics": SUCCESS_METRICS}
+
+
+def _build_chips(request: HttpRequest) -> ScopeChips:
+    scope = ResultScope.from_query(request.GET)
+    return get_scope_chips(scope.chosen, kind=scope.kind, runs=scope.runs)
 
 
 @require_safe
@@ -33,5 +49,5 @@ def export(request: HttpRequest, kind: str) -> HttpResponse:
     """Return the comparison as a file (GET /compare/export.csv, .json or .md)."""
     query = CompareQuery.from_query(request.GET)
     if not query.is_complete or query.published:
-        raise Http404("Choose two sides of measured trials first; then they can be taken away as a file.")
-    return build_table_response(export_comparison(query), kind, name="toolbench-compare")
+        raise Http404("Choose two or more sides of measured trials first; then export them.")
+    return build_table_response(export_sides(query), kind, name="toolbench-compare")

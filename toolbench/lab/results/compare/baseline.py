@@ -1,0 +1,246 @@
+"""Several sides against one pinned baseline, with intervals that are simultaneous over all sides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db.models import F
+
+from toolbench.evals.decisions.assessments import IntervalEstimate
+from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
+from toolbench.lab.metrics.cost import CostSums, add_costs, estimate_cost_per_success
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.models import Cell
+from toolbench.lab.results.compare.comparison import (
+    RequiredTrials,
+    build_side_names,
+    compute_required_trials,
+    count_shared_trials,
+)
+from toolbench.lab.results.compare.matching import PoolChoice, choose_pool, match_sides
+from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.secondary_metrics import apply_bonferroni
+from toolbench.lab.results.compare.sides import filter_side_trials
+from toolbench.lab.results.compare.statistics import RateComparison, build_side_rate, choose_and_compare
+from toolbench.lab.results.compare.strata import StratumCounts, read_sides
+from toolbench.lab.results.compare.warnings import ADDED_BY_HAND, FAR_APART, OVERLOADED, SIMULATED, is_far_apart
+
+RESULT_MARKS = {"better": "pass", "worse": "fail"}
+
+
+@dataclass(frozen=True, slots=True)
+class SideFigures:
+    """Times, tokens and cost of the trials that a row counts.
+
+    Attributes:
+        p50: median duration of answered trials; None without one.
+        p95: their 95th percentile; None without one.
+        tokens_out: output tokens per trial, rounded.
+        cost: dollars per end-to-end success; None where it is not known.
+    """
+
+    trials: int
+    p50: Quantile | None
+    p95: Quantile | None
+    tokens_out: int
+    cost: IntervalEstimate | None
+    began: datetime | None
+    ended: datetime | None
+    simulated: bool
+    saturated: int
+    by_hand: int
+
+
+@dataclass(frozen=True, slots=True)
+class SideRow:
+    """One side and its difference from the baseline.
+
+    Attributes:
+        number: position of the side in the query; 0 is the baseline.
+        rate: over the strata that are compared; of the baseline, over all its strata.
+        compared: the baseline and this side; None for the baseline itself, and where nothing can be compared.
+        how: "paired" or "stratified"; "" where nothing is compared.
+        left_out: strata that only this side or only the baseline has.
+        shared_trials: trials that are also the baseline's. Unless it is 0, nothing is compared.
+    """
+
+    number: int
+    name: str
+    rate: Rate
+    compared: RateComparison | None
+    how: str
+    figures: SideFigures
+    left_out: int = 0
+    shared_trials: int = 0
+
+    @property
+    def is_baseline(self) -> bool:
+        """Return whether this is the baseline."""
+        return self.number == 0
+
+    @property
+    def result(self) -> str:
+        """Return the result in words; "cannot tell" is never "equal"."""
+        if self.is_baseline:
+            return "baseline"
+        if self.compared is None:
+            return "shares trials" if self.shared_trials else "nothing shared"
+        if self.compared.withheld:
+            return "withheld"
+        return self.compared.result_text if self.compared.differs else "cannot tell"
+
+    @property
+    def mark(self) -> str:
+        """Return the outcome whose mark stands for the result."""
+        return RESULT_MARKS.get(self.result, "na")
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineComparison:
+    """The sides of a query against its first one.
+
+    Attributes:
+        pool: the scenario group and the instance kind that are counted.
+        comparisons: differences that are shown together; each interval is one of so many.
+        scenarios: number of scenarios of the baseline.
+        needed: trials that a side needs.
+        lines: the counts of each side, of all groups and kinds.
+    """
+
+    query: CompareQuery
+    rows: tuple[SideRow, ...]
+    pool: PoolChoice
+    comparisons: int
+    scenarios: int
+    needed: RequiredTrials
+    lines: tuple[tuple[StratumCounts, ...], ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the warnings about all sides; a comparison of two has more of them."""
+        baseline, *others = (row.figures for row in self.rows)
+        sides = (baseline, *others)
+        found = {
+            SIMULATED: any(side.simulated for side in sides),
+            FAR_APART: any(is_far_apart(baseline, side) for side in others),
+            OVERLOADED: any(side.saturated for side in sides),
+            ADDED_BY_HAND: any(side.by_hand for side in sides),
+        }
+        return tuple(sentence for sentence, holds in found.items() if holds)
+
+    @property
+    def baseline(self) -> SideRow:
+        """Return the row of the baseline."""
+        return self.rows[0]
+
+    @property
+    def others(self) -> tuple[SideRow, ...]:
+        """Return the rows of all other sides."""
+        return self.rows[1:]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the sides, the baseline first."""
+        return tuple(row.name for row in self.rows)
+
+    @property
+    def result_counts(self) -> Mapping[str, int]:
+        """Return the number of sides that are worse, better and neither."""
+        found = [row.result for row in self.others]
+        worse, better = found.count("worse"), found.count("better")
+        return {"worse": worse, "better": better, "cannot tell": len(found) - worse - better}
+
+
+def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
+    """Return the comparison of all sides with two queries, and one more for each side that shares cells."""
+    found = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides]
+    lines = read_sides(found)
+    pool = choose_pool(lines[0], [line for side in lines[1:] for line in side], query.group, query.kind)
+    counted = tuple(tuple(pool.select(side)) for side in lines)
+    shared = [count_shared_trials((found[0], found[n]), (lines[0], lines[n])) for n in range(1, len(found))]
+    costs, names = _read_cell_costs(counted), build_side_names(query)
+    baseline = SideRow(
+        0, names[0], build_side_rate(counted[0], query.metric), None, "", _build_figures(counted[0], costs)
+    )
+    others = [
+        _build_row((number, names[number]), (counted[0], counted[number]), query, costs, shared[number - 1])
+        for number in range(1, len(counted))
+    ]
+    rows = (baseline, *_make_simultaneous(others))
+    return BaselineComparison(
+        query=query,
+        rows=rows,
+        pool=pool,
+        comparisons=sum(row.compared is not None and row.compared.difference is not None for row in rows),
+        scenarios=len({line.scenario for line in counted[0]}),
+        needed=_compute_needed(rows, query.points),
+        lines=lines,
+    )
+
+
+def _build_row(
+    named: tuple[int, str],
+    lines: tuple[Sequence[StratumCounts], Sequence[StratumCounts]],
+    query: CompareQuery,
+    costs: Mapping[int, CostSums],
+    shared_trials: int,
+) -> SideRow:
+    """Return the row of a side, before its interval is corrected. `lines` are those of the baseline and of the side."""
+    counts = match_sides(*lines, metric=query.metric)
+    if shared_trials or not counts.keys:
+        rate, figures = build_side_rate(lines[1], query.metric), _build_figures(lines[1], costs)
+        return SideRow(*named, rate, None, "", figures, counts.left_out, shared_trials)
+    compared, how, _ = choose_and_compare(counts, how=query.how)
+    figures = _build_figures([line for key in counts.keys for line in counts.second[key]], costs)
+    return SideRow(*named, compared.second, compared, how, figures, counts.left_out)
+
+
+def _make_simultaneous(rows: Sequence[SideRow]) -> list[SideRow]:
+    corrected = iter(apply_bonferroni([row.compared for row in rows if row.compared]))
+    return [replace(row, compared=next(corrected)) if row.compared else row for row in rows]
+
+
+def _compute_needed(rows: Sequence[SideRow], points: int) -> RequiredTrials:
+    """Return the trials that a side needs by the comparison with the fewest trials, or by none."""
+    known = [row.compared for row in rows if row.compared]
+    if not known:
+        return compute_required_trials(RateComparison(rows[0].rate, rows[0].rate, None, False, False), points)
+    return compute_required_trials(min(known, key=lambda found: min(found.first.n, found.second.n)), points)
+
+
+def _build_figures(lines: Sequence[StratumCounts], costs: Mapping[int, CostSums]) -> SideFigures:
+    durations = [duration for line in lines for duration in line.durations]
+    trials = sum(line.tried for line in lines)
+    return SideFigures(
+        trials=trials,
+        p50=compute_quantile(durations, 0.5) if durations else None,
+        p95=compute_quantile(durations, 0.95) if durations else None,
+        tokens_out=round(sum(line.output_tokens for line in lines) / trials) if trials else 0,
+        cost=_estimate_cost(lines, trials, costs),
+        began=min((line.began for line in lines if line.began), default=None),
+        ended=max((line.ended for line in lines if line.ended), default=None),
+        simulated=any(line.simulated for line in lines),
+        saturated=sum(line.saturated for line in lines),
+        by_hand=sum(line.by_hand for line in lines),
+    )
+
+
+def _estimate_cost(
+    lines: Sequence[StratumCounts], trials: int, costs: Mapping[int, CostSums]
+) -> IntervalEstimate | None:
+    """Return the cost per end-to-end success; None also where a cell has trials that the side does not count."""
+    cells = frozenset[int]().union(*(line.cells for line in lines))
+    paid = add_costs(costs[pk] for pk in cells if pk in costs)
+    return estimate_cost_per_success(paid) if paid.tried == trials else None
+
+
+def _read_cell_costs(sides: Sequence[Sequence[StratumCounts]]) -> Mapping[int, CostSums]:
+    """Return the sums of costs of each cell whose counts are up to date, with one query."""
+    ids = {pk for side in sides for line in side for pk in line.cells}
+    cells = Cell.objects.filter(pk__in=ids, stale=False, compute_error="").order_by()
+    tried = F("passed") + F("failed") + F("infra")
+    rows = cells.values_list(
+        "pk", tried, "costs_reported", "costs_known", "known_dollars", "squared_dollars", "delivered_dollars",
+        F("passed") - F("late_passes"),
+    )  # fmt: skip
+    return {pk: CostSums(*figures) for pk, *figures in rows}

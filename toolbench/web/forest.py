@@ -1,0 +1,107 @@
+"""The forest plot of a comparison: every side on one axis, with the links of its row."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from toolbench.evals.statistics.rounding import round_half_up
+from toolbench.lab.results.compare.baseline import BaselineComparison, SideRow
+
+_STEPS = (2, 5, 10, 25, 50)  # percentage points between two ticks
+_MAX_TICKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A tick of the axis; `x` in percent of its width."""
+
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForestRow:
+    """A side with its place on the axis, in percent of its width.
+
+    Attributes:
+        label: the name without a vendor, where the names of all sides stay different without it.
+        low, value, high: the difference and its interval; None without a difference.
+        pin_query: query string with this side as the baseline.
+        remove_query: query string without this side; "" where too few would remain.
+        pair_query: query string of the comparison of this side and the baseline alone; "" where it is the page.
+    """
+
+    side: SideRow
+    label: str
+    low: float | None
+    value: float | None
+    high: float | None
+    pin_query: str
+    remove_query: str
+    pair_query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """All rows with their shared axis.
+
+    Attributes:
+        zero: place of no difference.
+        margin_low, margin_high: ends of the differences that are not worth detecting.
+    """
+
+    rows: tuple[ForestRow, ...]
+    ticks: tuple[Tick, ...]
+    zero: float
+    margin_low: float
+    margin_high: float
+
+    @property
+    def others(self) -> tuple[ForestRow, ...]:
+        """Return the rows without the baseline."""
+        return self.rows[1:]
+
+
+def build_forest(found: BaselineComparison) -> Forest:
+    """Return the plot of a comparison."""
+    margin = found.query.points
+    differences = [row.compared.difference for row in found.rows if row.compared and row.compared.difference]
+    ends = [100 * end for difference in differences for end in (difference.low, difference.high)]
+    least, most = min([*ends, -1.5 * margin]), max([*ends, 1.5 * margin])
+    step = next((step for step in _STEPS if (most - least) / step <= _MAX_TICKS), _STEPS[-1])
+    low, high = step * math.floor(least / step), step * math.ceil(most / step)
+
+    def place(points: float) -> float:
+        return round_half_up(100 * (points - low) / (high - low), 1)
+
+    ticks = tuple(Tick(place(points), _format_tick(points)) for points in range(low, high + 1, step))
+    labels = shorten_names(found.names)
+    rows = tuple(_build_row(found, row, label, place) for row, label in zip(found.rows, labels, strict=True))
+    return Forest(rows, ticks, place(0), place(-margin), place(margin))
+
+
+def shorten_names(names: Sequence[str]) -> list[str]:
+    """Return the names without what stands before the last slash, where they stay different without it."""
+    short = [name.rpartition("/")[2] for name in names]
+    return short if len(set(short)) == len(short) else list(names)
+
+
+def _format_tick(points: int) -> str:
+    return f"+{points}" if points > 0 else str(points).replace("-", "−")
+
+
+def _build_row(found: BaselineComparison, row: SideRow, label: str, place: Callable[[float], float]) -> ForestRow:
+    query, several = found.query, found.query.has_several
+    difference = row.compared.difference if row.compared else None
+    ends = (difference.low, difference.value, difference.high) if difference else ()
+    low, value, high = (place(100 * end) for end in ends) if ends else (None, None, None)
+    return ForestRow(
+        side=row,
+        label=label,
+        low=low,
+        value=value,
+        high=high,
+        pin_query="" if row.is_baseline else query.pin(row.number),
+        remove_query=query.remove(row.number) if several and not row.is_baseline else "",
+        pair_query=query.pair(row.number).query() if several and not row.is_baseline else "",
+    )
