@@ -19,14 +19,14 @@ def test_decider_refuses_fast_model_that_loses_trials(
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Results").click()
     page.get_by_role("navigation", name="Results").get_by_role("link", name="Decide").click()
     page.get_by_role("link", name="Demo", exact=True).last.click()
-    page.get_by_label("I want the").select_option("fastest")
+    page.get_by_label("Choose the").select_option("fastest")
     page.get_by_role("button", name="Decide", exact=True).click()
 
     expect(page.get_by_role("heading", name="Only Simulated · perfect")).to_be_visible()
     refused = page.get_by_role("row").filter(has_text="fast-429")
     expect(refused).to_contain_text("Refused for delivery:")
     expect(refused).to_contain_text("rate_limited ×")
-    expect(page.locator("#decide-chart .main-svg").first).to_be_visible()
+    expect(page.locator("svg.scatter.wide .point").first).to_be_visible()
 
     page.get_by_label("Name of the decision record").fill("For the demo bot")
     page.get_by_role("button", name="Save decision").click()

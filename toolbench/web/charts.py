@@ -8,7 +8,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from toolbench.evals.statistics.quantiles import Quantile
-from toolbench.lab.results.decide.page import DecidePage, DecideRow
 from toolbench.lab.results.run.latency import LatencyPage, LatencyRow
 
 ViewFunction = Callable[[HttpRequest], HttpResponseBase]
@@ -27,30 +26,6 @@ def build_latency_chart(page: LatencyPage) -> dict[str, object]:
     """
     rows = sorted(page.rows, key=lambda row: row.p50.value)
     return {"title": page.metric_title, "rows": [_build_row(row) for row in rows]}
-
-
-def build_decide_chart(page: DecidePage) -> dict[str, object]:
-    """Return the decision chart, only with rows whose p95 is known and never with those of local models.
-
-    Returns:
-        {"limit", "target", "rows": [{"label", "state", "p95", "delivered", "cost", "front"}]}, with low, value and high
-        of p95 in seconds and of delivered in percent.
-    """
-    rule = page.decision.rule
-    points = [_build_point(row) for row in page.rows if row.standing.p95]
-    return {"limit": _convert_to_seconds(rule.within_ms), "target": rule.success, "rows": points}
-
-
-def _build_point(row: DecideRow) -> dict[str, object]:
-    p95, cost, rate = row.standing.p95, row.candidate.measured.cost, row.delivered
-    return {
-        "label": row.candidate.measured.label,
-        "state": row.word,
-        "p95": _list_estimate_seconds(p95) if p95 else None,
-        "delivered": [rate.low_axis, rate.axis, rate.high_axis],
-        "cost": cost and round(cost.value, 6),
-        "front": row.on_front,
-    }
 
 
 def _build_row(row: LatencyRow) -> dict[str, object]:

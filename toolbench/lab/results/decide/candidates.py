@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
@@ -16,9 +17,9 @@ from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.cost import CostSums, estimate_cost_per_success, sum_costs
+from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.pools import (
     CONFIRMATION_PURPOSE,
-    RunSums,
     SumRow,
     contains_name,
     merge_rows,
@@ -104,15 +105,26 @@ class CandidatePool:
 _pools: VersionCache[CandidatePool] = VersionCache(max_entries=8)
 
 
-def get_candidate_pool(query: DecideQuery) -> CandidatePool:
+def find_candidate_version(query: DecideQuery) -> UUID | None:
+    """Return the version of the sums that the candidates of the query come from, with one query; None if they change.
+
+    The version of the same runs is another one after any of their figures has changed.
+    """
+    return find_pool_version(_build_run_condition(query))
+
+
+def get_candidate_pool(query: DecideQuery, version: UUID | None = None) -> CandidatePool:
     """Return the candidates of the query with at most six queries, whatever the number of runs.
 
     Controls and confirmation runs are excluded. Of each scenario, a configuration counts with the newest version that
     it was tried with. Candidates of ended runs are kept in memory until their sums change.
+
+    Args:
+        query: the scope.
+        version: as `find_candidate_version` returns it; None reads the candidates anew.
     """
-    sums = _read_sums(query)
     key = (query.scope, query.runs, query.q, query.group, query.chosen)
-    return _pools.get(sums.version, key, lambda: _build_pool(query, sums.rows))
+    return _pools.get(version, key, lambda: _build_pool(query, _read_sums(query)))
 
 
 def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
@@ -169,14 +181,18 @@ class _ScenarioCoverage:
 
 
 def _filter_runs(query: DecideQuery) -> QuerySet[Run]:
-    """Return the runs in scope.
+    """Return the runs in scope, without confirmation runs."""
+    return Run.objects.filter(_build_run_condition(query), deleted_at=None).exclude(purpose=CONFIRMATION_PURPOSE)
+
+
+def _build_run_condition(query: DecideQuery) -> Q:
+    """Return the condition of the runs in scope.
 
     Simulated runs are in scope only in a demo, imported runs only where they are named.
     """
-    kept = Run.objects.filter(deleted_at=None).exclude(purpose=CONFIRMATION_PURPOSE)
     if query.scope == "runs":
-        return kept.filter(Q(pk__in=query.runs) | Q(purpose=MORE_TRIALS_PURPOSE, repeat_of__in=query.runs))
-    return kept.filter(simulated=query.demo, imported=False)
+        return Q(pk__in=query.runs) | Q(purpose=MORE_TRIALS_PURPOSE, repeat_of__in=query.runs)
+    return Q(simulated=query.demo, imported=False)
 
 
 def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
@@ -211,10 +227,10 @@ class _TrialFigures:
         return estimate_cost_per_success(paid), paid.source
 
 
-def _read_sums(query: DecideQuery) -> RunSums:
+def _read_sums(query: DecideQuery) -> list[SumRow]:
     if query.scope == "runs":
-        return RunSums(sum_cells(Cell.objects.filter(query.chosen.condition, run__in=_filter_runs(query))))
-    return sum_all_runs(query.chosen, simulated=query.demo, imported=False)
+        return sum_cells(Cell.objects.filter(query.chosen.condition, run__in=_filter_runs(query)))
+    return sum_all_runs(query.chosen, simulated=query.demo, imported=False).rows
 
 
 def _merge_sums(query: DecideQuery, sums: list[SumRow]) -> list[SumRow]:

@@ -1,17 +1,26 @@
 """The decision page: a rule applied to measured configurations, their assessments and the result."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
 
-from toolbench.evals.decisions.assessments import REFUSED, Assessment, IntervalEstimate
+from toolbench.evals.decisions.assessments import Assessment, IntervalEstimate
 from toolbench.evals.decisions.choice import Decision, choose_config, get_target_figure
+from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Run
-from toolbench.lab.results.decide.candidates import Candidate, CandidatePool, get_candidate_pool
+from toolbench.lab.results.decide.candidates import (
+    Candidate,
+    CandidatePool,
+    find_candidate_version,
+    get_candidate_pool,
+)
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.run_choices import list_run_choices
 
 MARK_BY_STATE = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
-MAX_SHOWN_ROWS = 30  # of each table
+MAX_SHOWN_ROWS = 40
 WORD_BY_STATE = {"qualified": "qualified", "refused": "refused", "open": "not decided", "confirm": "to be confirmed"}
 
 
@@ -20,17 +29,23 @@ class DecideRow:
     """One configuration with its assessment.
 
     Attributes:
+        number: position among all rows, from 1; the chart has it, too.
         delivered: end-to-end success.
+        judged: the same, with the required success as its target.
         given: answered success.
+        p50: median time of an answered trial; None without one.
         figure: the figure that the rule's goal ranks by.
         on_front: True if the configuration is on the front of the decision.
         leads: True for the chosen configuration.
     """
 
     standing: Assessment
+    number: int
     candidate: Candidate
     delivered: Rate
+    judged: Rate
     given: Rate
+    p50: Quantile | None
     figure: IntervalEstimate | None
     on_front: bool
     leads: bool
@@ -52,25 +67,6 @@ class DecideRow:
 
 
 @dataclass(frozen=True, slots=True)
-class DecideTable:
-    """A table of configurations, cut after MAX_SHOWN_ROWS rows unless all are asked for."""
-
-    name: str
-    rows: tuple[DecideRow, ...]
-    shows_all: bool
-
-    @property
-    def shown(self) -> tuple[DecideRow, ...]:
-        """Return the rows that the page shows."""
-        return self.rows if self.shows_all else self.rows[:MAX_SHOWN_ROWS]
-
-    @property
-    def hidden_count(self) -> int:
-        """Return how many rows the page does not show."""
-        return len(self.rows) - len(self.shown)
-
-
-@dataclass(frozen=True, slots=True)
 class DecidePage:
     """Everything that the decision page shows."""
 
@@ -81,21 +77,20 @@ class DecidePage:
     runs: tuple[Run, ...]
 
     @property
-    def kept(self) -> tuple[DecideRow, ...]:
-        """Return the rows that the rule does not refuse."""
-        return tuple(row for row in self.rows if row.standing.state != REFUSED)
+    def shown(self) -> tuple[DecideRow, ...]:
+        """Return the rows that the page shows: all of them only if the query asks for all."""
+        return self.rows if self.query.shows_all else self.rows[:MAX_SHOWN_ROWS]
 
     @property
-    def refused(self) -> tuple[DecideRow, ...]:
-        """Return the rows that the rule refuses."""
-        return tuple(row for row in self.rows if row.standing.state == REFUSED)
+    def hidden_count(self) -> int:
+        """Return how many rows the page does not show."""
+        return len(self.rows) - len(self.shown)
 
     @property
-    def tables(self) -> tuple["DecideTable", ...]:
-        """Return the tables of the page that have rows: configurations that are not refused, and refused ones."""
-        kept = DecideTable("Configurations that are not refused", self.kept, self.query.shows_all)
-        refused = DecideTable("Refused configurations", self.refused, self.query.shows_all)
-        return kept, refused
+    def state_counts(self) -> Mapping[str, int]:
+        """Return the number of rows of each state that has any, the best state first."""
+        words = [row.word for row in self.rows]
+        return {word: words.count(word) for word in dict.fromkeys(words)}
 
     @property
     def leader(self) -> DecideRow | None:
@@ -121,28 +116,48 @@ class DecidePage:
         return any(row.candidate.simulated for row in self.rows)
 
 
+_pages: VersionCache[DecidePage] = VersionCache(max_entries=16)
+
+
 def get_decide_page(query: DecideQuery) -> DecidePage:
-    """Return the decision page with eight queries, whatever the number of runs."""
-    pool = get_candidate_pool(query)
+    """Return the decision page with eight queries, whatever the number of runs.
+
+    A decision over ended runs is kept in memory until their sums change.
+    """
+    version = find_candidate_version(query)
+    page = _pages.get(version, replace(query, rows=""), lambda: _build_page(query, version))
+    kept = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo)
+    return replace(page, query=replace(page.query, rows=query.rows), runs=list_run_choices(kept, query.runs))
+
+
+def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
+    """Return the page without the runs to choose from."""
+    pool = get_candidate_pool(query, version)
     query = query.with_default_want(priced=any(candidate.measured.cost for candidate in pool.candidates))
     decision = choose_config((candidate.measured for candidate in pool.candidates), query.rule)
     by_key = {candidate.measured.key: candidate for candidate in pool.candidates}
-    rows = tuple(_build_row(standing, by_key[standing.measured.key], decision) for standing in decision.assessments)
-    kept = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo)
-    return DecidePage(query, pool, decision, rows, list_run_choices(kept, query.runs))
+    rows = tuple(
+        _build_row(number, standing, by_key[standing.measured.key], decision)
+        for number, standing in enumerate(decision.assessments, start=1)
+    )
+    return DecidePage(query, pool, decision, rows, ())
 
 
-def _build_row(standing: Assessment, candidate: Candidate, decision: Decision) -> DecideRow:
+def _build_row(number: int, standing: Assessment, candidate: Candidate, decision: Decision) -> DecideRow:
     measured = standing.measured
+    delivered = build_pooled_rate(
+        measured.delivered, measured.tried, measured.delivered_pool, withheld=measured.repeating
+    )
     return DecideRow(
         standing=standing,
+        number=number,
         candidate=candidate,
-        delivered=build_pooled_rate(
-            measured.delivered, measured.tried, measured.delivered_pool, withheld=measured.repeating
-        ),
+        delivered=delivered,
+        judged=replace(delivered, target=decision.rule.success),
         given=build_pooled_rate(
             measured.passed, measured.answered, measured.answered_pool, withheld=measured.repeating
         ),
+        p50=compute_quantile(measured.times, 0.5) if measured.times else None,
         figure=get_target_figure(standing, decision.rule),
         on_front=measured.key in decision.front,
         leads=standing is decision.leader,

@@ -71,9 +71,9 @@ def get_record(record_id: int) -> DecisionRecord | None:
     return DecisionRecord.objects.select_related("confirmation").filter(pk=record_id).first()
 
 
-def get_records() -> tuple[DecisionRecord, ...]:
-    """Return the newest 200 records without their evidence."""
-    return tuple(DecisionRecord.objects.defer("evidence")[:200])
+def get_records(limit: int = 200) -> tuple[DecisionRecord, ...]:
+    """Return the newest records without their evidence."""
+    return tuple(DecisionRecord.objects.defer("evidence")[:limit])
 
 
 def find_leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:

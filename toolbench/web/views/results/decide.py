@@ -13,14 +13,16 @@ from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import get_records
 from toolbench.lab.results.scope_chips import get_scope_chips
-from toolbench.web.charts import allow_inline_styles, build_decide_chart
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.scatter import build_scatters
+
+SHOWN_RECORDS = 5
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@allow_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
     """Show the decision for scope, rule and filter of the URL; on POST, launch the missing trials."""
     if request.method == "POST":
@@ -29,8 +31,9 @@ def show(request: HttpRequest) -> HttpResponse:
     context = {
         "page": shown,
         "query": shown.query,
-        "chart": build_decide_chart(shown),
+        "scatters": build_scatters(shown),
         "offer": get_missing_trials_plan(shown),
+        "records": get_records(SHOWN_RECORDS),
         "scope": get_scope_chips(shown.query.chosen, kind=shown.query.scope, runs=shown.query.runs),
     }
     return render_page(request, "decide/show.html", context)
