@@ -11,7 +11,7 @@ from toolbench.evals.statistics.rounding import round_half_up
 from toolbench.lab.results.decide.page import DecidePage, DecideRow
 
 MAX_NUMBERED = 12  # points with their number beside them
-MAX_POINTS = 60
+MAX_POINTS = 40
 _CEILING = 101.5  # percent; the stretch of the axis
 _SUCCESS_TICKS = (0, 20, 40, 60, 80, 90, 95, 98, 100)
 _TIME_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)

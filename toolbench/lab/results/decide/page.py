@@ -20,7 +20,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.run_choices import list_run_choices
 
 MARK_BY_STATE = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
-MAX_SHOWN_ROWS = 40
+MAX_SHOWN_ROWS = 30
 WORD_BY_STATE = {"qualified": "qualified", "refused": "refused", "open": "not decided", "confirm": "to be confirmed"}
 
 
