@@ -3,9 +3,10 @@
 import os
 
 from django.core.wsgi import get_wsgi_application
-from django.urls import get_resolver
+
+from toolbench.web.warm_up import prepare_pages
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
 application = get_wsgi_application()
-get_resolver().url_patterns  # noqa: B018 (imports all pages, so that the first request does not wait for the imports)
+prepare_pages()

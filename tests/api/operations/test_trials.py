@@ -12,8 +12,9 @@ from tests.factories import make_cell, make_config, make_provider, make_run, mak
 from toolbench.api.documents.trials import TrialListQuery
 from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import AuditEntry, Trial
-from toolbench.lab.results.trial_list.filter import ORDERINGS, SORTS, TrialFilter, filter_trials
-from toolbench.lab.results.trial_list.keyset import SORT_COLUMNS
+from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
+from toolbench.lab.results.trial_list.sort_columns import SORT_COLUMNS
 
 pytestmark = pytest.mark.django_db
 OUTCOMES = ("pass", "fail", "infra", "pass", "fail", "running", "queued")
@@ -53,8 +54,7 @@ def test_pages_in_every_order_hold_each_trial_once(api: ApiClient, trials: list[
     assert sorted(trial["id"] for trial in found) == sorted(trial.pk for trial in trials)
     whole = api.get(f"/trials?limit=200&sort={sort}")["items"]
     assert [trial["id"] for trial in found] == [trial["id"] for trial in whole]
-    listed = filter_trials(TrialFilter(sort=sort)).order_by(*ORDERINGS[sort])
-    assert [trial["id"] for trial in found] == list(listed.values_list("pk", flat=True))
+    assert [trial["id"] for trial in found] == [row.id for row in get_trials(TrialFilter(sort=sort)).rows]
 
 
 def test_filters_choose_trials(api: ApiClient, trials: list[Trial]) -> None:

@@ -27,16 +27,16 @@ def test_the_rest_of_a_run_is_what_waits_and_what_open_cells_may_still_get() -> 
     config = make_config(run)
     make_trials(make_cell(config, error=0.05), **{"pass": 10, "queued": 5})
     make_trials(make_cell(config, "long_arguments_guard", error=0.05, decided="narrow"), **{"pass": 10})
-    found = estimate_remaining(run.pk)
+    found = estimate_remaining(run)
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high, found.capped) == (10, 60, False)
-    Run.objects.filter(pk=run.pk).update(requests_reserved=30)
-    capped = estimate_remaining(run.pk)
+    run.requests_reserved = 30
+    capped = estimate_remaining(run)
     assert capped is not None
     assert capped.requests is not None
     assert (capped.requests.high, capped.capped) == (30, True)
 
 
 def test_nothing_is_to_come_of_a_run_that_has_ended() -> None:
-    assert estimate_remaining(make_run().pk) is None
+    assert estimate_remaining(make_run()) is None

@@ -130,9 +130,8 @@ def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
 
 @router.get("/runs/{int:run_id}/estimate", response=EstimateDocument | None, auth=READ)
 def estimate_run(request: HttpRequest, run_id: int) -> Any:
-    """Estimate the open trials of a run; null without open trials or without an estimate."""
-    _get_run_or_404(run_id)
-    return estimate_remaining(run_id)
+    """Estimate the open trials of a run; null where none is open or nothing is known."""
+    return estimate_remaining(_get_run_or_404(run_id))
 
 
 @router.get("/runs/{int:run_id}/settings", response=FrozenSettingsDocument, auth=READ)

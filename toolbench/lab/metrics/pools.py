@@ -7,13 +7,12 @@ As long as a pooled run has changed since the last refresh, everything is summed
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db import connection, transaction
-from django.db.models import BooleanField, Case, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value, When
+from django.db.models import BooleanField, Case, DecimalField, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value, When
 
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cause_pools import write_cause_pools
@@ -40,6 +39,7 @@ _TEXT_ARRAYS = ("engines", "purposes", "canonicals", "prompts")
 _ARRAYS = (*_ID_ARRAYS, *_TEXT_ARRAYS)
 _TIMES = ("all_durations", "all_first_tokens")
 _INSTANCE_KEY = ("simulated", "imported", *CONFIG_FIELDS, "instance_kind", "scenario_version")
+_SUMS = tuple(column.name for column in CellPool._meta.concrete_fields if isinstance(column, DecimalField))
 _FLAGS = (*RUN_FIELDS, "mixed_upstreams")
 _NULLABLE_SUMS = {"sum_error", "sum_cost"}
 _REFRESH_LOCK_ID = 7_310_421  # key of the advisory lock that allows one refresh at a time
@@ -204,8 +204,8 @@ def _load_pools(version: UUID, scope: Mapping[str, bool]) -> list[SumRow]:
 
 
 def _read_pool(row: Mapping[str, Any]) -> SumRow:
-    """Return a row of CellPool with int for Decimal and without id, as a query over cells returns it."""
-    return {name: int(value) if isinstance(value, Decimal) else value for name, value in row.items() if name != "id"}
+    """Return the row as a query over cells would: with whole numbers as int."""
+    return {name: value for name, value in row.items() if name != "id"} | {name: int(row[name]) for name in _SUMS}
 
 
 def _merge_group(rows: Sequence[Mapping[str, Any]]) -> SumRow:

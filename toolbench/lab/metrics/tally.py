@@ -1,7 +1,8 @@
 """Sums of the counters of several cells, and their success rates."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Aggregate, Count, F, Min, Q, Sum
@@ -118,17 +119,27 @@ class Tally(CellCounts):
 
 
 _CELL_COUNTS = ("cells", "repeating", "unpriced", "set_aside")  # numbers of cells, not of trials
+_ADDED_FIELDS = (*_CELL_COUNTS, *COUNTERS)
+_SUM_NAMES = tuple(f"sum_{name}" for name in COUNTERS)
+_read_counters = attrgetter(*COUNTERS)
+_read_counts = attrgetter(*_ADDED_FIELDS)
 
 
 def tally_cells(cells: Iterable[Cell]) -> Tally:
     """Add up the counters of cells."""
     cells = tuple(cells)
-    counts = {name: sum(getattr(cell, name) for cell in cells) for name in COUNTERS}
+    counts = _add_counts(map(_read_counters, cells), tuple(COUNTERS))
     counts |= {"repeating": sum(map(_has_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
     counts["set_aside"] = sum(bool(cell.compute_error) for cell in cells)
     cost = _sum_costs((cell.cost for cell in cells), counts["unpriced"])
     error = _find_min_error(cell.error for cell in cells)
     return Tally(cells=len(cells), cost=cost, error=error, **counts)
+
+
+def _add_counts(rows: Iterable[Sequence[int]], names: Sequence[str]) -> dict[str, int]:
+    """Add up rows of counts by name; a page adds up thousands of rows."""
+    totals = map(sum, zip(*rows, strict=True))
+    return dict(zip(names, totals, strict=False)) or dict.fromkeys(names, 0)
 
 
 def _find_min_error(errors: Iterable[float | None]) -> float | None:
@@ -162,6 +173,19 @@ def build_aggregates() -> dict[str, Aggregate]:
     return aggregates | {f"sum_{name}": Sum(name) for name in (*COUNTERS, "cost")}
 
 
+def read_sums(cell: Cell) -> dict[str, int | float | None]:
+    """Return what such a query returns for a single cell."""
+    counts: dict[str, int | float | None] = dict(zip(_SUM_NAMES, _read_counters(cell), strict=True))
+    return counts | {
+        "sum_cells": 1,
+        "sum_repeating": int(_has_repeats(cell)),
+        "sum_unpriced": int(_is_unpriced(cell)),
+        "sum_set_aside": int(bool(cell.compute_error)),
+        "sum_error": cell.error,
+        "sum_cost": cell.cost,
+    }
+
+
 def build_tally(row: Mapping[str, Any]) -> Tally:
     """Build a tally from a row of a query with the annotations of `build_aggregates`."""
     counts = {name: row[f"sum_{name}"] for name in (*_CELL_COUNTS, *COUNTERS, "error")}
@@ -171,6 +195,6 @@ def build_tally(row: Mapping[str, Any]) -> Tally:
 def add_tallies(tallies: Iterable[Tally]) -> Tally:
     """Add up tallies; no cell may be in more than one of them."""
     tallies = tuple(tallies)
-    counts = {name: sum(getattr(tally, name) for tally in tallies) for name in (*_CELL_COUNTS, *COUNTERS)}
+    counts = _add_counts(map(_read_counts, tallies), _ADDED_FIELDS)
     cost = _sum_costs((tally.cost for tally in tallies), counts["unpriced"])
     return Tally(cost=cost, error=_find_min_error(tally.error for tally in tallies), **counts)

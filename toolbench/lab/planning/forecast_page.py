@@ -30,14 +30,13 @@ def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
     return estimate_trials(planned, RemainingLimits(request.request_cap, request.token_cap, request.jobs))
 
 
-def estimate_remaining(run_id: int) -> Estimate | None:
-    """Estimate the open trials of a run, with six queries.
+def estimate_remaining(run: Run) -> Estimate | None:
+    """Estimate the open trials of a run, with five queries; none for a run that neither runs nor is paused.
 
     Returns:
         The estimate; None if the run does not exist or has ended, no trial is open, or as in `estimate_trials`.
     """
-    run = Run.objects.filter(pk=run_id, state__in=[Run.State.RUNNING, Run.State.PAUSED]).first()
-    if run is None:
+    if run.state not in (Run.State.RUNNING, Run.State.PAUSED):
         return None
     return estimate_trials(list(_iter_remaining_trials(run)), _compute_limits(run))
 

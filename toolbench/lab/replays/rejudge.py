@@ -147,26 +147,21 @@ def list_scenario_trials(slug: str) -> QuerySet[Trial]:
     return done.order_by("run_id", "position")
 
 
-def count_outdated(run_id: int) -> int:
-    """Return how many finished trials of the run were judged by other versions than the current ones."""
+def get_judging_state(run_id: int) -> JudgingState:
+    """Return the judging state of a run, with one query and those that find its scenarios."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_JUDGING_VERSIONS, [run_id])
         rows = cursor.fetchall()
     current = {key: _find_current_version(*key) for key in {(slug, tried) for slug, tried, *_ in rows}}
-    outdated = 0
+    outdated = again = 0
     for slug, tried_version, first_judging, scenario_version, judging_version, count in rows:
         verdict = {} if first_judging is None else {"judging": first_judging}
         first_versions = (tried_version, read_judging_version(verdict))
         judged_by = (scenario_version, judging_version) if scenario_version else first_versions
         version = current[slug, tried_version]
         outdated += count if version and judged_by != (version, judging.VERSION) else 0
-    return outdated
-
-
-def get_judging_state(run_id: int) -> JudgingState:
-    """Return the judging state of a run."""
-    again = Judgement.objects.filter(trial__run_id=run_id, current=True).count()
-    return JudgingState(count_outdated(run_id), again)
+        again += count if scenario_version else 0
+    return JudgingState(outdated, again)
 
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from django import template
-from django.contrib.humanize.templatetags.humanize import intcomma
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
@@ -54,7 +53,7 @@ class DotRun:
 @register.filter
 def thousands(value: int | None) -> str:
     """Return an integer with thousands separators; empty for None."""
-    return "" if value is None else intcomma(value, use_l10n=False)
+    return "" if value is None else f"{value:,}"
 
 
 @register.filter
@@ -141,7 +140,7 @@ def _format_number(number: float, unit: str) -> str:
     if unit == "share":
         text = format_rounded(100 * number, 1)
         return f"{text if number in (0, 1) else TEXT_NEAR_LIMIT.get(text, text)} %"
-    return money(number) if unit == "dollars" else intcomma(round_to_int(number), use_l10n=False)
+    return money(number) if unit == "dollars" else f"{round_to_int(number):,}"
 
 
 @register.inclusion_tag("_quantile.html")

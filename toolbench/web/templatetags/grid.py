@@ -44,8 +44,8 @@ def cell_card(cell: GridCell, causes: CauseCounts) -> str:
     tally = cell.tally
     outcomes = {"passed": tally.passed, "failed": tally.failed, "infrastructure": tally.infra}
     cause = find_frequent_cause(causes, cell.config_ids, cell.scenarios) if tally.failed or tally.infra else None
-    quantiles = {"p50": cell.p50, "p95": cell.p95}
-    times = " · ".join(f"{name} {seconds(quantile.value)} s" for name, quantile in quantiles.items() if quantile)
+    quantiles = {"p50": cell.times.p50, "p95": cell.times.p95}
+    times = " · ".join(f"{name} {seconds(found.value)} s" for name, found in quantiles.items() if found)
     tokens = compute_tokens_per_trial(tally)
     lines = (
         " · ".join(f"{count:,} {word}" for word, count in outcomes.items()),

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.confirmation import ConfirmationNeededError
-from toolbench.lab.interchange.bundle.selection import list_private_cases
+from toolbench.lab.interchange.bundle.selection import find_private_scenarios
 from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Run
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
@@ -19,7 +19,7 @@ from toolbench.lab.replays.rejudge import get_judging_state
 from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 from toolbench.lab.results.run.index import Kind, get_run_list
 from toolbench.lab.results.run.live_grid import get_run_grid
-from toolbench.lab.results.run.page import get_run_page
+from toolbench.lab.results.run.page import RunPage, get_run_page
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.run_actions import ActionResult, parse_action
@@ -93,25 +93,27 @@ def _read_start_mode(request: HttpRequest) -> StartMode:
 def show(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show a run (GET /runs/ID/), or only its live part for htmx while it is running.
 
-    ?config= and ?scenario= choose the settings to show, ?group= and ?sort= the rows of the grid.
+    ?config= and ?scenario= choose the settings that are shown, ?group= and ?sort= the rows of the grid, ?page= the
+    configurations.
     """
     try:
-        context: dict[str, object] = {"page": get_run_page(run_id), "forecast": estimate_remaining(run_id)}
+        page = get_run_page(run_id, parse_whole_number(request.GET.get("page", ""), minimum=1, maximum=MAX_PAGE) or 1)
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
-    context["live_grid"] = get_run_grid(run_id, request.GET)
+    context: dict[str, object] = {"page": page, "forecast": estimate_remaining(page.run)}
+    context["live_grid"] = get_run_grid(page.source, request.GET)
     if not is_part_request(request):
-        context |= _get_unchanging_parts(request, run_id)
+        context |= _get_unchanging_parts(request, page)
     return render_page(request, "runs/show.html", context, part="live")
 
 
-def _get_unchanging_parts(request: HttpRequest, run_id: int) -> dict[str, object]:
-    """Return the context of the page's parts that do not change while the run is running."""
+def _get_unchanging_parts(request: HttpRequest, page: RunPage) -> dict[str, object]:
+    """Return what the whole run page shows outside its live part."""
     config, scenario = request.GET.get("config", ""), request.GET.get("scenario", "")
     return {
-        "judging": get_judging_state(run_id),
-        "private_cases": list_private_cases(run_id),
-        "frozen": get_frozen_settings(run_id, config=config, scenario=scenario),
+        "judging": get_judging_state(page.run.pk),
+        "private_cases": sorted(find_private_scenarios(page.run, {cell.scenario for cell in page.source.cells})),
+        "frozen": get_frozen_settings(page.run.pk, config=config, scenario=scenario),
     }
 
 

@@ -177,7 +177,7 @@ def test_matrix_row_pools_the_times_of_runs_and_scenarios() -> None:
         make_trial(make_cell(config, "chat_only"), duration_ms=9_000.0)
     recompute_stale_cells()
     (row,) = get_matrix(REAL).rows
-    assert (row.p50, row.p95) == (compute_quantile(4 * times, 0.5), compute_quantile(4 * times, 0.95))
+    assert (row.times.p50, row.times.p95) == (compute_quantile(4 * times, 0.5), compute_quantile(4 * times, 0.95))
     by_scenario = {scenario.scenario: scenario.times.p99 for scenario in row.scenarios}
     assert by_scenario["happy_path"] == compute_quantile(2 * times, 0.99)
     assert by_scenario["chat_only"] == compute_quantile(2 * [9_000.0], 0.99)
@@ -186,9 +186,9 @@ def test_matrix_row_pools_the_times_of_runs_and_scenarios() -> None:
 def test_matrix_row_shows_p95_from_one_answer_on() -> None:
     config = make_config(make_run())
     tried(config, **{"pass": 1})
-    assert render_quantile(get_matrix(REAL).rows[0].p95) == "1.0 s [open – open, n = 1]"
+    assert render_quantile(get_matrix(REAL).rows[0].times.p95) == "1.0 s [open – open, n = 1]"
     tried(config, "type_error_recovery", **{"infra": 3})
-    assert render_quantile(get_matrix(REAL).rows[0].p95) == "1.0 s [open – open, n = 1]"
+    assert render_quantile(get_matrix(REAL).rows[0].times.p95) == "1.0 s [open – open, n = 1]"
 
 
 def test_not_applicable_is_neither_pass_nor_fail() -> None:

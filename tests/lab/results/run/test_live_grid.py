@@ -12,6 +12,7 @@ from django.utils import timezone
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
 from tests.page_html import read_html
 from toolbench.lab.models import Run
+from toolbench.lab.results.run.cells import read_run_cells
 from toolbench.lab.results.run.live_grid import MAX_LATEST_TRIALS, get_run_grid
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +22,7 @@ def test_grid_counts_the_trials_of_this_run_only() -> None:
     cell, other = make_cell(make_config(make_run())), make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 3, "fail": 1, "queued": 6})
     make_trials(other, **{"pass": 9})
-    (row,) = get_run_grid(cell.run_id, QueryDict()).grid.rows
+    (row,) = get_run_grid(read_run_cells(cell.run_id), QueryDict()).grid.rows
     assert [(found.tally.passed, found.tally.queued) for found in row.cells if found] == [(3, 6)]
 
 
@@ -32,7 +33,7 @@ def test_latest_trials_are_the_newest_that_ended() -> None:
     make_trial(cell, "running")
     recompute_stale_cells()
     with CaptureQueriesContext(connection) as queries:
-        found = get_run_grid(cell.run_id, QueryDict())
+        found = get_run_grid(read_run_cells(cell.run_id), QueryDict())
     assert list(found.latest) == ended[:1:-1]
     assert len(queries) <= 6
 

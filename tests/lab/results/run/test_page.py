@@ -1,17 +1,21 @@
 """The run page adds up its cells and says where every setting came from."""
 
+import re
 from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
+from tests.page_html import read_html
 from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.metrics.cells import mark_stale, recompute, recompute_stale
 from toolbench.lab.models import Model, Provider, Run, Trial
+from toolbench.lab.results.run import page
 from toolbench.lab.results.run.index import get_runs
 from toolbench.lab.results.run.page import get_run_page
 
@@ -134,7 +138,7 @@ def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_querie
     for _ in range(6):
         config = make_config(run)
         make_trials(make_cell(config), **{"pass": 1, "fail": 1})
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(6):
         get_run_page(run.pk)
 
 
@@ -164,3 +168,26 @@ def test_first_attempt_rate_is_shown_if_a_call_was_requested_again() -> None:
     assert first.first is None
     assert second.first is not None
     assert (second.first.k, second.answered.k) == (1, 2)
+
+
+def test_configurations_of_a_large_run_stand_on_several_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_PAGE_ROWS", 2)
+    run = make_run()
+    for name in ("a", "b", "c"):
+        make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 2})
+    pages = [get_run_page(run.pk, number) for number in (1, 2, 9)]
+    assert [[line.config.model_name for line in found.lines] for found in pages] == [["a", "b"], ["c"], ["c"]]
+    assert [(found.page, found.pages, found.tally.passed) for found in pages] == [(1, 2, 6), (2, 2, 6), (2, 2, 6)]
+    assert len(get_run_page(run.pk).lines) == 3
+
+
+def test_pages_of_a_large_run_are_linked(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_PAGE_ROWS", 1)
+    run = make_run()
+    for name in ("alpha", "beta"):
+        make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 2})
+    html = read_html(owner_client.get(f"/runs/{run.pk}/"))
+    assert 'rel="next" href="?page=2"' in html
+    second = read_html(owner_client.get(f"/runs/{run.pk}/?page=2"))
+    assert re.findall(r"<b>(alpha|beta)</b></a>", second) == ["beta"]
+    assert re.findall(r"<option value=\"\d+\">.*(alpha|beta).* × happy_path</option>", second) == ["beta"]

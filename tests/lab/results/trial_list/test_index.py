@@ -32,14 +32,14 @@ def test_deleted_runs_are_gone_from_the_list() -> None:
 def test_a_page_of_the_list_takes_a_fixed_number_of_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 30, "fail": 30})
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(2):
         assert len(get_trials(TrialFilter(run=cell.run_id)).rows) == 50
 
 
 def test_names_of_calls_take_one_query_more(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 30, "fail": 30})
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(3):
         rows = get_trials(TrialFilter(run=cell.run_id), with_calls=True).rows
     assert {row.calls.expected for row in rows if row.calls} == {"state_patch"}
 

@@ -129,19 +129,8 @@ def _list_finished(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
     return run.trials.filter(state=Trial.State.DONE, cell__in=list(cells))
 
 
-def list_private_cases(run_id: int) -> tuple[str, ...]:
-    """Return the slugs of the private scenarios of a run, sorted; see `find_private_scenarios`.
-
-    Raises:
-        Run.DoesNotExist: there is no such run.
-    """
-    run = Run.objects.get(pk=run_id)
-    slugs = run.cells.order_by().values_list("scenario", flat=True).distinct()
-    return tuple(sorted(find_private_scenarios(run, slugs)))
-
-
 def find_private_scenarios(run: Run, scenario_slugs: Iterable[str]) -> frozenset[str]:
-    """Return those of the given scenarios of a run that are private and therefore exported only on request.
+    """Return the private ones among the given scenarios of a run; they are exported only on request.
 
     Test cases of private sets and scenarios that no longer exist are private. In an imported run, the private scenarios
     are those that the imported file names as private, and test cases of private sets in this database.

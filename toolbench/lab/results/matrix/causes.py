@@ -1,8 +1,9 @@
 """The causes of failed trials by configuration and scenario, for the cards of the grid's cells."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from django.db.models import Count
 
@@ -11,6 +12,7 @@ from toolbench.lab.models import Trial
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 CauseCounts = Mapping[tuple[int, ScenarioKey], Mapping[str, int]]
+_NO_CAUSES: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,10 @@ def find_frequent_cause(
     counts: CauseCounts, config_ids: Iterable[int], scenarios: Sequence[ScenarioKey]
 ) -> FrequentCause | None:
     """Return the most frequent cause in these configurations and scenarios; None without a failed trial."""
-    total = Counter[str]()
-    for config_id in config_ids:
-        for scenario in scenarios:
-            total.update(counts.get((config_id, scenario), {}))
+    total: dict[str, int] = defaultdict(int)
+    for key in product(config_ids, scenarios):
+        for code, count in counts.get(key, _NO_CAUSES).items():
+            total[code] += count
     if not total:
         return None
     code, count = min(total.items(), key=lambda item: (-item[1], item[0]))

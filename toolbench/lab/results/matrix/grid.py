@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.tally import Tally, add_tallies
@@ -10,7 +11,7 @@ from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compu
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.results.matrix.causes import CauseCounts, count_causes
 from toolbench.lab.results.matrix.columns import choose_columns, compute_figure
-from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridColumn, GridRow
+from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridColumn, GridRow, LazyRows
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.sorting import sort_rows
@@ -79,13 +80,7 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
     controls = {sums.scenario: sums.control for sums in sums.values()}
     slugs = sorted(controls, key=lambda slug: (controls[slug], slug))
     metric = matrix.metric
-    rows = []
-    for row in matrix.rows:
-        # Written once, since a link for each cell takes time.
-        any_scenario = replace(row.trials.chosen, scenarios=())
-        row_query = replace(row.trials, group="", scenario="", chosen=any_scenario).query()
-        sources = [_build_scenario_source(row, row_query, sums.get((row.key, slug))) for slug in slugs]
-        rows.append(_build_model_row(matrix, row, sources))
+    rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs) for row in matrix.rows])
     columns = [
         GridColumn(
             slug,
@@ -98,7 +93,15 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
         )
         for slug in slugs
     ]
-    return Grid("Model", tuple(columns), tuple(rows), _compute_overall(matrix))
+    return Grid("Model", tuple(columns), rows, _compute_overall(matrix))
+
+
+def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) -> GridRow:
+    # Written once, since a link for each cell takes time.
+    any_scenario = replace(row.trials.chosen, scenarios=())
+    row_query = replace(row.trials, group="", scenario="", chosen=any_scenario).query()
+    sums = {found.scenario: found for found in row.scenarios}
+    return _build_model_row(matrix, row, [_build_scenario_source(row, row_query, sums.get(slug)) for slug in slugs])
 
 
 def _build_profile_grid(matrix: Matrix) -> Grid:
@@ -158,8 +161,6 @@ def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
         rows[0],
         counted=counted,
         times=pooled,
-        p50=pooled.p50,
-        p95=pooled.p95,
         trials=trials,
         config_ids=ids,
         profile=f"{len(rows)} profiles",
@@ -268,8 +269,7 @@ def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
         tally,
         source.trials_query,
         compute_depth(value, target),
-        p50=source.times.p50,
-        p95=source.times.p95,
+        times=source.times,
         config_ids=source.config_ids,
         scenarios=source.scenarios,
     )

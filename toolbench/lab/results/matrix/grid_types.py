@@ -1,18 +1,20 @@
 """The grid as its page shows it: cells, columns, rows and pages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import overload
 
-from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally
+from toolbench.lab.metrics.times import Times
 from toolbench.lab.metrics.values import MetricValue
 from toolbench.lab.results.matrix.causes import CauseCounts
 from toolbench.lab.results.matrix.columns import RowColumn
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MAX_PAGE_ROWS = 60
+NO_TIMES = Times()
 STATES_WITHOUT_VALUE = ("na", "waiting", "unknown", "unpublished")
 
 
@@ -26,8 +28,7 @@ class GridCell:
             "waiting".
         depth: percent of the tint; the further below the target, the larger.
         trials_query: the query string that selects the trials of the cell; "" if none does.
-        p50: median time of the trials with an answer; None without one.
-        p95: 95th percentile of it.
+        times: of the trials with an answer.
         config_ids: the configurations whose trials it counts.
         scenarios: the scenarios with their versions.
         note: what its card says instead of counts, times and tokens; "" for those.
@@ -38,8 +39,7 @@ class GridCell:
     tally: Tally
     trials_query: str
     depth: int = 0
-    p50: Quantile | None = None
-    p95: Quantile | None = None
+    times: Times = NO_TIMES
     config_ids: tuple[int, ...] = ()
     scenarios: tuple[ScenarioKey, ...] = ()
     note: str = ""
@@ -95,6 +95,33 @@ class GridRow:
     figures: tuple[tuple[RowColumn, MetricValue], ...] = ()
 
 
+class LazyRows(Sequence[GridRow]):
+    """Rows that are built when they are first read: a page shows a part of them, and building takes time.
+
+    Threads share them without a lock: at worst, two of them build the same row.
+    """
+
+    def __init__(self, builders: Sequence[Callable[[], GridRow]]) -> None:
+        self._builders = builders
+        self._built: dict[int, GridRow] = {}
+
+    def __len__(self) -> int:
+        return len(self._builders)
+
+    @overload
+    def __getitem__(self, index: int) -> GridRow: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[GridRow, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> GridRow | tuple[GridRow, ...]:
+        if isinstance(index, slice):
+            return tuple(self[number] for number in range(*index.indices(len(self))))
+        if index not in self._built:
+            self._built[index] = self._builders[index]()
+        return self._built[index]
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """The grid as its page shows it.
@@ -105,7 +132,7 @@ class Grid:
 
     corner: str  # head of the rows' labels
     columns: tuple[GridColumn, ...]
-    rows: tuple[GridRow, ...]
+    rows: Sequence[GridRow]
     overall: MetricValue | None
     row_columns: tuple[RowColumn, ...] = ()
     page: int = 1

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
-from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.rate import Rate
@@ -57,8 +56,6 @@ class MatrixRow:
     counted: MetricInput
     value: MetricValue
     times: Times
-    p50: Quantile | None
-    p95: Quantile | None
     scenarios: tuple[ScenarioSums, ...]
     config_ids: tuple[int, ...]
     run_ids: tuple[int, ...]
@@ -146,7 +143,6 @@ def build_row(
     run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
     metric = METRICS[query.metric]
     prompt = first["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else None
-    times = counted.pooled_times
     return MatrixRow(
         key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
         provider=first["provider_name"],
@@ -158,9 +154,7 @@ def build_row(
         again=False,
         counted=counted,
         value=compute_metric(metric, counted, target=query.target),
-        times=times,
-        p50=times.p50,
-        p95=times.p95,
+        times=counted.pooled_times,
         scenarios=scenarios,
         config_ids=config_ids,
         run_ids=run_ids,

@@ -1,13 +1,13 @@
 """The order of the grid's rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from toolbench.lab.metrics.values import MetricValue
 from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridRow
 
 
-def sort_rows(grid: Grid, sort: str) -> tuple[GridRow, ...]:
+def sort_rows(grid: Grid, sort: str) -> Sequence[GridRow]:
     """Return the rows as `sort` asks: a shown column, with "-" in front of it for the smallest first.
 
     Rows without a value come last either way. Sorted rows each show their label.

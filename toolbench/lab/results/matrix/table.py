@@ -1,6 +1,6 @@
 """The matrix: rows are models with their settings, summed over cells. No trial is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
@@ -91,6 +91,19 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         runs=list_run_choices(_filter_runs(query), query.runs),
         prompts=matrix.prompts or _list_prompt_versions(query),
     )
+
+
+def build_matrix(query: MatrixQuery, version: UUID | None, read_sums: Callable[[], list[SumRow]]) -> Matrix:
+    """Return the matrix of some sums, without published figures and runs to choose from.
+
+    Args:
+        query: what the page asks for.
+        version: of the sums; a matrix with one is kept in memory.
+        read_sums: returns the sums of the runs of the query.
+    """
+    counted = replace(query, layout=USUAL_LAYOUT)
+    matrix = _matrices.get(version, (counted, "sums"), lambda: _build_matrix(counted, read_sums(), {}))
+    return replace(matrix, query=replace(matrix.query, layout=query.layout), version=version)
 
 
 def _build_matrix(query: MatrixQuery, sums: list[SumRow], published: Mapping[tuple[str, str], str]) -> Matrix:

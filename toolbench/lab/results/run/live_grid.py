@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, replace
 
+from toolbench.lab.metrics.result_filter import NO_FILTER
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import QueryParams
 from toolbench.lab.results.matrix.grid import get_grid_with_causes
 from toolbench.lab.results.matrix.grid_types import Grid
 from toolbench.lab.results.matrix.query import MatrixQuery
-from toolbench.lab.results.matrix.table import Matrix, get_matrix
+from toolbench.lab.results.matrix.table import Matrix, build_matrix
+from toolbench.lab.results.run.cells import RunCells
 
 MAX_LATEST_TRIALS = 10
 _LATEST_COLUMNS = ("outcome", "sentence", "scenario", "duration_ms", "config__model_name")
@@ -26,12 +28,13 @@ class RunGrid:
     latest: tuple[Trial, ...]
 
 
-def get_run_grid(run_id: int, params: QueryParams) -> RunGrid:
-    """Return the grid of a run with the group, view and order of the URL parameters. Six queries."""
-    requested = MatrixQuery.from_query(params)
-    view = "" if requested.view == "bars" else requested.view
-    query = replace(requested, scope="runs", runs=(run_id,), cell="", view=view, q="", prompt="")
-    matrix = get_matrix(query)
+def get_run_grid(source: RunCells, params: QueryParams) -> RunGrid:
+    """Return the grid of a run, grouped and sorted as the URL asks, with two queries."""
+    chosen = MatrixQuery.from_query(params)
+    view = "" if chosen.view == "bars" else chosen.view
+    run_id = source.run.pk
+    query = replace(chosen, scope="runs", runs=(run_id,), cell="", view=view, q="", prompt="", chosen=NO_FILTER)
+    matrix = build_matrix(query, source.version, source.build_lines)
     ended = Trial.objects.filter(run_id=run_id, finished_at__isnull=False).order_by("-finished_at")
     latest = ended.select_related("config").only(*_LATEST_COLUMNS)[:MAX_LATEST_TRIALS]
     return RunGrid(matrix, get_grid_with_causes(matrix), tuple(latest))

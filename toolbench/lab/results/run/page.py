@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Min
+from django.db import connection
 
 from toolbench.engine.policy.optional_parameters import describe_difference
 from toolbench.evals.statistics.stopping import StoppingRule
@@ -11,14 +11,18 @@ from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import group_cells_by_config
 from toolbench.lab.metrics.tally import Tally, tally_cells
-from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
+from toolbench.lab.metrics.times import Times, merge_times
 from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
+from toolbench.lab.results.run.cells import RunCells, read_run_cells
 from toolbench.lab.results.run.times import Pace, get_pace, measure_active_seconds
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
+from toolbench.lab.sql import load_statement
 
 MAX_FAILURE_GROUPS = 20
+MAX_PAGE_ROWS = 20
 DEFAULT_TARGET_PERCENT = 90
+_LIST_FAILURE_GROUPS = load_statement("results/run/failure_groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,8 @@ class RunPage:
         took: seconds from the launch to the end; None before the end.
         ran: seconds during which a trial was running; None before the end.
         tally: counts of all cells.
-        lines: figures by configuration and group of scenarios.
+        source: the run with its configurations and cells.
+        lines: figures by configuration and group of scenarios, of one page or of the whole run.
         groups: largest failure groups.
         retryable: number of trials with infrastructure errors that can be queued again.
         resumable: number of cancelled trials of an ended run that can be queued again.
@@ -131,9 +136,11 @@ class RunPage:
         set_aside: cells whose sums could not be computed.
         blocking_providers: providers that are not available, if trials are queued and none is running.
         refused: request parameters that endpoints refused.
+        page: the number of the page of `lines`, from 1.
+        pages: the number of these pages.
     """
 
-    run: Run
+    source: RunCells
     live: bool
     took: float | None
     ran: float | None
@@ -148,6 +155,14 @@ class RunPage:
     set_aside: tuple[Cell, ...]
     blocking_providers: tuple[ProviderRow, ...]
     refused: tuple[RefusedParameterRow, ...] = ()
+    page: int = 1
+    pages: int = 1
+    total_is_more: bool = False  # the page counts every configuration
+
+    @property
+    def run(self) -> Run:
+        """Return the run."""
+        return self.source.run
 
     @property
     def trials_query(self) -> str:
@@ -169,14 +184,13 @@ class RunPage:
 
     @property
     def configs(self) -> tuple[RunConfig, ...]:
-        """Return the configurations, each once."""
-        return tuple({line.config.pk: line.config for line in self.lines}.values())
+        """Return all configurations."""
+        return self.source.configs
 
     @property
     def scenarios(self) -> tuple[str, ...]:
         """Return the scenarios of the first configuration."""
-        first_rows = [row for row in self.lines if row.config == self.lines[0].config]
-        return tuple(scenario.scenario for row in first_rows for scenario in row.scenarios)
+        return self.source.scenarios
 
     @property
     def auto_method_configs(self) -> tuple[RunConfig, ...]:
@@ -184,30 +198,36 @@ class RunPage:
         return tuple(config for config in self.configs if config.routing or config.awaits_probe)
 
 
-def get_run_page(run_id: int) -> RunPage:
-    """Return the run page. Seven or eight queries, none of which reads frozen settings.
+def get_run_page(run_id: int, page: int | None = None) -> RunPage:
+    """Return the run page with six to nine queries; none reads frozen settings.
+
+    Args:
+        run_id: the run.
+        page: the page of configurations; the last one for a page beyond it, and all configurations for None.
 
     Raises:
         Run.DoesNotExist: the run does not exist or was deleted.
     """
-    run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
-    configs = tuple(run.configs.defer("layers", "options", "true_rates"))
-    cells = tuple(run.cells.defer("upstreams"))
+    source = read_run_cells(run_id)
+    run, configs, cells = source.run, source.configs, source.cells
     whole = tally_cells(cells)
-    times = load_cell_times(cells)
     until = StoppingRule.read(run.until) if run.until else None
     target = until.target if until and until.rule == "threshold" else DEFAULT_TARGET_PERCENT
     retryable_configs = {config.pk for config in configs if config.provider_id is not None}
+    groups = group_cells_by_config(configs, cells)
+    pages = 1 if page is None else max(1, -(-len(groups) // MAX_PAGE_ROWS))
+    page = max(1, min(page or 1, pages))
+    shown = groups if pages == 1 else groups[(page - 1) * MAX_PAGE_ROWS : page * MAX_PAGE_ROWS]
     return RunPage(
-        run=run,
+        source=source,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.is_changing for cell in cells),
         took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
         ran=measure_active_seconds(run) if run.finished_at else None,
         tally=whole,
         pace=get_pace(run, whole),
         lines=tuple(
-            _build_config_row(config, group, [(cell, times[cell.pk]) for cell in group_cells], target)
-            for config, group, group_cells in group_cells_by_config(configs, cells)
+            _build_config_row(config, group, [(cell, source.times[cell.pk]) for cell in group_cells], target)
+            for config, group, group_cells in shown
         ),
         groups=_list_failure_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in retryable_configs),
@@ -216,7 +236,9 @@ def get_run_page(run_id: int) -> RunPage:
         target=target,
         set_aside=tuple(_attach_config(cell, configs) for cell in cells if cell.compute_error),
         blocking_providers=_find_blocking_providers(run, configs, cells, whole),
-        refused=_list_refused_parameters(run),
+        refused=_list_refused_parameters(run) if source.has_refusals else (),
+        page=page,
+        pages=pages,
     )
 
 
@@ -280,24 +302,10 @@ def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
 
 
 def _list_failure_groups(run: Run) -> tuple[RunFailureGroup, ...]:
-    """Return the largest failure groups. One query for the groups and one for their exemplars."""
-    failed = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
-    counted = failed.values("signature", "outcome").annotate(
-        count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk"), wordings=Count("sentence", distinct=True)
-    )
-    rows = list(counted.order_by("-count", "signature")[:MAX_FAILURE_GROUPS])
-    exemplars = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
+    """Return the largest failure groups, with one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LIST_FAILURE_GROUPS, [run.pk, MAX_FAILURE_GROUPS])
+        rows = cursor.fetchall()
     return tuple(
-        RunFailureGroup(
-            trials_query=TrialFilter(run=run.pk, signature=row["signature"]).query(),
-            sentence=exemplars[row["exemplar"]].sentence,
-            same_words=row["wordings"] == 1,
-            failure_class=exemplars[row["exemplar"]].failure_class,
-            scenario=exemplars[row["exemplar"]].scenario,
-            mark=row["outcome"],
-            count=row["count"],
-            first_seen=row["first_seen"],
-            exemplar=row["exemplar"],
-        )
-        for row in rows
+        RunFailureGroup(TrialFilter(run=run.pk, signature=signature).query(), *values) for signature, *values in rows
     )

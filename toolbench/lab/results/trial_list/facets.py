@@ -1,12 +1,10 @@
 """Facets of the list of trials: numbers of trials by outcome, model, scenario, cause, profile and strategy."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db import connection
-
 from toolbench.lab.results.trial_list.filter import TrialFilter
-from toolbench.lab.sql import load_statement
 
 MAX_VALUES = 12  # of one facet
 FACET_LABELS = {
@@ -17,7 +15,6 @@ FACET_LABELS = {
     "profile": "Profile",
     "strategy": "Strategy",
 }
-_COUNT_FACETS = load_statement("results/trial_list/count_facets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +55,16 @@ class Facet:
         return self.name in ("outcome", "model") or any(value.is_chosen for value in self.values)
 
 
-def count_facets(ids: Sequence[int], trial_filter: TrialFilter) -> tuple[Facet, ...]:
-    """Return the facets of the trials with these ids. One query."""
-    counts: dict[str, list[tuple[str, int]]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT_FACETS, [list(ids)])
-        for name, value, count in cursor.fetchall():
-            if value:
-                counts.setdefault(name, []).append((value, count))
-    return tuple(_build_facet(name, counts[name], len(ids), trial_filter) for name in FACET_LABELS if counts.get(name))
+def build_facets(counts: Mapping[str, Counter[str]], total: int, trial_filter: TrialFilter) -> tuple[Facet, ...]:
+    """Return the facets with a value, most frequent values first.
+
+    Args:
+        counts: number of trials by value, for each facet.
+        total: number of trials.
+        trial_filter: the filter of the list.
+    """
+    ordered = {name: sorted(found.items(), key=lambda pair: (-pair[1], pair[0])) for name, found in counts.items()}
+    return tuple(_build_facet(name, ordered[name], total, trial_filter) for name in FACET_LABELS if ordered.get(name))
 
 
 def _build_facet(name: str, counts: Sequence[tuple[str, int]], total: int, trial_filter: TrialFilter) -> Facet:

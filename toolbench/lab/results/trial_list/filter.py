@@ -5,9 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
-from django.db.models.expressions import OrderBy
-from django.db.models.functions import Concat, NullIf
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models.functions import Concat
 
 from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter, parse_day
@@ -67,31 +66,6 @@ OUTCOMES = {
 }
 FAILED_FIRST_ORDERING = ("rank", "-run_id", "position")
 RUN_ORDERING = ("-run_id", "position")
-_TOKENS = F("input_tokens") + F("output_tokens")
-_CAUSE = NullIf("cause", Value(""))
-ORDERINGS: Mapping[str, tuple[str | OrderBy, ...]] = {
-    "failed": FAILED_FIRST_ORDERING,
-    "-failed": ("-rank", "-run_id", "position"),
-    "order": RUN_ORDERING,
-    "slow": (F("duration_ms").desc(nulls_last=True), "-run_id", "position"),
-    "fast": (F("duration_ms").asc(nulls_last=True), "-run_id", "position"),
-    "tokens": (_TOKENS.desc(), *RUN_ORDERING),
-    "-tokens": (_TOKENS.asc(), *RUN_ORDERING),
-    "retries": ("-retries", *RUN_ORDERING),
-    "-retries": ("retries", *RUN_ORDERING),
-    "turns": ("-turns", *RUN_ORDERING),
-    "-turns": ("turns", *RUN_ORDERING),
-    "model": ("config__model_name", *FAILED_FIRST_ORDERING),
-    "-model": ("-config__model_name", *FAILED_FIRST_ORDERING),
-    "profile": ("config__profile", *FAILED_FIRST_ORDERING),
-    "-profile": ("-config__profile", *FAILED_FIRST_ORDERING),
-    "scenario": ("scenario", *FAILED_FIRST_ORDERING),
-    "-scenario": ("-scenario", *FAILED_FIRST_ORDERING),
-    "cause": (_CAUSE.asc(nulls_last=True), *FAILED_FIRST_ORDERING),
-    "-cause": (_CAUSE.desc(nulls_last=True), *FAILED_FIRST_ORDERING),
-    "newest": (F("started_at").desc(nulls_last=True), "-id"),
-    "oldest": (F("started_at").asc(nulls_last=True), "id"),
-}
 FAILED_FIRST = Case(
     When(outcome=Trial.Outcome.FAIL, then=Value(0)),
     When(outcome=Trial.Outcome.INFRA, then=Value(1)),
@@ -291,6 +265,8 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
     found = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
     if trial_filter.place:
         found &= _build_place_condition(trial_filter)
+    if trial_filter.cluster:
+        found &= ~Q(cause="")  # true of every cluster; without it PostgreSQL does not use the partial index
     if trial_filter.runs:
         found &= Q(run_id__in=trial_filter.runs.split(","))
     if trial_filter.configs:

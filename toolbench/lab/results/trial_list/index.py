@@ -4,17 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import BooleanField
-from django.db.models.expressions import RawSQL
-
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial_list.call_names import CallNames, read_call_names
-from toolbench.lab.results.trial_list.facets import Facet, FacetValue, count_facets
-from toolbench.lab.results.trial_list.filter import FAILED_FIRST, ORDERINGS, TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.facets import Facet, FacetValue, build_facets
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.newest_trials import NewestTrials, read_newest_trials
 from toolbench.lab.traces.search_text import get_text_lag
 
 PAGE_SIZE = 50
 MAX_COUNTED_TRIALS = 10_000
+# What a row and the names of its calls are built from: reading whole rows takes several times as long.
+_READ_FIELDS = (
+    *("scenario", "scenario_version", "instance_kind", "instance_seed", "index", "state", "outcome", "sentence"),
+    *("failure_class", "cause", "verdict", "turns", "requests", "retries", "input_tokens", "output_tokens"),
+    *("duration_ms", "started_at", "finished_at", "added_by_hand", "errors_retried", "label"),
+    *("run__simulated", "run__origin"),
+    *(f"config__{name}" for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")),
+    "config__stream",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,43 +104,38 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, with_calls: bool = F
         page: from 1; a page beyond the last one is the last.
         with_calls: whether the names of calls are read, for which `read_call_names` needs its queries.
     """
-    ids, is_more = _list_ids(trial_filter)
-    pages = max(1, -(-len(ids) // PAGE_SIZE))
-    page = min(max(1, page), pages)
+    found = _read_page(trial_filter, max(1, page))
+    pages = max(1, -(-found.total // PAGE_SIZE))
+    if page > pages:
+        page, found = pages, _read_page(trial_filter, pages)
     return TrialListPage(
         filter=trial_filter,
-        rows=_list_rows(ids, trial_filter.sort, slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE), with_calls),
-        total=len(ids),
-        total_is_more=is_more,
-        page=page,
+        rows=_list_rows(found.ids, with_calls),
+        total=found.total,
+        total_is_more=found.is_more,
+        page=max(1, page),
         pages=pages,
-        facets=count_facets(ids, trial_filter),
+        facets=build_facets(found.facets, found.total, trial_filter),
         text_lag=get_text_lag() if trial_filter.search else 0.0,
     )
 
 
 def list_all_rows(trial_filter: TrialFilter) -> tuple[tuple[TrialRow, ...], bool]:
     """Return the newest MAX_COUNTED_TRIALS trials with the names of their calls, and whether there are more."""
-    ids, is_more = _list_ids(trial_filter)
-    return _list_rows(ids, trial_filter.sort, slice(MAX_COUNTED_TRIALS), with_calls=True), is_more
+    found = read_newest_trials(trial_filter, start=0, size=MAX_COUNTED_TRIALS, most=MAX_COUNTED_TRIALS)
+    return _list_rows(found.ids, with_calls=True), found.is_more
 
 
-def _list_ids(trial_filter: TrialFilter) -> tuple[list[int], bool]:
-    matching = filter_trials(trial_filter).order_by("-pk").values_list("pk", flat=True)
-    ids = list(matching[: MAX_COUNTED_TRIALS + 1])
-    return ids[:MAX_COUNTED_TRIALS], len(ids) > MAX_COUNTED_TRIALS
+def _read_page(trial_filter: TrialFilter, page: int) -> NewestTrials:
+    start = min((page - 1) * PAGE_SIZE, MAX_COUNTED_TRIALS)
+    return read_newest_trials(trial_filter, start=start, size=PAGE_SIZE, most=MAX_COUNTED_TRIALS)
 
 
-def _list_rows(ids: Sequence[int], sort: str, part: slice, with_calls: bool) -> tuple[TrialRow, ...]:
-    chosen = RawSQL("lab_trial.id = ANY(%s)", [list(ids)], output_field=BooleanField())  # one parameter for all
-    trials = Trial.objects.filter(chosen).annotate(rank=FAILED_FIRST)
-    ordered = trials.order_by(*ORDERINGS[sort]).values_list("pk", flat=True)
-    shown = list(ordered[part])
-    rows = Trial.objects.select_related("config", "run").filter(pk__in=shown)
-    found = list(rows.defer("final_text", "rendered_prompt", "causes", "run__request", "config__layers"))
+def _list_rows(ids: Sequence[int], with_calls: bool) -> tuple[TrialRow, ...]:
+    found = list(Trial.objects.select_related("config", "run").only(*_READ_FIELDS).filter(pk__in=ids))
     calls = read_call_names(found) if with_calls else {}
     by_id = {trial.pk: _build_row(trial, calls.get(trial.pk)) for trial in found}
-    return tuple(by_id[pk] for pk in shown if pk in by_id)
+    return tuple(by_id[pk] for pk in ids if pk in by_id)
 
 
 def choose_mark(trial: Trial) -> str:

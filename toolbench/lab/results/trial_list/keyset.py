@@ -3,55 +3,28 @@
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import NullIf
+from django.db.models import F, Q, QuerySet
 
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import MAX_ID
 from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.sort_columns import (
+    SORT_COLUMNS,
+    TEXT_COLUMNS,
+    SortColumn,
+    annotate_sort_columns,
+)
 
 MAX_CURSOR_CHARACTERS = 4_000
 
 
 class CursorError(Exception):
     """Error for a cursor that does not fit the order of the list."""
-
-
-@dataclass(frozen=True, slots=True)
-class SortColumn:
-    """Column by which trials are sorted; unknown values come last."""
-
-    name: str
-    descending: bool = False
-
-
-_RUN_ORDER = (SortColumn("run_id", descending=True), SortColumn("position"), SortColumn("id"))
-_FAILED_ORDER = (SortColumn("rank"), *_RUN_ORDER)
-_TEXT_COLUMNS = {
-    "model": "config__model_name",
-    "profile": "config__profile",
-    "scenario": "scenario",
-    "cause": "known_cause",
-}
-# The orders of `filter.ORDERINGS`, with the primary key as last column, so that no two trials are equal.
-SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
-    "failed": _FAILED_ORDER,
-    "-failed": (SortColumn("rank", descending=True), *_RUN_ORDER),
-    "order": _RUN_ORDER,
-    "slow": (SortColumn("duration_ms", descending=True), *_RUN_ORDER),
-    "fast": (SortColumn("duration_ms"), *_RUN_ORDER),
-    **{name: (SortColumn(name, descending=True), *_RUN_ORDER) for name in ("tokens", "retries", "turns")},
-    **{f"-{name}": (SortColumn(name), *_RUN_ORDER) for name in ("tokens", "retries", "turns")},
-    **{name: (SortColumn(column), *_FAILED_ORDER) for name, column in _TEXT_COLUMNS.items()},
-    **{f"-{name}": (SortColumn(column, descending=True), *_FAILED_ORDER) for name, column in _TEXT_COLUMNS.items()},
-    "newest": (SortColumn("started_at", descending=True), SortColumn("id", descending=True)),
-    "oldest": (SortColumn("started_at"), SortColumn("id")),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +51,7 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
         CursorError: the cursor does not fit the order.
     """
     columns = SORT_COLUMNS[trial_filter.sort]
-    matching = filter_trials(trial_filter).annotate(
-        tokens=F("input_tokens") + F("output_tokens"), known_cause=NullIf("cause", Value(""))
-    )
+    matching = annotate_sort_columns(filter_trials(trial_filter))
     if cursor:
         matching = matching.filter(_build_condition_after(columns, _decode_cursor(cursor, columns)))
     rows = list(_sort_trials(matching, columns).values_list("pk", *(column.name for column in columns))[: limit + 1])
@@ -143,7 +114,7 @@ def _parse_value(name: str, value: Any) -> Any:
             return started_at.astimezone(UTC)
         except (TypeError, ValueError, OverflowError):
             raise wrong from None
-    if name in _TEXT_COLUMNS.values():
+    if name in TEXT_COLUMNS.values():
         if not isinstance(value, str) or not _can_be_stored(value):
             raise wrong
         return value

@@ -1,0 +1,55 @@
+"""The newest trials of a filter, read by one statement."""
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.newest_trials import NewestTrials, read_newest_trials
+
+pytestmark = pytest.mark.django_db
+
+
+def read(trial_filter: TrialFilter, *, start: int = 0, size: int = 50, most: int = 100) -> NewestTrials:
+    return read_newest_trials(trial_filter, start=start, size=size, most=most)
+
+
+def test_page_and_counts_take_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run, make_model("a"))), **{"pass": 3, "running": 1})
+    make_trials(make_cell(make_config(run, make_model("b"))), fail=2)
+    with django_assert_num_queries(1):
+        found = read(TrialFilter())
+    assert (found.total, found.is_more, len(found.ids)) == (6, False, 6)
+    assert found.facets["outcome"] == {"pass": 3, "fail": 2, "running": 1}
+    assert found.facets["model"] == {"a": 4, "b": 2}
+    assert found.facets["scenario"] == {"happy_path": 6}
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_pages_continue_each_other_in_every_order(sort: str) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 4, "fail": 3, "queued": 2})
+    whole = read(TrialFilter(sort=sort)).ids
+    assert [*read(TrialFilter(sort=sort), size=5).ids, *read(TrialFilter(sort=sort), start=5).ids] == list(whole)
+    assert len(set(whole)) == 9
+
+
+def test_only_the_newest_are_counted_and_sorted() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, fail=2)
+    newer = make_trials(cell, **{"pass": 3})
+    found = read(TrialFilter(), most=3)
+    assert (found.total, found.is_more, set(found.ids)) == (3, True, {trial.pk for trial in newer})
+    assert found.facets["outcome"] == {"pass": 3}
+
+
+def test_filter_that_nothing_can_match_is_empty() -> None:
+    make_trials(make_cell(make_config(make_run())), fail=1)
+    for nothing in (TrialFilter(alike=999_999), TrialFilter(model="nothing")):
+        found = read(nothing)
+        assert (found.ids, found.total, found.is_more) == ((), 0, False)
+
+
+def test_search_with_a_percent_sign_is_no_parameter() -> None:
+    make_trials(make_cell(make_config(make_run())), fail=1)
+    assert read(TrialFilter(search='"100 %s of it"')).total == 0

@@ -1,0 +1,98 @@
+"""Everything that is counted of one run: its configurations, its cells and their times, read once for a page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q
+
+from toolbench.lab.metrics.pool_version import find_pool_version
+from toolbench.lab.metrics.pools import CELL_FIELDS, CONFIG_FIELDS, CONFIRMATION_PURPOSE, SumRow
+from toolbench.lab.metrics.tally import read_sums
+from toolbench.lab.metrics.times import Times, load_cell_times
+from toolbench.lab.metrics.version_cache import VersionCache
+from toolbench.lab.models import Cell, RefusedParameter, Run, RunConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RunCells:
+    """A run with its configurations and cells.
+
+    Attributes:
+        times: the times of each cell, by its id.
+        has_refusals: whether an endpoint refused a parameter.
+        version: the same one always has the same cells; None while they may change.
+    """
+
+    run: Run
+    configs: tuple[RunConfig, ...]
+    cells: tuple[Cell, ...]
+    times: Mapping[int, Times]
+    has_refusals: bool = False
+    version: UUID | None = None
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios of the first configuration."""
+        first = self.configs[0].pk if self.configs else None
+        return tuple(cell.scenario for cell in self.cells if cell.config_id == first)
+
+    def build_lines(self) -> list[SumRow]:
+        """Return the cells as `sum_cells` returns them: one line for each, since no other run is added."""
+        configs = {config.pk: {name: getattr(config, name) for name in CONFIG_FIELDS} for config in self.configs}
+        more = {config.pk: self._describe(config) for config in self.configs}
+        return [
+            {
+                **configs[cell.config_id],
+                **more[cell.config_id],
+                **{name: getattr(cell, name) for name in CELL_FIELDS},
+                **read_sums(cell),
+                "all_durations": self.times[cell.pk].durations,
+                "all_first_tokens": self.times[cell.pk].first_tokens,
+                "cell_ids": [cell.pk],
+                "prompts": [cell.prompt_version],
+            }
+            for cell in self.cells
+        ]
+
+    def _describe(self, config: RunConfig) -> dict[str, Any]:
+        run = self.run
+        return {
+            "simulated": run.simulated,
+            "imported": run.imported,
+            "confirming": run.purpose == CONFIRMATION_PURPOSE,
+            "mixed_upstreams": config.mixed_upstreams,
+            "config_ids": [config.pk],
+            "run_ids": [run.pk],
+            "engines": [run.engine_version],
+            "purposes": [run.purpose],
+            "canonicals": [config.canonical],
+            "first": run.created_at,
+            "last": run.created_at,
+        }
+
+
+_kept: VersionCache[tuple[tuple[Cell, ...], Mapping[int, Times]]] = VersionCache(max_entries=4)
+
+
+def read_run_cells(run_id: int) -> RunCells:
+    """Return a run with its cells, with four queries; none reads frozen settings.
+
+    The cells of a run that has ended are kept in memory until they change.
+
+    Raises:
+        Run.DoesNotExist: there is no such run.
+    """
+    refusals = Exists(RefusedParameter.objects.filter(run=OuterRef("pk")))
+    runs = Run.objects.select_related("owner").defer("request").annotate(has_refusals=refusals)
+    run = runs.get(pk=run_id, deleted_at=None)
+    configs = tuple(run.configs.defer("layers", "options", "true_rates"))
+    version = find_pool_version(Q(pk=run_id)) if run.pooled else None
+    cells, times = _kept.get(version, run_id, lambda: _read_cells(run))
+    return RunCells(run, configs, cells, times, run.has_refusals, version)
+
+
+def _read_cells(run: Run) -> tuple[tuple[Cell, ...], Mapping[int, Times]]:
+    cells = tuple(run.cells.defer("upstreams"))
+    return cells, load_cell_times(cells)

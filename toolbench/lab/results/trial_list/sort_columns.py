@@ -1,0 +1,51 @@
+"""The sort orders of lists of trials, as columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import NullIf
+
+from toolbench.lab.models import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """A column by which trials are sorted; unknown values stand last."""
+
+    name: str
+    descending: bool = False
+
+    @property
+    def sql(self) -> str:
+        """The term of an ORDER BY clause over rows that have the column."""
+        return f'"{self.name}" {"DESC" if self.descending else "ASC"} NULLS LAST'
+
+
+_RUN_ORDER = (SortColumn("run_id", descending=True), SortColumn("position"), SortColumn("id"))
+_FAILED_ORDER = (SortColumn("rank"), *_RUN_ORDER)
+TEXT_COLUMNS = {
+    "model": "config__model_name",
+    "profile": "config__profile",
+    "scenario": "scenario",
+    "cause": "known_cause",
+}
+# The columns of each of `filter.SORTS`; the primary key makes every order unique.
+SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
+    "failed": _FAILED_ORDER,
+    "-failed": (SortColumn("rank", descending=True), *_RUN_ORDER),
+    "order": _RUN_ORDER,
+    "slow": (SortColumn("duration_ms", descending=True), *_RUN_ORDER),
+    "fast": (SortColumn("duration_ms"), *_RUN_ORDER),
+    **{name: (SortColumn(name, descending=True), *_RUN_ORDER) for name in ("tokens", "retries", "turns")},
+    **{f"-{name}": (SortColumn(name), *_RUN_ORDER) for name in ("tokens", "retries", "turns")},
+    **{name: (SortColumn(column), *_FAILED_ORDER) for name, column in TEXT_COLUMNS.items()},
+    **{f"-{name}": (SortColumn(column, descending=True), *_FAILED_ORDER) for name, column in TEXT_COLUMNS.items()},
+    "newest": (SortColumn("started_at", descending=True), SortColumn("id", descending=True)),
+    "oldest": (SortColumn("started_at"), SortColumn("id")),
+}
+
+
+def annotate_sort_columns(trials: QuerySet[Trial]) -> QuerySet[Trial]:
+    """Add the sort columns that are no columns of a trial; `filter_trials` has added `rank`."""
+    return trials.annotate(tokens=F("input_tokens") + F("output_tokens"), known_cause=NullIf("cause", Value("")))

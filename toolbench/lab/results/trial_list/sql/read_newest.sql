@@ -1,0 +1,28 @@
+-- Read one page of the newest trials of a filter in the order asked for, and count all of them by the values of each
+-- facet.
+--
+-- Parts: newest selects the newest trials, one more than are counted, with the columns that are read here and sorted
+-- by; ordering is the ORDER BY clause.
+-- Parameters: those of newest; how many trials are counted; size and start of the page.
+-- Returns: one row with the number of trials of newest, the ids of the page, and for each value of each facet a JSON
+-- array of outcome or state, scenario, cause, model, profile, strategy and the number of trials. All values but one
+-- are null, but for a configuration, which has a model, a profile and a strategy.
+WITH newest AS MATERIALIZED ({newest}),
+counted AS MATERIALIZED (SELECT * FROM newest ORDER BY id DESC LIMIT %s),
+facets AS (
+    SELECT found.mark, found.scenario, found.cause, found.config_id, count(*) AS trials
+    FROM (
+        SELECT CASE state WHEN 'done' THEN outcome ELSE state END AS mark, scenario, cause, config_id FROM counted
+    ) AS found
+    GROUP BY GROUPING SETS ((found.mark), (found.scenario), (found.cause), (found.config_id))
+)
+SELECT
+    (SELECT count(*) FROM newest),
+    ARRAY(SELECT id FROM counted ORDER BY {ordering} LIMIT %s OFFSET %s),
+    (
+        SELECT json_agg(json_build_array(
+            facets.mark, facets.scenario, facets.cause, config.model_name, config.profile, config.strategy,
+            facets.trials
+        ))
+        FROM facets LEFT JOIN lab_runconfig AS config ON config.id = facets.config_id
+    )
