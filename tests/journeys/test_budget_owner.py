@@ -18,7 +18,7 @@ def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
     make_paid_model(provider, "paid")
     start_run(page, RunForm(models=("paid",), trials=TRIALS, request_cap=100))
 
-    expect(page.get_by_text("Paused: The cap of 100 requests is reached")).to_be_visible()
+    expect(page.get_by_text("Paused: The limit of 100 requests is reached")).to_be_visible()
     wait_until_idle(page)
     run = Run.objects.get()
     assert len(provider.seen) == run.requests_reserved == 100
@@ -26,7 +26,7 @@ def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
     assert kept
 
     page.get_by_label("Requests, 100 used").fill("300")
-    page.get_by_role("button", name="Raise the cap and resume").click()
+    page.get_by_role("button", name="Raise the limit and resume").click()
 
     wait_until_finished(page, TRIALS)
     expect(page.locator("#live .lede")).to_contain_text("Finished")

@@ -29,7 +29,7 @@ def test_the_count_stands_in_the_forecast_the_cells_move_and_the_cap_holds(
 
     expect(page.locator("#live")).to_be_visible()
     expect(page.locator("#live .progress i").first).to_be_attached()
-    expect(page.get_by_text("Paused: The cap of 400 requests is reached")).to_be_visible()
+    expect(page.get_by_text("Paused: The limit of 400 requests is reached")).to_be_visible()
     wait_until_idle(page)
     run = Run.objects.get()
     assert run.requests_reserved == 400

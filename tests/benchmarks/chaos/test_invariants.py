@@ -164,7 +164,7 @@ def test_invariants_find_our_errors_in_a_poisoned_run(sound: Sound) -> None:
 
 def test_invariants_allow_waiting_trials_in_a_run_paused_with_a_reason(sound: Sound) -> None:
     _first_trial(**WAITING)(sound)
-    Run.objects.update(state="paused", stopped_reason="The cap of 10 requests is reached.")
+    Run.objects.update(state="paused", stopped_reason="The limit of 10 requests is reached.")
 
     assert sound.find() == set()
 

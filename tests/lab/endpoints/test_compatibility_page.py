@@ -22,7 +22,8 @@ def test_probed_tool_support_ranks_above_declared_with_date() -> None:
     cells = dict(zip(table.titles, table.rows[0].cells, strict=True))
 
     shown = [
-        (cells[title].value, cells[title].source) for title in ("Most tools", "Refused in schemas", "Prompts go to")
+        (cells[title].value, cells[title].source)
+        for title in ("Maximum tools", "Refused schema keywords", "Prompt endpoint")
     ]
     assert shown == [("100", "probed"), ("oneOf", "probed"), ("llama", "probed")]
-    assert (cells["Most tools"].at, cells["Tools' names must be"].source) == (at, "declared")
+    assert (cells["Maximum tools"].at, cells["Tool name pattern"].source) == (at, "declared")

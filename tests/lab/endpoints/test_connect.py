@@ -284,5 +284,5 @@ def test_every_place_of_a_key_in_an_address_gets_the_same_advice(held: str) -> N
 
 def test_key_that_is_stored_already_is_refused_in_a_later_address() -> None:
     provider = connect.connect_provider(replace(WISH, key="0planted0"))
-    with pytest.raises(ConnectionSettingsError, match="looks like a key in its path"):
+    with pytest.raises(ConnectionSettingsError, match="a probable key in its path"):
         connect.edit_provider(provider.pk, replace(WISH, key="", base_url=f"{WISH.base_url}/0planted0"))

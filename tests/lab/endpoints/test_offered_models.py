@@ -16,7 +16,7 @@ def test_provider_that_does_not_answer_leaves_a_sentence() -> None:
     provider = make_provider(base_url="http://127.0.0.1:9")
     request_models(provider.pk)
     offer = get_offered_models(provider.pk)
-    assert offer.trouble
+    assert offer.error
     assert (offer.models, offer.total) == ((), 0)
 
 
@@ -29,7 +29,7 @@ def test_offer_reads_the_last_list_and_sends_nothing() -> None:
 
         request_models(provider.pk)
 
-        assert [(model.name, model.there) for model in get_offered_models(provider.pk).models] == [
+        assert [(model.name, model.is_added) for model in get_offered_models(provider.pk).models] == [
             ("m/one", False),
             ("m/two", True),
         ]

@@ -18,13 +18,13 @@ pytestmark = pytest.mark.django_db
 
 
 def test_failing_and_paused_runs_and_errors_need_a_look() -> None:
-    cell = make_cell(make_config(make_run(state=Run.State.PAUSED, stopped_reason="The cap is reached.")))
+    cell = make_cell(make_config(make_run(state=Run.State.PAUSED, stopped_reason="The limit is reached.")))
     make_trials(cell, **{"fail": 9, "pass": 1, "infra": 2, "queued": 3})
     found = list_attention(get_runs("own"), ())
     assert [(item.mark, item.page, item.page_id) for item in found] == [
         ("cancelled", "run", cell.run_id), ("fail", "run", cell.run_id), ("infra", "run", cell.run_id),
     ]  # fmt: skip
-    assert found[0].text.endswith("is paused: The cap is reached.")
+    assert found[0].text.endswith("is paused: The limit is reached.")
 
 
 def test_a_good_run_needs_no_look() -> None:

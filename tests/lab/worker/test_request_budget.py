@@ -66,7 +66,7 @@ def test_a_run_with_work_left_is_paused_at_its_cap_with_the_reason() -> None:
     spent.refresh_from_db()
     other.refresh_from_db()
     assert (spent.state, other.state) == (Run.State.PAUSED, Run.State.RUNNING)
-    assert spent.stopped_reason == "The cap of 4 requests is reached. Raise the cap and resume."
+    assert spent.stopped_reason == "The limit of 4 requests is reached. Raise the limit and resume."
 
 
 def test_a_run_that_used_its_cap_up_with_its_last_trial_is_not_paused() -> None:

@@ -79,7 +79,7 @@ def test_the_cap_on_requests_holds_and_nothing_counts_as_a_failure(scripted: Scr
     run_worker_session(model)
     run.refresh_from_db()
     assert run.state == Run.State.PAUSED
-    assert run.stopped_reason == "The cap of 20 requests is reached. Raise the cap and resume."
+    assert run.stopped_reason == "The limit of 20 requests is reached. Raise the limit and resume."
     assert len(scripted.seen) == run.requests_reserved == 20
     assert set(run.trials.values_list("state", "outcome")) <= {("queued", ""), ("done", "pass")}
     assert run.trials.filter(state="queued").exists()
@@ -115,7 +115,7 @@ def test_the_cap_on_tokens_pauses_the_run(scripted: ScriptedServer) -> None:
     run_worker_session(model)
     run.refresh_from_db()
     assert run.state == Run.State.PAUSED
-    assert run.stopped_reason.startswith("The cap of 60 tokens")
+    assert run.stopped_reason.startswith("The limit of 60 tokens")
     assert run.trials.filter(outcome="").exists()
 
 

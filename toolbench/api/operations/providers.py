@@ -240,5 +240,5 @@ def _build_offer(provider_id: int, search: str) -> dict[str, Any]:
     names = ("total", "trouble", "listed_at")
     return {name: getattr(offer, name) for name in names} | {
         "names": [model.name for model in offer.models],
-        "added": [model.name for model in offer.models if model.there],
+        "added": [model.name for model in offer.models if model.is_added],
     }

@@ -11,7 +11,7 @@ from toolbench.lab.models import Model, Preset, Probe
 
 
 class NothingToAdoptError(Exception):
-    """The probe or the runs propose nothing to adopt; the message says why."""
+    """No preset can be adopted from the probe or the runs; the message says why."""
 
 
 @transaction.atomic

@@ -11,18 +11,18 @@ MAX_NAME_CHARS = 200
 
 
 def set_canonical_name(model_id: int, name: str) -> str | None:
-    """Set the canonical name of a model; it applies from the next run on.
+    """Set the canonical name of a model; the new name applies from the next run on.
 
     Existing runs keep the name with which they were launched. A blank name means that the weights are unknown.
 
     Returns:
         The name as it is stored: cleaned, in lower case, at most 200 characters. None for an unknown model.
     """
-    kept = to_column_text(clean_text(name), MAX_NAME_CHARS).lower()
-    return kept if Model.objects.filter(pk=model_id).update(canonical=kept) else None
+    canonical_name = to_column_text(clean_text(name), MAX_NAME_CHARS).lower()
+    return canonical_name if Model.objects.filter(pk=model_id).update(canonical=canonical_name) else None
 
 
 def list_canonical_names() -> tuple[str, ...]:
     """Return every canonical name in use, in alphabetical order, with one query."""
-    named = Model.objects.exclude(canonical="").order_by("canonical").values_list("canonical", flat=True)
-    return tuple(named.distinct())
+    names = Model.objects.exclude(canonical="").order_by("canonical").values_list("canonical", flat=True)
+    return tuple(names.distinct())

@@ -22,8 +22,8 @@ from toolbench.engine.capabilities.record import (
 )
 from toolbench.lab.models import Cell, Model, Probe, Provider
 
-PROBE_MAX_AGE = timedelta(days=7)
-MIN_TRIALS_WITHOUT_CALLS = 20  # fewer trials that needed a call show nothing
+PROBE_MAX_AGE = timedelta(days=7)  # older probes are ignored
+MIN_TRIALS_WITHOUT_CALLS = 20  # trials that needed a call; fewer without one are no evidence
 _TEXT_METHOD = Q(config__method="text_json")
 _NATIVE_METHOD = Q(config__method="native")
 _HAS_STRUCTURED_CALLS = _NATIVE_METHOD & Q(structured_answers__gt=0)
@@ -37,45 +37,48 @@ class MeasuredCalls:
 
     Attributes:
         text_turns: answers with the method text_json that tried to call.
-        parse_errors: those of them that could not be read.
-        due_trials: trials with the method native that needed a call and got an answer.
-        structured: answers with the method native that have calls in the field of the API.
-        streamed: those of them that came as a stream.
-        several: whether an answer had more than one call; only cells in which no call came as text are counted.
-        text_until: when the newest run with calls as text ended; its launch if it has not ended, None without one.
-        structured_until: the same for the newest run with structured calls.
+        parse_errors: the text_turns whose call could not be read.
+        call_expected_trials: trials with the method native that needed a call and got an answer.
+        answers_with_calls: answers with the method native that have calls in the API's field for calls.
+        streamed_with_calls: the answers_with_calls that were received as a stream.
+        has_parallel_calls: whether an answer had several calls; cells with a call in text are not considered.
+        text_run_ended_at: when the newest run with the method text_json ended, or was launched if it has not ended;
+            None if there is no such run.
+        structured_run_ended_at: the same for the newest run with structured calls.
     """
 
     text_turns: int = 0
     parse_errors: int = 0
-    due_trials: int = 0
-    structured: int = 0
-    streamed: int = 0
-    several: bool = False
-    text_until: datetime | None = None
-    structured_until: datetime | None = None
+    call_expected_trials: int = 0
+    answers_with_calls: int = 0
+    streamed_with_calls: int = 0
+    has_parallel_calls: bool = False
+    text_run_ended_at: datetime | None = None
+    structured_run_ended_at: datetime | None = None
 
     @property
     def json_stability(self) -> str | None:
-        """The share of readable calls as "high", "medium" or "low"; None with too few answers."""
+        """The share of readable calls in text as "high", "medium" or "low"; None with too few answers."""
         return rate_json_stability(self.parse_errors, self.text_turns)
 
     @property
     def trials_without_calls(self) -> int:
-        """The number of trials that needed a call, if none of them had a structured one.
+        """The number of trials that needed a call, if no answer had a structured call.
 
-        It is 0 if one had, or with fewer than `MIN_TRIALS_WITHOUT_CALLS` trials.
+        It is 0 if an answer had one, or if fewer than `MIN_TRIALS_WITHOUT_CALLS` trials needed a call.
         """
-        return self.due_trials if not self.structured and self.due_trials >= MIN_TRIALS_WITHOUT_CALLS else 0
+        is_evidence = not self.answers_with_calls and self.call_expected_trials >= MIN_TRIALS_WITHOUT_CALLS
+        return self.call_expected_trials if is_evidence else 0
 
 
 def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCapabilities]:
-    """Return the merged capabilities of each model, by its id.
+    """Return the merged capabilities of each model, by its id, with two queries.
 
-    Two queries, if `models` come with their providers.
+    Args:
+        models: models with their providers loaded; each provider that is not loaded costs one more query.
     """
-    models_listed = list(models)
-    return merge_capabilities(models_listed, get_measured_calls(models_listed))
+    model_list = list(models)
+    return merge_capabilities(model_list, get_measured_calls(model_list))
 
 
 def merge_capabilities(
@@ -84,20 +87,20 @@ def merge_capabilities(
     """Return the merged capabilities of each model, by its id, with one query.
 
     Args:
-        models: with their providers.
-        measured: the counts of their stored trials, by id.
+        models: models with their providers loaded.
+        measured: the counts of their stored trials, by the model's id; a missing model has no trials.
     """
-    models_listed = list(models)
-    probed = _list_probed(models_listed)
+    model_list = list(models)
+    probed = _load_probed_records(model_list)
     return {
         model.pk: merge_records(
             (
-                *_list_declared(model),
+                *_build_declared_records(model),
                 *probed[model.pk],
-                *_list_measured(measured.get(model.pk, MeasuredCalls()), probed[model.pk]),
+                *_build_measured_records(measured.get(model.pk, MeasuredCalls()), probed[model.pk]),
             )
         )
-        for model in models_listed
+        for model in model_list
     }
 
 
@@ -126,24 +129,26 @@ def _read_capabilities(stored: Mapping[str, Any]) -> Capabilities:
         return Capabilities()
 
 
-def _list_declared(model: Model) -> list[CapabilityRecord]:
-    declared = [
-        capabilities
-        for capabilities in (find_declared_capabilities(get_template_slug(model.provider)),)
-        if capabilities is not None
-    ]
+def _build_declared_records(model: Model) -> list[CapabilityRecord]:
+    template_record = find_declared_capabilities(get_template_slug(model.provider))
+    records = [] if template_record is None else [template_record]
     if model.constraint:
-        record = Capabilities(constrained=(model.constraint,))
-        declared.append(CapabilityRecord("declared", record, "the model's row"))
-    record = _read_capabilities(model.capabilities)
-    return [*declared, CapabilityRecord("declared", record, "a person")] if record.known() else declared
+        constraint = Capabilities(constrained=(model.constraint,))
+        records.append(CapabilityRecord("declared", constraint, "the model's row"))
+    user_settings = _read_capabilities(model.capabilities)
+    if user_settings.known():
+        records.append(CapabilityRecord("declared", user_settings, "a person"))
+    return records
 
 
-def _list_probed(models: Iterable[Model]) -> Mapping[int, list[CapabilityRecord]]:
-    """Return the latest probe of each kind from the last `PROBE_MAX_AGE`, oldest first, by the model's id."""
+def _load_probed_records(models: Iterable[Model]) -> Mapping[int, list[CapabilityRecord]]:
+    """Return the records of each model's latest probe of each kind, by the model's id, oldest first.
+
+    Only probes that got an answer and finished within the last `PROBE_MAX_AGE` are used.
+    """
     since = timezone.now() - PROBE_MAX_AGE
-    ids = [model.pk for model in models]
-    rows = Probe.objects.filter(model__in=ids, state=Probe.State.DONE, ok=True, finished_at__gte=since)
+    model_ids = [model.pk for model in models]
+    rows = Probe.objects.filter(model__in=model_ids, state=Probe.State.DONE, ok=True, finished_at__gte=since)
     latest = {(probe.model_id, probe.kind): probe for probe in rows.order_by("finished_at").defer("checks")}
     records: dict[int, list[CapabilityRecord]] = defaultdict(list)
     for probe in sorted(latest.values(), key=lambda probe: probe.pk):
@@ -166,12 +171,12 @@ def get_measured_calls(models: Iterable[Model]) -> dict[int, MeasuredCalls]:
         .annotate(
             text_turns=Sum("calling_turns", filter=_TEXT_METHOD, default=0),
             parse_errors=Sum("parse_error_turns", filter=_TEXT_METHOD, default=0),
-            due_trials=Sum(F("called_rightly") + F("call_missed"), filter=_NATIVE_METHOD, default=0),
-            structured=Sum("structured_answers", filter=_NATIVE_METHOD, default=0),
-            streamed=Sum("structured_answers", filter=_NATIVE_METHOD & Q(config__stream=True), default=0),
-            several=Sum("calls", filter=_HAS_PARALLEL_CALLS, default=0),
-            text_until=Max(_RUN_ENDED_AT, filter=_TEXT_METHOD),
-            structured_until=Max(_RUN_ENDED_AT, filter=_HAS_STRUCTURED_CALLS),
+            call_expected_trials=Sum(F("called_rightly") + F("call_missed"), filter=_NATIVE_METHOD, default=0),
+            answers_with_calls=Sum("structured_answers", filter=_NATIVE_METHOD, default=0),
+            streamed_with_calls=Sum("structured_answers", filter=_NATIVE_METHOD & Q(config__stream=True), default=0),
+            has_parallel_calls=Sum("calls", filter=_HAS_PARALLEL_CALLS, default=0),
+            text_run_ended_at=Max(_RUN_ENDED_AT, filter=_TEXT_METHOD),
+            structured_run_ended_at=Max(_RUN_ENDED_AT, filter=_HAS_STRUCTURED_CALLS),
         )
     )
     return {row["config__model"]: _build_measured_calls(row) for row in rows}
@@ -179,10 +184,10 @@ def get_measured_calls(models: Iterable[Model]) -> dict[int, MeasuredCalls]:
 
 def _build_measured_calls(row: Mapping[str, Any]) -> MeasuredCalls:
     counts = {name: value for name, value in row.items() if name != "config__model"}
-    return MeasuredCalls(**counts | {"several": bool(row["several"])})
+    return MeasuredCalls(**counts | {"has_parallel_calls": bool(row["has_parallel_calls"])})
 
 
-def _list_measured(measured: MeasuredCalls, probed: Sequence[CapabilityRecord]) -> list[CapabilityRecord]:
+def _build_measured_records(measured: MeasuredCalls, probed: Sequence[CapabilityRecord]) -> list[CapabilityRecord]:
     """Return the capabilities that the trials show.
 
     Structured calls are ignored if a later probe found that the endpoint refuses requests with tools.
@@ -192,21 +197,22 @@ def _list_measured(measured: MeasuredCalls, probed: Sequence[CapabilityRecord]) 
         note = f"{measured.parse_errors} of {measured.text_turns} turns could not be read"
         records.append(
             CapabilityRecord(
-                "measured", Capabilities(json_stability=measured.json_stability), note, measured.text_until
+                "measured", Capabilities(json_stability=measured.json_stability), note, measured.text_run_ended_at
             )
         )
-    if measured.structured and not _is_refused_since(measured.structured_until, probed):
-        note = f"{measured.structured} answers with structured calls in trials"
-        seen = Capabilities(
+    if measured.answers_with_calls and not _is_refused_since(measured.structured_run_ended_at, probed):
+        note = f"{measured.answers_with_calls} answers with structured calls in trials"
+        capabilities = Capabilities(
             supports_tool_use=True,
             tools_field="accepted",
-            supports_parallel_tools=measured.several or None,
-            supports_stream_tools=bool(measured.streamed) or None,
+            supports_parallel_tools=measured.has_parallel_calls or None,
+            supports_stream_tools=bool(measured.streamed_with_calls) or None,
         )
-        records.append(CapabilityRecord("measured", seen, note, measured.structured_until))
+        records.append(CapabilityRecord("measured", capabilities, note, measured.structured_run_ended_at))
     return records
 
 
-def _is_refused_since(until: datetime | None, probed: Sequence[CapabilityRecord]) -> bool:
+def _is_refused_since(ended_at: datetime | None, probed: Sequence[CapabilityRecord]) -> bool:
+    """Return whether a probe after `ended_at` found that the endpoint refuses tools; any such probe counts for None."""
     refusals = (record.at for record in probed if record.capabilities.tools_field == "refused")
-    return any(until is None or (at is not None and at > until) for at in refusals)
+    return any(ended_at is None or (at is not None and at > ended_at) for at in refusals)

@@ -15,27 +15,27 @@ from toolbench.providers.probing.probes import MAX_REQUESTS
 
 CAPABILITY_COLUMNS = (
     ("supports_tool_use", "Tool calls"),
-    ("tools_field", "Tools sent are"),
+    ("tools_field", "Tools field"),
     ("tool_choice_values", "tool_choice"),
     ("supports_parallel_tools", "Parallel"),
     ("supports_stream_tools", "Streamed"),
     ("supports_strict", "Strict"),
-    ("constrained", "Constrained by"),
+    ("constrained", "Constraint"),
     ("raw_completion", "Raw completion"),
-    ("prompt_endpoint", "Prompts go to"),
-    ("max_tools", "Most tools"),
-    ("name_pattern", "Tools' names must be"),
-    ("schema_dialect", "Refused in schemas"),
-    ("calls_shape", "Shape"),
-    ("arguments_shape", "Arguments are"),
+    ("prompt_endpoint", "Prompt endpoint"),
+    ("max_tools", "Maximum tools"),
+    ("name_pattern", "Tool name pattern"),
+    ("schema_dialect", "Refused schema keywords"),
+    ("calls_shape", "Call shape"),
+    ("arguments_shape", "Argument type"),
     ("ids", "Ids"),
-    ("tool_id_pattern", "Ids must be"),
-    ("limit_name", "Limit is called"),
-    ("effort_name", "Effort is called"),
+    ("tool_id_pattern", "Id pattern"),
+    ("limit_name", "Token limit name"),
+    ("effort_name", "Effort name"),
     ("content_null_ok", "Content null"),
-    ("allows_midturn_system", "Later system"),
-    ("reasoning_replay", "Reasoning back"),
-    ("text_format", "Dialect in text"),
+    ("allows_midturn_system", "Later system message"),
+    ("reasoning_replay", "Reasoning replay"),
+    ("text_format", "Text format"),
     ("json_stability", "JSON stability"),
     ("honours", "Options honoured"),
     ("ignores", "Options without effect"),
@@ -66,7 +66,7 @@ class CompatibilityRow:
 
     Attributes:
         probe: the latest probe of the model; None if it was never probed.
-        cells: its capabilities, in the order of the table's titles.
+        cells: the model's capabilities, in the order of the table's titles.
     """
 
     model: Model
@@ -79,10 +79,12 @@ class ProviderTable:
     """The models of one provider with their capabilities.
 
     Attributes:
-        titles: the columns that are known of at least one model, those with the most known values first.
-        unknown: the titles of the other columns.
-        declared: the declared capabilities that all models of the provider share; None without any.
-        most_requests: the most requests that probing all models may send.
+        titles: the titles of the capabilities that are known for at least one model, those with the most known values
+            first.
+        unknown: the titles of the other capabilities.
+        rows: the models by name.
+        declared: the capabilities declared by the provider's template; None if it declares none.
+        max_requests: the maximum number of requests that probing all models sends.
     """
 
     provider: Provider
@@ -90,7 +92,7 @@ class ProviderTable:
     unknown: tuple[str, ...]
     rows: tuple[CompatibilityRow, ...]
     declared: CapabilityRecord | None
-    most_requests: int
+    max_requests: int
 
     @property
     def simulated(self) -> bool:
@@ -104,7 +106,7 @@ class ProviderTable:
 
 
 def get_provider_tables() -> tuple[ProviderTable, ...]:
-    """Return a table for every provider that has models, simulated ones last. Four queries."""
+    """Return a table for every provider that has models, with four queries; simulated providers come last."""
     models = list(Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name"))
     effective, probes = get_capabilities_by_model(models), _get_latest_probes()
     grouped = groupby(models, key=lambda model: model.provider)
@@ -120,9 +122,10 @@ def _get_latest_probes() -> dict[int, Probe]:
 def _build_table(
     provider: Provider, models: list[Model], effective: Mapping[int, EffectiveCapabilities], probes: Mapping[int, Probe]
 ) -> ProviderTable:
-    filled = Counter(name for model in models for name in effective[model.pk].origins)
+    known_counts = Counter(name for model in models for name in effective[model.pk].origins)
     shown = sorted(
-        (column for column in CAPABILITY_COLUMNS if filled[column[0]]), key=lambda column: -filled[column[0]]
+        (column for column in CAPABILITY_COLUMNS if known_counts[column[0]]),
+        key=lambda column: -known_counts[column[0]],
     )
     rows = tuple(
         CompatibilityRow(
@@ -133,10 +136,10 @@ def _build_table(
     return ProviderTable(
         provider=provider,
         titles=tuple(title for _, title in shown),
-        unknown=tuple(title for name, title in CAPABILITY_COLUMNS if not filled[name]),
+        unknown=tuple(title for name, title in CAPABILITY_COLUMNS if not known_counts[name]),
         rows=rows,
         declared=find_declared_capabilities(get_template_slug(provider)),
-        most_requests=len(models) * MAX_REQUESTS,
+        max_requests=len(models) * MAX_REQUESTS,
     )
 
 

@@ -1,4 +1,4 @@
-"""Detection of model servers on the usual ports of this machine, when a person asks for it."""
+"""Detection of model servers on their usual ports of this machine, started by a user."""
 
 import asyncio
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class DetectedServer:
     """The result of the detection for one kind of server.
 
     Attributes:
-        models: the number of models that the server lists; None if no server answers.
-        provider_id: the provider that is connected to the server already; None without one.
+        models: the number of models that the server lists; None if no server answered.
+        provider_id: the provider that was created from the template already; None if there is none.
     """
 
     template: ProviderTemplate
@@ -29,9 +29,9 @@ class DetectedServer:
 
 
 def scan_local_servers() -> None:
-    """Ask every usual port for its models and keep the answers until the web server restarts.
+    """Request the list of models from every usual port and keep the results until the web server restarts.
 
-    Call it for a POST only. Must not be called from a running event loop.
+    Call it for a POST only, because it sends requests. Must not be called from a running event loop.
     """
     cache.set(CACHE_KEY, asyncio.run(_scan()), None)
 
@@ -42,14 +42,15 @@ def get_detected_servers() -> tuple[DetectedServer, ...]:
     At most one query; no request is sent.
 
     Returns:
-        The servers; () if there was no detection since the web server started.
+        One result for each kind of server; () if there was no detection since the web server started.
     """
-    seen: dict[str, int | None] | None = cache.get(CACHE_KEY)
-    if seen is None:
+    model_counts: dict[str, int | None] | None = cache.get(CACHE_KEY)
+    if model_counts is None:
         return ()
-    connected = dict(Provider.objects.filter(template__in=list(seen)).values_list("template", "pk"))
+    provider_ids = dict(Provider.objects.filter(template__in=list(model_counts)).values_list("template", "pk"))
     return tuple(
-        DetectedServer(found, seen.get(found.slug), connected.get(found.slug)) for found in _list_scannable_templates()
+        DetectedServer(template, model_counts.get(template.slug), provider_ids.get(template.slug))
+        for template in _list_scannable_templates()
     )
 
 
@@ -63,9 +64,9 @@ def _list_scannable_templates() -> tuple[ProviderTemplate, ...]:
 
 
 async def _scan() -> dict[str, int | None]:
-    found = _list_scannable_templates()
-    counts = await asyncio.gather(*(_count_models(template) for template in found))
-    return {template.slug: count for template, count in zip(found, counts, strict=True)}
+    templates = _list_scannable_templates()
+    counts = await asyncio.gather(*(_count_models(template) for template in templates))
+    return {template.slug: count for template, count in zip(templates, counts, strict=True)}
 
 
 async def _count_models(template: ProviderTemplate) -> int | None:

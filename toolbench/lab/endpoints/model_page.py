@@ -1,4 +1,4 @@
-"""Data of a model's page: its capabilities with their sources, its probes, causes of calls as text."""
+"""Data of a model's page: capabilities with their sources, probes, and possible causes of calls in text."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,25 +51,25 @@ class ModelPage:
     """Data of the page of one model.
 
     Attributes:
-        lines: the capabilities, known ones first.
+        capabilities: one row for each capability, known ones first.
         probes: the last `MAX_PROBES_SHOWN` probes.
         proposal: the preset that follows from the capabilities.
-        causes: possible causes of calls that come as text.
+        causes: possible causes of calls that are written in the text.
         refused: parameters that the endpoint refused in runs and the model's workarounds do not leave out yet.
-        most_requests: the most requests that one probe sends.
+        max_requests: the maximum number of requests that one probe sends.
     """
 
     model: Model
-    lines: tuple[CapabilityRow, ...]
+    capabilities: tuple[CapabilityRow, ...]
     probes: tuple[Probe, ...]
     proposal: PresetProposal
     causes: tuple[TextCallCause, ...]
     refused: tuple[SuggestedOmission, ...] = ()
-    most_requests: int = MAX_REQUESTS
+    max_requests: int = MAX_REQUESTS
 
     @property
     def open_probe(self) -> Probe | None:
-        """The newest probe that is queued or running; None without one."""
+        """The newest of `probes` that is queued or running; None if all are done."""
         return next((probe for probe in self.probes if probe.state != Probe.State.DONE), None)
 
 
@@ -83,7 +83,7 @@ def get_model_page(model_id: int) -> ModelPage:
     effective = get_model_capabilities(model)
     return ModelPage(
         model=model,
-        lines=build_capability_rows(effective),
+        capabilities=build_capability_rows(effective),
         probes=tuple(model.probes.defer("checks", "learned")[:MAX_PROBES_SHOWN]),
         proposal=propose_preset(effective.capabilities),
         causes=get_text_call_causes(model),
@@ -93,40 +93,42 @@ def get_model_page(model_id: int) -> ModelPage:
 
 def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityRow, ...]:
     """Return a row for every capability, known ones first."""
-    lines = [_build_row(name, effective) for name in DOCS]
-    return tuple(sorted(lines, key=lambda line: not line.known))
+    rows = [_build_row(name, effective) for name in DOCS]
+    return tuple(sorted(rows, key=lambda row: not row.known))
 
 
-def get_text_call_causes(model: Model, *, dialect: str = "") -> tuple[TextCallCause, ...]:
-    """Return the possible causes of this model's calls coming as text. Three queries, if it comes with its provider.
+def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCallCause, ...]:
+    """Return the possible causes of calls in the text of this model's answers, with three queries.
 
-    `dialect` is the text format of a call found in the text of a trial; "" without one.
+    Args:
+        model: a model with its provider loaded.
+        text_format: the text format of a call in the text of a trial; "" if no such call is known.
     """
-    same = Model.objects.filter(canonical=model.canonical).exclude(pk=model.pk).exclude(canonical="")
-    siblings = {sibling.pk: sibling for sibling in same.select_related("provider")}
+    same_weights = Model.objects.filter(canonical=model.canonical).exclude(pk=model.pk).exclude(canonical="")
+    siblings = {sibling.pk: sibling for sibling in same_weights.select_related("provider")}
     models = [model, *siblings.values()]
     measured = get_measured_calls(models)
-    known = merge_capabilities(models, measured)
+    effective = merge_capabilities(models, measured)
 
-    def places(calls: bool) -> tuple[str, ...]:
-        found = (pk for pk in siblings if known[pk].capabilities.supports_tool_use is calls)
-        return tuple(dict.fromkeys(str(siblings[pk].provider) for pk in found))
+    def list_providers(supports_tool_use: bool) -> tuple[str, ...]:
+        ids = (pk for pk in siblings if effective[pk].capabilities.supports_tool_use is supports_tool_use)
+        return tuple(dict.fromkeys(str(siblings[pk].provider) for pk in ids))
 
-    hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED_TEMPLATES
+    is_self_hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED_TEMPLATES
     return assess_text_call_causes(
         TextCallEvidence(
-            known=known[model.pk].capabilities,
-            dialect=dialect,
-            siblings=places(True),
-            silent_siblings=places(False),
-            self_hosted=hosted,
+            known=effective[model.pk].capabilities,
+            dialect=text_format,
+            siblings=list_providers(True),
+            silent_siblings=list_providers(False),
+            self_hosted=is_self_hosted,
             silent_trials=measured.get(model.pk, MeasuredCalls()).trials_without_calls,
         )
     )
 
 
 def render_value(value: object) -> str:
-    """Return the value of a capability in words."""
+    """Return the value of a capability in words; "not known" for None."""
     if value is None:
         return "not known"
     if isinstance(value, bool):
@@ -147,13 +149,9 @@ def _build_row(name: str, effective: EffectiveCapabilities) -> CapabilityRow:
         at=origin.at if origin else None,
         overruled_values=tuple(
             (_describe_source(record), render_value(getattr(record.capabilities, name)))
-            for record in _list_overruled(name, effective)
+            for record in effective.contradicted.get(name, ())
         ),
     )
-
-
-def _list_overruled(name: str, effective: EffectiveCapabilities) -> tuple[CapabilityRecord, ...]:
-    return effective.contradicted.get(name, ())
 
 
 def _describe_source(record: CapabilityRecord) -> str:

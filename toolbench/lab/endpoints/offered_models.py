@@ -1,4 +1,4 @@
-"""The models that a provider lists, requested by a person and kept until the web server restarts."""
+"""The models that a provider lists, requested by a user and kept until the web server restarts."""
 
 import hashlib
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from django.utils import timezone
 from toolbench.lab.endpoints.connect import ModelListError, list_provider_models
 from toolbench.lab.models import Provider
 
-MAX_MODELS_OFFERED = 300
+MAX_MODELS_OFFERED = 300  # shown of one list
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class OfferedModel:
     """One model that a provider lists.
 
     Attributes:
-        there: whether the model is added to the provider already.
+        is_added: whether the model is added to the provider already.
     """
 
     name: str
-    there: bool
+    is_added: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class ModelList:
 
     Attributes:
         names: the names in the provider's order; () after an error.
-        trouble: why the list could not be read, and what to do; "" without an error.
+        error: why the list could not be read, and what to do; "" without an error.
     """
 
     names: tuple[str, ...]
-    trouble: str
+    error: str
     listed_at: datetime
 
 
@@ -44,22 +44,23 @@ class OfferedModels:
     """The last list of a provider, filtered by a search.
 
     Attributes:
-        models: at most `MAX_MODELS_OFFERED` of the models that match.
-        total: the number of names before the search.
-        trouble: why the last list could not be read, and what to do; "" without an error.
-        listed_at: when the list was requested; None if it was not since the web server started.
+        models: the models that match, at most `MAX_MODELS_OFFERED`, in the provider's order.
+        total: the number of models before the search.
+        search: the text that the names contain, in any case; "" for no search.
+        error: why the last list could not be read, and what to do; "" without an error.
+        listed_at: when the list was requested; None if no list was requested since the web server started.
     """
 
     provider: Provider
     models: tuple[OfferedModel, ...] = ()
     total: int = 0
     search: str = ""
-    trouble: str = ""
+    error: str = ""
     listed_at: datetime | None = None
 
 
 def request_models(provider_id: int) -> None:
-    """Request the provider's list of models and keep the answer, also an error.
+    """Request the provider's list of models and keep the answer or the error.
 
     Call it for a POST only, because it sends the key. Must not be called from a running event loop.
 
@@ -68,31 +69,31 @@ def request_models(provider_id: int) -> None:
     """
     provider = Provider.objects.get(pk=provider_id)
     try:
-        listed = ModelList(list_provider_models(provider_id), "", timezone.now())
+        model_list = ModelList(list_provider_models(provider_id), "", timezone.now())
     except ModelListError as error:
-        listed = ModelList((), str(error), timezone.now())
-    cache.set(_build_cache_key(provider), listed, None)
+        model_list = ModelList((), str(error), timezone.now())
+    cache.set(_build_cache_key(provider), model_list, None)
 
 
 def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
-    """Return the last list of a provider, filtered by a search. At most two queries; no request is sent.
+    """Return the last list of a provider, filtered by a search, with at most two queries and no request.
 
     Raises:
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
-    listed: ModelList | None = cache.get(_build_cache_key(provider))
-    if listed is None:
+    model_list: ModelList | None = cache.get(_build_cache_key(provider))
+    if model_list is None:
         return OfferedModels(provider, search=search)
-    there = set(provider.models.values_list("name", flat=True))
-    names = [name for name in listed.names if search.lower() in name.lower()]
-    offered = tuple(OfferedModel(name, name in there) for name in names[:MAX_MODELS_OFFERED])
-    return OfferedModels(provider, offered, len(listed.names), search, listed.trouble, listed.listed_at)
+    added_names = set(provider.models.values_list("name", flat=True))
+    names = [name for name in model_list.names if search.lower() in name.lower()]
+    models = tuple(OfferedModel(name, name in added_names) for name in names[:MAX_MODELS_OFFERED])
+    return OfferedModels(provider, models, len(model_list.names), search, model_list.error, model_list.listed_at)
 
 
 def _build_cache_key(provider: Provider) -> str:
-    """Return the key of the list; it changes with the address and the API, whose list may differ."""
+    """Return the cache key of the list, which changes with every setting that may change the list."""
     address = (provider.base_url, provider.api_prefix, provider.wire, provider.query)
     network = (provider.proxy_url, provider.ca_pem, provider.client_certificate)
-    named = (provider.pk, provider.created_at, *address, *network)
-    return f"models-{hashlib.sha256(repr(named).encode()).hexdigest()}"
+    key_parts = (provider.pk, provider.created_at, *address, *network)
+    return f"models-{hashlib.sha256(repr(key_parts).encode()).hexdigest()}"

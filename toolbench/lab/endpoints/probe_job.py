@@ -1,4 +1,4 @@
-"""Probes of models: a queued row, claimed by a worker that asks the endpoint and stores each check.
+"""Queue and execution of probes: a worker claims a queued row, sends its requests and stores each check.
 
 A probe whose worker has stopped is queued again when its lease expires. The exchanges of its finished checks are kept.
 """
@@ -29,7 +29,7 @@ from toolbench.lab.models import Model, Probe, Provider, ServiceAddress
 from toolbench.lab.worker.background_jobs import keep_running
 from toolbench.lab.worker.claims import has_free_slot
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread, is_unavailable
-from toolbench.lab.worker.job_failures import count_failure
+from toolbench.lab.worker.job_failures import count_failure, describe_internal_error
 from toolbench.lab.worker.local_servers import LocalServerCheck
 from toolbench.lab.worker.queue import notify_workers_of_probes
 from toolbench.lab.worker.trial_plan import (
@@ -48,9 +48,9 @@ from toolbench.providers.probing.probes import MAX_REQUESTS, probe_conformance, 
 
 logger = logging.getLogger(__name__)
 
-SLOT_POLL_SECONDS = 0.2
-MAX_EXECUTIONS = 20  # of a probe during which the local server stops: the probe may be the cause
-MAX_ANSWER_SECONDS = 60.0  # for one conversation of a probe
+SLOT_POLL_SECONDS = 0.2  # between two checks for a free slot of the provider
+MAX_EXECUTIONS = 20  # of one probe, if its local server keeps stopping: the probe may be the cause
+MAX_ANSWER_SECONDS = 60.0  # deadline of one conversation of a probe
 OPEN_STATES = (Probe.State.QUEUED, Probe.State.RUNNING)
 
 
@@ -59,13 +59,16 @@ class ProbeInterruptedError(Exception):
 
 
 def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
-    """Return the open probe of this kind, or queue a new one. It does not wait for the probe.
+    """Return the open probe of this model and kind, or queue a new one, without waiting for its result.
 
-    `why` is the reason that the probe's page shows, cut off at 200 characters.
+    Args:
+        model: a model with its provider loaded.
+        kind: a value of `Probe.Kind`.
+        why: the reason that the probe's page shows, truncated to 200 characters.
     """
-    there = Probe.objects.filter(model=model, kind=kind, state__in=OPEN_STATES).first()
-    if there is not None:
-        return there
+    open_probe = Probe.objects.filter(model=model, kind=kind, state__in=OPEN_STATES).first()
+    if open_probe is not None:
+        return open_probe
     probe = Probe.objects.create(
         model=model,
         provider_id=model.provider_id,
@@ -79,12 +82,18 @@ def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
 
 
 def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
-    """Queue a conformance probe of every model of the provider; open probes are kept.
+    """Queue a conformance probe of every model of the provider, unless one is open. They run one after the other.
 
-    The probes run one after the other. `agreed` is the number of paid requests to which a person agreed.
+    Args:
+        provider_id: the provider.
+        agreed: the number of paid requests that a user has confirmed.
+
+    Returns:
+        The new and open probes, by the name of the model.
 
     Raises:
-        ConfirmationNeededError: more paid requests may be sent than without confirmation, and more than `agreed`.
+        ConfirmationNeededError: more paid requests may be sent than are allowed without confirmation, and more than
+            `agreed`.
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
@@ -93,7 +102,7 @@ def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
     check_confirmed({provider.name: paid_models * MAX_REQUESTS}, agreed)
     with transaction.atomic():
         return [
-            queue_probe(model, Probe.Kind.CONFORMANCE, why="All models of the provider were asked.") for model in models
+            queue_probe(model, Probe.Kind.CONFORMANCE, why="All models of the provider are probed.") for model in models
         ]
 
 
@@ -108,16 +117,18 @@ def run_probe(
 ) -> bool:
     """Run a queued probe, unless another probe of its provider is running.
 
-    Call it in a thread without an event loop. An error of an unavailable database is raised: the probe is then queued
-    again when its lease expires.
+    Call it in a thread without an event loop.
 
     Args:
         probe_id: the probe.
-        stopping: returns whether the worker has to stop; the probe is then queued again.
-        on_finished: called with the model's id when the probe is finished, queued again, or its lease is lost.
+        stopping: returns True if the worker has to stop; the probe is then queued again.
+        on_finished: called with the model's id when the probe is finished or queued again, or its lease is lost.
 
     Returns:
         Whether this call claimed the probe.
+
+    Raises:
+        django.db.Error: the database is unavailable; the probe is queued again when its lease expires.
     """
     claimed = claim_probe(probe_id)
     if claimed is None:
@@ -129,31 +140,29 @@ def run_probe(
     except (ServerNotReadyError, KeyUnavailableError) as error:
         finish_probe(claimed, [], sentence=str(error))
     except ProbeLeaseLostError:
-        logger.warning("Probe %s: its lease was lost, it is given up", probe_id)
+        logger.warning("Probe %s: the lease was lost, so this worker stores no more results", probe_id)
     except Exception as error:
         if is_unavailable(error):
             raise  # the sweep queues the probe again when its lease expires
-        logger.exception("Probe %s failed within Toolbench itself", probe_id)
-        finish_probe(
-            claimed, [], sentence=f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
-        )
+        logger.exception("Probe %s failed with an internal error", probe_id)
+        finish_probe(claimed, [], sentence=describe_internal_error(error))
     on_finished(claimed.model_id)
     notify_workers_of_probes(_list_next_probes(probe_id))
     return True
 
 
-def _list_next_probes(than: int) -> list[int]:
-    """Return the next queued probe of every provider, except `than`.
+def _list_next_probes(excluded_id: int) -> list[int]:
+    """Return the id of the next queued probe of every provider, except `excluded_id`.
 
-    A probe for which a run waits is preferred to a conformance probe.
+    A first-use probe, for which a run waits, comes before a conformance probe.
     """
-    queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=than)
-    first = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")
-    return list(first.values_list("pk", flat=True))
+    queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=excluded_id)
+    next_probes = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")
+    return list(next_probes.values_list("pk", flat=True))
 
 
 def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
-    """Return the endpoint of the probe's model, and its address if it is a local server.
+    """Return the endpoint of the probe's model, and the address of its local server, or None if it has none.
 
     Raises:
         ProbeInterruptedError: the local server stopped during this probe and is not ready yet.
@@ -169,15 +178,20 @@ def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress |
         if 1 < claimed.execution < MAX_EXECUTIONS:
             raise ProbeInterruptedError from error
         raise
-    limits = replace(
+    timeouts = replace(
         endpoint.timeouts, read=min(endpoint.timeouts.read, MAX_ANSWER_SECONDS), deadline=MAX_ANSWER_SECONDS
     )
-    return replace(endpoint, timeouts=limits), find_local_server(access, model.provider.service)
+    return replace(endpoint, timeouts=timeouts), find_local_server(access, model.provider.service)
 
 
 @dataclass(slots=True)
 class _ProbeRun:
-    """One running probe. Exchanges are kept in `_unstored_exchanges` until their check is finished."""
+    """One running probe. Its exchanges stay in `_unstored_exchanges` until their check is finished.
+
+    Attributes:
+        address: the address of the local server; None for an endpoint elsewhere.
+        stopping: returns True if the worker has to stop.
+    """
 
     claimed: ClaimedProbe
     endpoint: Endpoint
@@ -197,12 +211,12 @@ class _ProbeRun:
                 if self.address is not None:
                     self._server = LocalServerCheck(self.address, self.endpoint, client, self._database)
                 await self._wait_for_slot()
-                word = f"kestrel-{secrets.randbelow(9000) + 1000}"
+                code_word = f"kestrel-{secrets.randbelow(9000) + 1000}"
                 prober = Prober(
-                    self.endpoint, client, self._record_exchange, self._check_may_continue, time.perf_counter, word
+                    self.endpoint, client, self._record_exchange, self._check_may_continue, time.perf_counter, code_word
                 )
-                full = self.claimed.kind == Probe.Kind.CONFORMANCE
-                async for check in probe_conformance(prober) if full else probe_first_use(prober):
+                is_conformance = self.claimed.kind == Probe.Kind.CONFORMANCE
+                async for check in probe_conformance(prober) if is_conformance else probe_first_use(prober):
                     await self._check_server()
                     self._checks.append(check)
                     await self._store_exchanges()
@@ -214,7 +228,7 @@ class _ProbeRun:
             await self._database.close()
 
     async def _wait_for_slot(self) -> None:
-        """Wait until the provider has a free slot. Until then no trial of the provider is claimed for it."""
+        """Wait until the provider has a free slot. The probe's claim keeps trials from taking it."""
         await self._check_may_continue()
         while not await self._database.run(has_free_slot, self.claimed.provider_id):
             await asyncio.sleep(SLOT_POLL_SECONDS)
@@ -236,8 +250,9 @@ class _ProbeRun:
         await self._check_server()
 
     async def _check_server(self) -> None:
-        again = self.claimed.execution < MAX_EXECUTIONS
-        if again and self._server and self._last_exchange and await self._server.has_lost_server([self._last_exchange]):
+        if self._server is None or self._last_exchange is None or self.claimed.execution >= MAX_EXECUTIONS:
+            return
+        if await self._server.has_lost_server([self._last_exchange]):
             raise ProbeInterruptedError
 
     async def _count_failure(self, job: str, error: Exception) -> None:
@@ -246,15 +261,15 @@ class _ProbeRun:
 
     @asynccontextmanager
     async def _keep_lease(self) -> AsyncIterator[None]:
-        """Renew the lease every `settings.HEARTBEAT_SECONDS`, also while an answer is awaited."""
+        """Renew the lease every `settings.HEARTBEAT_SECONDS` during the block, also while an answer is awaited."""
 
-        async def beat() -> None:
+        async def renew_until_lost() -> None:
             while not self._is_lease_lost:
                 await asyncio.sleep(settings.HEARTBEAT_SECONDS)
                 with suppress(*UNAVAILABLE_ERRORS):
                     self._is_lease_lost = not await self._database.run(renew_lease, self.claimed)
 
-        task = asyncio.create_task(keep_running("renewing the lease of a probe", beat, self._count_failure))
+        task = asyncio.create_task(keep_running("renewing the lease of a probe", renew_until_lost, self._count_failure))
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""Data of a probe's page: its progress, the result of each check, and the exchanges behind it."""
+"""Data of a probe's page: progress, the result of each check, and one of the exchanges."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from toolbench.providers.masking.url_keys import mask_address
 from toolbench.providers.probing.probes import CHECKS, TITLES
 
 MARK_BY_OUTCOME = {"passed": "pass", "failed": "fail", "unknown": "na"}
-FIRST_USE_CHECK_COUNT = 3
+FIRST_USE_CHECK_COUNT = 3  # checks of a first-use probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class ProbeCheckRow:
 
     Attributes:
         mark: the outcome mark: "pass", "fail" or "na".
+        word: the outcome: "passed", "failed" or "inconclusive".
+        sentence: the result in words.
         exchanges: the numbers of the exchanges on which the result is based.
     """
 
@@ -47,11 +49,12 @@ class ProbePage:
     """Data of the page of one probe.
 
     Attributes:
+        checks: the results of the checks that are finished.
         total: the number of checks of a probe of this kind.
-        requests: the exchanges of all executions, those of a lost worker included.
-        tokens: the tokens of all executions, read and written.
-        cost: the cost of all executions; None if no answer has one.
-        shown: the exchange that was asked for; None without one.
+        requests: the number of exchanges of all executions, including those of a lost execution.
+        tokens: the input and output tokens of all executions.
+        cost: the cost of all executions in dollars; None if no answer states a cost.
+        shown: the requested exchange; None if none was requested or it does not exist.
     """
 
     probe: Probe
@@ -65,7 +68,7 @@ class ProbePage:
 
     @property
     def address(self) -> str:
-        """The base URL that was probed, with possible keys overwritten: rows of earlier versions may have one."""
+        """The base URL that was probed, with keys masked: earlier versions may have stored one in it."""
         return mask_address(self.probe.base_url, list_environment_secrets())
 
     @property
@@ -75,21 +78,27 @@ class ProbePage:
 
 
 def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
-    """Return the data of a probe's page. `exchange` is the number of the exchange to show.
+    """Return the data of a probe's page.
+
+    Args:
+        probe_id: the probe.
+        exchange: the number of the exchange to show; "" for none.
 
     Raises:
         Probe.DoesNotExist: there is no such probe.
     """
     probe = Probe.objects.select_related("model", "provider").get(pk=probe_id)
-    sent = probe.exchanges.aggregate(read=Sum("input_tokens"), written=Sum("output_tokens"), cost=Sum("cost"))
-    full = probe.kind == Probe.Kind.CONFORMANCE
+    sums = probe.exchanges.aggregate(
+        input_tokens=Sum("input_tokens"), output_tokens=Sum("output_tokens"), cost=Sum("cost")
+    )
+    is_conformance = probe.kind == Probe.Kind.CONFORMANCE
     return ProbePage(
         probe=probe,
         checks=tuple(_build_row(check) for check in probe.checks),
-        total=len(CHECKS) if full else FIRST_USE_CHECK_COUNT,
+        total=len(CHECKS) if is_conformance else FIRST_USE_CHECK_COUNT,
         requests=probe.exchanges.count(),
-        tokens=(sent["read"] or 0) + (sent["written"] or 0),
-        cost=sent["cost"],
+        tokens=(sums["input_tokens"] or 0) + (sums["output_tokens"] or 0),
+        cost=sums["cost"],
         proposal=propose_preset(read_probe_capabilities(probe)),
         shown=_find_exchange(probe, exchange),
     )
@@ -109,7 +118,7 @@ def _build_row(check: dict[str, object]) -> ProbeCheckRow:
 
 def _find_exchange(probe: Probe, number: str) -> ShownExchange | None:
     ordinal = parse_whole_number(number)
-    found = None if ordinal is None else probe.exchanges.filter(ordinal=ordinal).order_by("-execution").first()
-    if found is None:
+    exchange = None if ordinal is None else probe.exchanges.filter(ordinal=ordinal).order_by("-execution").first()
+    if exchange is None:
         return None
-    return ShownExchange(found, render_body(bytes(found.request)), render_body(bytes(found.response)))
+    return ShownExchange(exchange, render_body(bytes(exchange.request)), render_body(bytes(exchange.response)))

@@ -43,7 +43,12 @@ class ProbeLeaseLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClaimedProbe:
-    """A probe that this process may write as long as `lease` is valid."""
+    """A claimed probe, of which this process may store results as long as `lease` is valid.
+
+    Attributes:
+        kind: a value of `Probe.Kind`.
+        execution: the number of this execution, from 1.
+    """
 
     id: int
     model_id: int
@@ -57,13 +62,13 @@ def claim_probe(probe_id: int) -> ClaimedProbe | None:
     """Claim a queued probe; it then holds a slot of its provider.
 
     Returns:
-        The claimed probe; None if it is not queued, or another probe of its provider is running.
+        The claimed probe; None if it is not queued or was deleted, or if another probe of its provider is running.
     """
-    provider = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
-    if provider is None:
+    provider_id = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
+    if provider_id is None:
         return None
     with transaction.atomic(), connection.cursor() as cursor:
-        lock_slots(provider)
+        lock_slots(provider_id)
         cursor.execute(_CLAIM, [settings.LEASE_SECONDS, f"{socket.gethostname()}:{os.getpid()}", probe_id])
         row = cursor.fetchone()
     return ClaimedProbe(*row) if row else None
@@ -79,7 +84,12 @@ def renew_lease(claimed: ClaimedProbe) -> bool:
 def store_exchanges(
     claimed: ClaimedProbe, exchanges: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]
 ) -> None:
-    """Store new exchanges, each with the slug of its check, and replace the checks stored so far.
+    """Store new exchanges and replace the stored checks, in one transaction.
+
+    Args:
+        claimed: the claimed probe.
+        exchanges: (slug of the check, exchange) pairs that are not stored yet.
+        checks: all checks that are finished.
 
     Raises:
         ProbeLeaseLostError: the lease is lost; the exchanges are not stored.
@@ -99,14 +109,18 @@ def finish_probe(
 ) -> None:
     """Finish the probe with the results of all checks.
 
-    Without checks, the endpoint could not be asked, and `sentence` says why. Checks that were stored before are then
-    kept.
+    Args:
+        claimed: the claimed probe.
+        checks: the results; empty if the probe failed. Stored checks are then kept.
+        exchanges: all exchanges in order; the time and hash of the first one are stored.
+        address: the base URL; it is stored with keys masked.
+        sentence: why the probe failed; ignored if the check of tools is among `checks`.
 
     Raises:
         ProbeLeaseLostError: the lease is lost; the result is not stored.
     """
-    first = exchanges[0] if exchanges else None
-    tools = next((check for check in checks if check.slug == "tools"), None)
+    first_exchange = exchanges[0] if exchanges else None
+    tools_check = next((check for check in checks if check.slug == "tools"), None)
     fields: dict[str, Any] = {"checks": [_check_to_json(check) for check in checks]} if checks else {}
     _update_probe(
         claimed,
@@ -115,11 +129,11 @@ def finish_probe(
         finished_at=Now(),
         lease=None,
         lease_until=None,
-        ok=tools is not None and tools.outcome != "unknown",
-        error=_find_error_code(first.error if first else None, tools),
-        sentence=to_column_text(tools.sentence if tools else sentence, 4000),
-        latency_ms=first.duration_ms if first else None,
-        raw_hash=hashlib.sha256(first.response_body).hexdigest() if first else "",
+        ok=tools_check is not None and tools_check.outcome != "unknown",
+        error=_find_error_code(first_exchange.error if first_exchange else None, tools_check),
+        sentence=to_column_text(tools_check.sentence if tools_check else sentence, 4000),
+        latency_ms=first_exchange.duration_ms if first_exchange else None,
+        raw_hash=hashlib.sha256(first_exchange.response_body).hexdigest() if first_exchange else "",
         learned=merge_capabilities(checks).known(),
         base_url=to_column_text(mask_address(address), 300),
         engine_version=compute_engine_version(),
@@ -127,32 +141,31 @@ def finish_probe(
 
 
 def requeue_probe(claimed: ClaimedProbe) -> None:
-    """Queue the probe again, unless its lease is lost."""
+    """Requeue the probe, unless its lease is lost."""
     Probe.objects.filter(pk=claimed.id, lease=claimed.lease).update(
         state=Probe.State.QUEUED, lease=None, lease_until=None
     )
 
 
 def requeue_lost_probes() -> tuple[int, ...]:
-    """Queue the probes whose lease has expired, and return the ids of all queued probes, oldest first."""
+    """Requeue the probes whose lease has expired, and return the ids of all queued probes, oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPIRE)
     return tuple(Probe.objects.filter(state=Probe.State.QUEUED).order_by("pk").values_list("pk", flat=True))
 
 
 def _update_probe(claimed: ClaimedProbe, **fields: Any) -> None:
-    held = Probe.objects.filter(pk=claimed.id, lease=claimed.lease, state=Probe.State.RUNNING)
-    if not held.update(**fields):
+    leased = Probe.objects.filter(pk=claimed.id, lease=claimed.lease, state=Probe.State.RUNNING)
+    if not leased.update(**fields):
         raise ProbeLeaseLostError
 
 
-def _find_error_code(error: ExchangeError | None, tools: ProbeCheck | None) -> str:
-    return error.code[:60] if error and tools and tools.outcome == "unknown" else ""
+def _find_error_code(error: ExchangeError | None, tools_check: ProbeCheck | None) -> str:
+    return error.code[:60] if error and tools_check and tools_check.outcome == "unknown" else ""
 
 
 def _check_to_json(check: ProbeCheck) -> dict[str, Any]:
-    plain = asdict(check)
-    return {**plain, "sentence": to_column_text(check.sentence, 2000)}
+    return {**asdict(check), "sentence": to_column_text(check.sentence, 2000)}
 
 
 def _build_exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> ProbeExchange:

@@ -1,4 +1,4 @@
-"""Parameters that a model's endpoint refused in runs, offered as a setting of the model."""
+"""Parameters that a model's endpoint refused in runs, and the preset that leaves them out."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +15,11 @@ POLICY_KEY = "left_out_parameters"
 
 @dataclass(frozen=True, slots=True)
 class SuggestedOmission:
-    """A parameter to leave out.
+    """A refused parameter that a preset could leave out.
 
     Attributes:
-        why: the answer of the endpoint.
-        differs: how requests without the parameter differ.
+        why: the endpoint's reason for the refusal.
+        differs: what trials do not measure without the parameter, as a sentence; "" for no difference.
         run_id: the newest run in which the endpoint refused it.
     """
 
@@ -30,25 +30,22 @@ class SuggestedOmission:
 
 
 def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
-    """Return the refused parameters that the model's workarounds do not leave out yet.
-
-    At most two queries.
-    """
+    """Return the refused parameters that the model's workarounds do not leave out yet, with at most two queries."""
     rows = RefusedParameter.objects.filter(provider=model.provider_id, model_name=model.name, run__deleted_at=None)
-    found = {
+    omissions = {
         row.name: SuggestedOmission(row.name, row.why, describe_difference(row.name), row.run_id)
         for row in rows.order_by("pk")
     }
-    if not found:
+    if not omissions:
         return ()
     presets = Preset.objects.filter(name__in=model.workarounds).values_list("patch", flat=True)
-    taken = {name for patch in presets for name in _list_omitted(patch)}
-    return tuple(offer for name, offer in found.items() if name not in taken)
+    omitted = {name for patch in presets for name in _list_omitted(patch)}
+    return tuple(omission for name, omission in omissions.items() if name not in omitted)
 
 
 @transaction.atomic
 def adopt_omissions(model_id: int) -> Preset:
-    """Leave out all suggested parameters, with a preset among the model's workarounds.
+    """Save a preset that leaves out all suggested parameters, and add it to the model's workarounds.
 
     Strategy production uses it from the next launch on; existing runs keep their settings.
 
@@ -57,14 +54,14 @@ def adopt_omissions(model_id: int) -> Preset:
         Model.DoesNotExist: there is no such model.
     """
     model = Model.objects.select_for_update().get(pk=model_id)
-    offers = get_suggested_omissions(model)
-    if not offers:
+    omissions = get_suggested_omissions(model)
+    if not omissions:
         raise NothingToAdoptError(
             "No run has found a parameter that this endpoint refuses, or all are left out already."
         )
     preset, _ = Preset.objects.select_for_update().get_or_create(name=f"left-out-{slugify(model.name)[:50]}-{model.pk}")
-    names = dict.fromkeys((*_list_omitted(preset.patch), *(offer.name for offer in offers)))
-    runs = ", ".join(str(run) for run in sorted({offer.run_id for offer in offers}))
+    names = dict.fromkeys((*_list_omitted(preset.patch), *(omission.name for omission in omissions)))
+    runs = ", ".join(str(run) for run in sorted({omission.run_id for omission in omissions}))
     preset.patch = {POLICY_KEY: list(names)}
     preset.description = f"Parameters that the endpoint of {model.name} refused; the last ones in run {runs}."
     preset.save()

@@ -24,12 +24,12 @@ class ProviderRow:
     """One provider.
 
     Attributes:
-        key: the source of the key in words, or the name of its variable.
-        state: an outcome mark. Whether a key is correct is only known when it is used.
+        key: the source of the key in words, or the name of its environment variable.
+        state: an outcome mark: "pass", "infra" or "na". A wrong key is not detected before it is used.
         state_text: the state in words.
         models: the number of models that are not retired.
-        runs: the number of runs that used the provider; 0 in the list of providers.
-        budget: the budget and what was spent this month; None in the list of providers, and without a budget.
+        runs: the number of runs that use the provider; 0 in the list of providers.
+        budget: the budget and the spending of this month; None in the list of providers, or if there is no budget.
     """
 
     provider: Provider
@@ -42,12 +42,12 @@ class ProviderRow:
 
     @property
     def address(self) -> str:
-        """The masked base URL, or the name of the local server. URLs of earlier versions may have a key."""
+        """The base URL with keys masked, which earlier versions may have stored, or the name of the local server."""
         return mask_provider_url(self.provider.base_url, list_provider_secrets(self.provider)) or self.provider.service
 
     @property
     def is_connected(self) -> bool:
-        """Whether a person connected the provider and can edit and delete it; the others come with Toolbench."""
+        """Whether a user connected the provider and can edit and delete it; the others are installed with Toolbench."""
         return not self.provider.service or self.provider.template == SIMULATED
 
 
@@ -56,7 +56,7 @@ class ModelRow:
     """One model.
 
     Attributes:
-        constraint: the constraint that the method constrained uses; "" if none is known.
+        constraint: the constraint that the method `constrained` uses; "" if none is known.
     """
 
     model: Model
@@ -109,23 +109,24 @@ class ProfileRow:
 def get_providers() -> tuple[ProviderRow, ...]:
     """Return all providers with two queries, and two more for each with a budget."""
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
-    live = Count("models", filter=Q(models__retired=False))
+    model_count = Count("models", filter=Q(models__retired=False))
     return tuple(
-        _build_provider_row(provider, ready, provider.live) for provider in Provider.objects.annotate(live=live)
+        _build_provider_row(provider, ready, provider.model_count)
+        for provider in Provider.objects.annotate(model_count=model_count)
     )
 
 
 def get_provider(provider_id: int) -> ProviderRow:
-    """Return one provider with the number of its runs and its budget. Four queries, and more for a budget.
+    """Return one provider with the number of its runs and its budget, with four queries and more for a budget.
 
     Raises:
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
-    counted = provider.models.filter(retired=False).count()
+    model_count = provider.models.filter(retired=False).count()
     runs = RunConfig.objects.filter(provider=provider).values("run_id").distinct().count()
-    return replace(_build_provider_row(provider, ready, counted), runs=runs, budget=get_provider_budget(provider))
+    return replace(_build_provider_row(provider, ready, model_count), runs=runs, budget=get_provider_budget(provider))
 
 
 def _build_provider_row(provider: Provider, ready: set[str], models: int) -> ProviderRow:
@@ -148,29 +149,30 @@ def _find_state(provider: Provider, ready: set[str], models: int) -> tuple[str, 
     if (budget := get_provider_budget(provider)) and budget.is_reached:
         return "infra", budget.sentence
     if provider.service:
-        return ("pass", "answers") if provider.service in ready else ("na", "not running")
-    return ("pass", "ready to be asked") if models else ("na", "no model chosen yet")
+        return ("pass", "running") if provider.service in ready else ("na", "not running")
+    return ("pass", "ready") if models else ("na", "no model added yet")
 
 
 def get_models(search: str = "") -> tuple[ProviderModels, ...]:
-    """Return the models by provider, retired ones last. Three queries.
+    """Return the models of each provider that has any, retired models last, with three queries.
 
-    `search` selects models with this text in their name or canonical name; "" selects all.
+    Args:
+        search: text in the name or canonical name of the models, in any case; "" for all models.
     """
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
-    found = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
-    known = get_capabilities_by_model(found)
-    lines = [ModelRow(model, (known[model.pk].capabilities.constrained or ("",))[0]) for model in found]
-    grouped = groupby(lines, key=lambda line: line.model.provider)
-    return tuple(ProviderModels(provider, tuple(models)) for provider, models in grouped)
+    models = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
+    effective = get_capabilities_by_model(models)
+    model_rows = [ModelRow(model, (effective[model.pk].capabilities.constrained or ("",))[0]) for model in models]
+    grouped = groupby(model_rows, key=lambda row: row.model.provider)
+    return tuple(ProviderModels(provider, tuple(provider_rows)) for provider, provider_rows in grouped)
 
 
 def get_presets() -> tuple[PresetRow, ...]:
-    """Return all presets with two queries."""
-    users: dict[str, list[str]] = {}
+    """Return all presets by name, archived ones last, with two queries."""
+    model_names: dict[str, list[str]] = {}
     for name, workarounds in Model.objects.values_list("name", "workarounds"):
         for preset in workarounds:
-            users.setdefault(preset, []).append(name)
+            model_names.setdefault(preset, []).append(name)
     return tuple(
         PresetRow(
             name=preset.name,
@@ -178,28 +180,28 @@ def get_presets() -> tuple[PresetRow, ...]:
             patch=json.dumps(preset.patch, indent=2, ensure_ascii=False),
             builtin=preset.builtin,
             archived=preset.archived_at is not None,
-            used_by=tuple(dict.fromkeys(users.get(preset.name, ()))),
+            used_by=tuple(dict.fromkeys(model_names.get(preset.name, ()))),
         )
         for preset in Preset.objects.order_by(_ARCHIVED_LAST, "name")
     )
 
 
 def get_profiles() -> tuple[ProfileRow, ...]:
-    """Return all sampling profiles with two queries."""
-    names = list(Model.objects.values_list("name", flat=True))
+    """Return all sampling profiles in their order, archived ones last, with two queries."""
+    model_names = list(Model.objects.values_list("name", flat=True))
     return tuple(
-        _build_profile_row(profile, names)
+        _build_profile_row(profile, model_names)
         for profile in SamplingProfile.objects.order_by(_ARCHIVED_LAST, "order", "name")
     )
 
 
-def _build_profile_row(profile: SamplingProfile, names: list[str]) -> ProfileRow:
+def _build_profile_row(profile: SamplingProfile, model_names: list[str]) -> ProfileRow:
     return ProfileRow(
         name=profile.name,
         applies_to=profile.applies_to,
         options=tuple((key, json.dumps(value)) for key, value in profile.options.items()),
         tags=tuple(profile.tags),
-        models=sum(fnmatchcase(name, profile.applies_to) for name in names),
+        models=sum(fnmatchcase(name, profile.applies_to) for name in model_names),
         builtin=profile.builtin,
         archived=profile.archived_at is not None,
     )

@@ -9,8 +9,8 @@ from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SERVER_NAME
 from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, RESPONSES
 
-SIMULATED_TEMPLATE = "simulated"  # of providers that a person connected
-SIMULATED_TITLE = "Simulated: the personas of this machine"
+SIMULATED_TEMPLATE = "simulated"  # of simulated providers that a user connected
+SIMULATED_TITLE = "Simulated: the simulated models of this machine"
 _PREFIX_BY_WIRE = {
     Provider.Wire.CHAT.value: CHAT.name_prefix,
     Provider.Wire.ANTHROPIC.value: MESSAGES.name_prefix,
@@ -19,14 +19,14 @@ _PREFIX_BY_WIRE = {
 
 
 def find_simulated_url_error(address: str) -> str:
-    """Return why an address cannot be connected, if it is that of the simulated server; else "".
+    """Return the error for an address of the simulated server; "" for another address. One query.
 
-    It must be connected with the template Simulated, so that its results are labelled. One query.
+    The simulated server can only be connected with the template Simulated, so that its results are labelled.
     """
-    served = ServiceAddress.objects.filter(name=SERVER_NAME).values_list("url", flat=True)
-    if not any(is_same_origin(address, url) for url in served):
+    server_urls = ServiceAddress.objects.filter(name=SERVER_NAME).values_list("url", flat=True)
+    if not any(is_same_origin(address, url) for url in server_urls):
         return ""
-    return "That is this machine's simulated provider: choose the template Simulated, so that its figures say so."
+    return "This address is the simulated provider: choose the template Simulated, so that its results are labelled."
 
 
 def build_personas(provider: Provider) -> dict[str, Model]:
@@ -40,7 +40,7 @@ def build_personas(provider: Provider) -> dict[str, Model]:
         f"{prefix}{persona.slug}": Model(
             provider=provider,
             name=f"{prefix}{persona.slug}",
-            canonical=f"simulated/{persona.slug}",  # an update keeps the name that a person has set
+            canonical=f"simulated/{persona.slug}",  # an update keeps the name that a user has set
             true_rates=persona.true_rates,
             note=persona.sentence,
             workarounds=list(persona.workarounds),  # the published rates of production need them
@@ -53,7 +53,7 @@ def build_personas(provider: Provider) -> dict[str, Model]:
 def get_personas() -> tuple[Model, ...]:
     """Return the simulated models in the wire format of chat completions, with one query.
 
-    In the other wire formats they behave in the same way, so those rows are left out.
+    The same models behave equally in the other wire formats, so their other rows are omitted.
     """
     chat_only = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
     personas = Model.objects.filter(**chat_only, retired=False)

@@ -1,4 +1,4 @@
-"""Checks of providers' URLs: validity, secrets in them, and whether two have the same origin."""
+"""Checks of providers' URLs: whether they are valid, contain a secret, or have the same origin."""
 
 from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
@@ -7,7 +7,7 @@ from toolbench.lab.credentials.provider_secrets import list_environment_secrets
 from toolbench.providers.masking.url_keys import find_keys, mask_address
 
 REFUSED_TEXT = (
-    "The {what} is shown and stored, so {held} cannot be part of it: put the key into the key field, its variable or "
+    "The {url_name} is shown and stored, so it cannot contain {part}: put the key into the key field, its variable or "
     "an extra header."
 )
 
@@ -19,44 +19,49 @@ _LOOPBACK_NAMES = ("localhost", "::1", "0.0.0.0")
 def find_url_error(text: str, known: Iterable[str] = ()) -> str:
     """Return why a base URL is invalid; "" if it is valid.
 
-    It is shown and stored with every step, so it must not have a secret. `known` are secrets that it must not have in
-    any form.
+    The URL is shown and stored with every step, so it must not contain a secret.
+
+    Args:
+        text: the base URL.
+        known: secrets of the provider; the URL must not contain them in any encoding.
     """
     parts = _split_url(text)
     if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        return "The base URL begins with http:// or https:// and names a host."
+        return "The base URL is invalid: it must begin with http:// or https:// and contain a host."
     return _find_secret_error("base URL", text, "@" in parts.netloc, known)
 
 
 def find_prefix_error(text: str, known: Iterable[str] = ()) -> str:
     """Return why the prefix between base URL and path is invalid; "" if it is valid.
 
-    `known` are secrets that it must not have in any form.
+    Args:
+        text: the prefix.
+        known: secrets of the provider; the prefix must not contain them in any encoding.
     """
-    if trouble := _find_secret_error("prefix", text, "@" in text, known):
-        return trouble
-    return "The prefix is a plain path, such as /v1." if " " in text.strip() else ""
+    if error := _find_secret_error("prefix", text, "@" in text, known):
+        return error
+    return "The prefix contains a space: enter a plain path, such as /v1." if " " in text.strip() else ""
 
 
-def _find_secret_error(url_name: str, text: str, names_a_user: bool, known: Iterable[str]) -> str:
-    found = {"a user name or password": names_a_user, "a query": "?" in text, "a fragment": "#" in text}
-    found["what looks like a key in its path"] = bool(find_keys(text.strip(), known))
-    held = next((name for name, there in found.items() if there), "")
-    return REFUSED_TEXT.format(what=url_name, held=held) if held else ""
+def _find_secret_error(url_name: str, text: str, has_user: bool, known: Iterable[str]) -> str:
+    has_part = {"a user name or password": has_user, "a query": "?" in text, "a fragment": "#" in text}
+    has_part["a probable key in its path"] = bool(find_keys(text.strip(), known))
+    part = next((name for name, is_present in has_part.items() if is_present), "")
+    return REFUSED_TEXT.format(url_name=url_name, part=part) if part else ""
 
 
 def mask_provider_url(text: str, known: Iterable[str] = ()) -> str:
-    """Return a stored base URL for a page or file, with everything that may be a secret overwritten."""
+    """Return a stored base URL for a page or file, with every possible secret masked."""
     return mask_address(text, (*list_environment_secrets(), *known))
 
 
 def is_same_origin(first: str, second: str) -> bool:
     """Return whether two base URLs have the same scheme, host and port.
 
-    Only then may a secret for one be sent to the other. All loopback names are the same host.
+    Only then may the secret of one be sent to the other. All loopback names count as the same host.
     """
-    places = [_parse_origin(first), _parse_origin(second)]
-    return None not in places and places[0] == places[1]
+    origins = [_parse_origin(first), _parse_origin(second)]
+    return None not in origins and origins[0] == origins[1]
 
 
 def _parse_origin(text: str) -> tuple[str, str, int | None] | None:
@@ -70,7 +75,7 @@ def _parse_origin(text: str) -> tuple[str, str, int | None] | None:
 def _split_url(text: str) -> SplitResult | None:
     """Return the parts of a URL; None if it cannot be parsed or its port is not from 1 to 65535.
 
-    The port is read here, because only reading it raises ValueError for an invalid one.
+    `urlsplit` accepts an invalid port; reading the port raises the ValueError.
     """
     try:
         parts = urlsplit(text.strip())

@@ -1,7 +1,7 @@
-"""Trials by model, scenario version, outcome and cause: from stored pools where the runs have ended, else from trials.
+"""Counts of trials by model, scenario version, outcome and cause, from stored pools and from trials.
 
-The pools are refreshed together with those of cells (lab/metrics/pools.py). They hold no figure that a page could not
-count from the trials.
+The pools sum the trials of ended runs. They are refreshed together with the pools of cells (lab/metrics/pools.py).
+Trials of other runs are counted when a page is viewed.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _RUN_ID_BYTES = 8
 
 
 class _RunIds(Aggregate):
-    """The distinct runs of a group of trials, in the form of CausePool."""
+    """Aggregate of the distinct ids of a group's runs, encoded as in `CausePool.runs`."""
 
     function = "string_agg"
     template = "%(function)s(DISTINCT int8send(%(expressions)s), ''::bytea)"
@@ -49,14 +49,17 @@ _SUMS = {
 
 @dataclass(frozen=True, slots=True)
 class CauseLine:
-    """Trials of one model that are equal in scenario version, outcome and cause.
+    """A number of trials of one model that are equal in scenario version, outcome and cause.
 
     Attributes:
-        taxonomy: version of the table of causes that classified them; 0 for none.
+        kind: the instance kind.
+        taxonomy: version of the table of causes that classified them; 0 if none did.
         cause: code of the decisive problem; "" for a pass.
         failure_class: code of the first problem by the verdict; "" for a pass.
-        first_trial: the smallest primary key.
-        runs: their runs in the form of CausePool, repeats allowed.
+        count: the number of trials.
+        first_trial: the smallest primary key of the trials.
+        first_seen: when the first of the trials finished; None if none has finished.
+        runs: the ids of their runs, encoded as in `CausePool.runs`; an id may be repeated.
     """
 
     provider: str
@@ -78,19 +81,20 @@ class CauseLine:
 
     @property
     def run_ids(self) -> set[bytes]:
-        """The distinct runs, each as bytes."""
+        """The distinct ids of the runs, each as 8 bytes."""
         return {self.runs[start : start + _RUN_ID_BYTES] for start in range(0, len(self.runs), _RUN_ID_BYTES)}
 
 
 @dataclass(frozen=True, slots=True)
 class CauseScope:
-    """Which trials are counted.
+    """The trials that are counted.
 
     Attributes:
         chosen: models, profiles, strategies, scenarios and times.
-        simulated: whether runs of simulated models are in scope instead of others.
-        imported: whether imported runs are in scope instead of others.
-        runs: primary keys of named runs, for which the kinds do not count; () for all runs of the kind.
+        simulated: True for runs of simulated models, False for runs of real models.
+        imported: True for imported runs, False for the others.
+        runs: primary keys of runs; only these are then in scope, also if `simulated` and `imported` do not match. ()
+            for all runs that match.
     """
 
     chosen: ResultFilter
@@ -100,16 +104,19 @@ class CauseScope:
 
     @property
     def kinds(self) -> dict[str, bool]:
-        """Return the kind of runs as conditions on the columns of a run or a pool."""
+        """Conditions for `simulated` and `imported`, by the column of a run or pool."""
         return {"simulated": self.simulated, "imported": self.imported}
 
     def filter_runs(self) -> QuerySet[Run]:
-        """Return the runs of the kind or those named; the times of `chosen` are no condition on them."""
-        kept = Run.objects.filter(deleted_at=None)
-        return kept.filter(pk__in=self.runs) if self.runs else kept.filter(**self.kinds)
+        """Return the runs in scope that are not deleted; `chosen` is not applied."""
+        runs = Run.objects.filter(deleted_at=None)
+        return runs.filter(pk__in=self.runs) if self.runs else runs.filter(**self.kinds)
 
     def filter_pools(self) -> QuerySet[CausePool]:
-        """Return the pools in scope, which know neither named runs nor times."""
+        """Return the pools in scope.
+
+        Must not be called if `runs` or times are chosen, because pools cannot be filtered by them.
+        """
         chosen = {f"{CHOICE_COLUMNS[name]}__in": values for name, values in self.chosen.choices.items() if values}
         return CausePool.objects.filter(**self.kinds, **chosen).order_by()
 
@@ -119,8 +126,8 @@ class CauseSums:
     """The lines of a scope.
 
     Attributes:
-        lines: in no order; several may have equal keys.
-        version: the same version always has the same lines; None for lines that may change at any time.
+        lines: the counts in no order; several lines may differ only in their counts.
+        version: the version of the pools, if all lines come from them, so that the lines may be cached; else None.
     """
 
     lines: tuple[CauseLine, ...]
@@ -131,7 +138,7 @@ _settled_lines: VersionCache[tuple[CauseLine, ...]] = VersionCache(max_entries=8
 
 
 def sum_causes(scope: CauseScope) -> CauseSums:
-    """Return the counted trials in scope with four queries at most."""
+    """Count the trials in scope, with at most four queries."""
     version, runs = read_usable_version(), scope.filter_runs()
     if version is not None:
         settled = _settled_lines.get(version, scope, lambda: _sum_settled(scope))
@@ -142,18 +149,22 @@ def sum_causes(scope: CauseScope) -> CauseSums:
 
 
 def write_cause_pools(models: set[tuple[str, str]]) -> None:
-    """Derive the pools of these models, each a provider and a name, anew from the trials of pooled runs."""
+    """Replace the pools of these models by counts of the trials of pooled runs.
+
+    Args:
+        models: (provider name, model name) pairs.
+    """
     for provider_name, model_name in sorted(models):
         CausePool.objects.filter(provider_name=provider_name, model_name=model_name).delete()
-    names = sorted({model_name for _, model_name in models})
-    trials = Trial.objects.filter(_COUNTED, run__pooled=True, config__model_name__in=names).order_by()
+    model_names = sorted({model_name for _, model_name in models})
+    trials = Trial.objects.filter(_COUNTED, run__pooled=True, config__model_name__in=model_names).order_by()
     rows = trials.annotate(**_NAMES).values(*_POOL_KEY).annotate(**_SUMS)
-    kept = [row for row in rows if (row["provider_name"], row["model_name"]) in models]
-    CausePool.objects.bulk_create([CausePool(**row) for row in kept], batch_size=2_000)
+    model_rows = [row for row in rows if (row["provider_name"], row["model_name"]) in models]
+    CausePool.objects.bulk_create([CausePool(**row) for row in model_rows], batch_size=2_000)
 
 
 def _sum_settled(scope: CauseScope) -> tuple[CauseLine, ...]:
-    """Return the lines of pooled runs: from the pools, or from trials where runs are named or chosen by time."""
+    """Return the lines of pooled runs: from the pools, or from trials if the scope names runs or times."""
     if scope.runs or scope.chosen.has_time:
         return _sum_trials(scope, scope.filter_runs().filter(pooled=True))
     grouped = scope.filter_pools().values_list(*_LINE_KEY)

@@ -1,4 +1,4 @@
-"""The version of the stored pools, and whether they may be used now."""
+"""Version of the stored pools, and the check whether they are up to date."""
 
 from uuid import UUID
 
@@ -10,13 +10,14 @@ ENDED = Q(state__in=Run.ENDED)
 
 
 def read_usable_version(*obstacles: Exists) -> UUID | None:
-    """Return the version of the pools, with one query.
+    """Return the version of the pools if they are up to date, with one query.
 
     Args:
-        obstacles: further conditions under which the pools may not be used.
+        obstacles: further rows that, if they exist, make the pools outdated.
 
     Returns:
-        None while a run in them is deleted, goes on, has changed or has cells to recompute.
+        The version; None while a pooled run is deleted, runs again, has changed or has cells to recompute, or while an
+        obstacle exists.
     """
     changed = Exists(RunChange.objects.filter(run=OuterRef("pk")))
     outdated = Run.objects.filter(pooled=True).filter(~ENDED | Q(deleted_at__isnull=False) | changed)

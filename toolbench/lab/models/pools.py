@@ -1,4 +1,4 @@
-"""Tables of the stored sums over cells of ended runs, which pages over all runs read."""
+"""Tables of sums over ended runs, from which pages read figures over all runs."""
 
 from typing import Any
 from uuid import uuid4
@@ -13,14 +13,14 @@ from toolbench.lab.models.runs import Run
 class CellPool(models.Model):
     """The sums over the cells of ended runs with one configuration, scenario and version.
 
-    lab/metrics/pools.py computes it from the cells and reads it. The columns have the names that its queries over cells
-    use, so that the same code reads both. Each counter has a column `sum_<counter>`.
+    lab/metrics/pools.py computes and reads it. The columns have the same names as in its queries over cells, so that
+    the same code reads both. Each counter has a column `sum_<counter>`.
 
     Attributes:
         confirming: whether the runs confirm a decision.
-        all_durations: durations of all cells in the form of CellTimes, unsorted.
-        all_first_tokens: times to the first token in the same form.
-        repeated: sums over repeated instances (metrics/repeated_instances.py); None for published wordings and for
+        all_durations: durations of all cells, encoded as in CellTimes, unsorted; None without durations.
+        all_first_tokens: times to the first token, encoded in the same way.
+        repeated: sums over repeated instances (metrics/repeated_instances.py); None for the published wording and for
             runs that confirm a decision.
     """
 
@@ -88,13 +88,15 @@ for _name, _spec in COUNTERS.items():
 class CausePool(models.Model):
     """The number of trials of ended runs with one model, profile, strategy, scenario version, outcome and cause.
 
-    lab/metrics/cause_pools.py derives it from the trials. Trials that passed, failed or had an infrastructure error
-    are counted, and all others with a cause or failure class.
+    lab/metrics/cause_pools.py counts the trials that passed, failed or had an infrastructure error, and all others
+    with a cause or failure class.
 
     Attributes:
-        taxonomy: version of the table of causes that classified the trials; 0 for none.
-        first_trial: the smallest primary key.
-        runs: primary keys of their runs, as whole numbers of 8 bytes, most significant byte first.
+        taxonomy: version of the table of causes that classified the trials; 0 if none did.
+        signature: the failure signature; `cause_signature` is that of the cause.
+        first_trial: the smallest primary key of the trials.
+        first_seen: when the first of the trials finished; None if none has finished.
+        runs: primary keys of their runs, as big-endian integers of 8 bytes.
     """
 
     simulated = models.BooleanField()
@@ -126,7 +128,7 @@ class CausePool(models.Model):
 
 
 class PoolState(models.Model):
-    """The version of the pools, in a single row. Every refresh that writes pools sets a new version."""
+    """Version of the pools, in a single row. Every refresh that writes pools sets a new version."""
 
     version = models.UUIDField(default=uuid4)
 
@@ -135,7 +137,7 @@ class PoolState(models.Model):
 
 
 class RunChange(models.Model):
-    """A note that cells of a run were recomputed, so that its pools are outdated. The next refresh deletes it.
+    """Mark of a run whose cells were recomputed, so that its pools are outdated. The next refresh deletes it.
 
     Rows are inserted and deleted, never updated, so that transactions that recompute cells do not wait for each other.
     """

@@ -25,7 +25,7 @@ from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
 from toolbench.lab.planning.policy_values import hash_policy
 from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.planning.tool_support import build_probe_columns
-from toolbench.lab.worker.job_failures import record_failures
+from toolbench.lab.worker.job_failures import describe_internal_error, record_failures
 from toolbench.lab.worker.queue import notify_workers
 
 logger = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ def _decide_config(config: RunConfig, effective: EffectiveCapabilities, *, suppo
     except Exception as error:
         logger.exception("The method of configuration %s could not be chosen", config.pk)
         columns = {"method": NO_METHOD}
-        refusal = f"Toolbench itself failed ({type(error).__name__}) while choosing a method; the log has more."
+        refusal = describe_internal_error(error)
     RunConfig.objects.filter(pk=config.pk, awaits_probe=True).update(awaits_probe=False, **columns, **support)
     if refusal:
         _end_as_not_applicable(config, refusal)

@@ -23,7 +23,7 @@ from toolbench.lab.replays.rejudge import RejudgeResult, list_run_trials, rejudg
 from toolbench.lab.replays.what_if import UNKNOWN, ChangeCounts, ReplayScope, TrialChange, build_change, count_changes
 from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, WhatIfSettings
 from toolbench.lab.worker.database_thread import is_unavailable
-from toolbench.lab.worker.job_failures import record_failures
+from toolbench.lab.worker.job_failures import describe_internal_error, record_failures
 from toolbench.lab.worker.queue import notify_workers_of_replays
 
 TRIALS_PER_BATCH = 40
@@ -39,13 +39,13 @@ class ReplayKind:
 
     Attributes:
         job: the name under which /health/ shows failures.
-        give_up_text: the reason stored in a row that MAX_ATTEMPTS workers have not finished.
+        abandoned_text: the reason stored in a row that MAX_ATTEMPTS workers have not finished.
         work: processes a row. The query set finds the row only while this worker has its lease.
         clean_up: deletes files that are needed only until the row is done.
     """
 
     job: str
-    give_up_text: str
+    abandoned_text: str
     work: Callable[[Replay, QuerySet[Replay]], None]
     clean_up: Callable[[Replay], None] = lambda row: None
 
@@ -130,7 +130,7 @@ def run_replay(replay_id: int, kinds: Mapping[str, ReplayKind] = MappingProxyTyp
     row, leased = rows.get(), rows.filter(lease=lease)
     kind = {**kinds, Replay.REJUDGE: _REJUDGE_KIND}.get(row.kind, _WHAT_IF_KIND)
     if row.attempts > MAX_ATTEMPTS:
-        _end_failed(leased, kind.give_up_text)
+        _end_failed(leased, kind.abandoned_text)
         kind.clean_up(row)
         return
     with record_failures(kind.job):
@@ -138,7 +138,7 @@ def run_replay(replay_id: int, kinds: Mapping[str, ReplayKind] = MappingProxyTyp
             kind.work(row, leased)
         except Exception as error:
             if not is_unavailable(error):
-                _end_failed(leased, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+                _end_failed(leased, describe_internal_error(error))
             raise
 
 

@@ -20,6 +20,11 @@ FAILURE_RETENTION = timedelta(days=1)  # after its last occurrence, a failure is
 _COUNT_FAILURE = load_statement("worker/count_failure")
 
 
+def describe_internal_error(error: Exception) -> str:
+    """Return the sentence for users about an internal error, with the class of the exception."""
+    return f"Toolbench itself failed ({type(error).__name__}). See the worker's log for details."
+
+
 @contextmanager
 def record_failures(job: str, provider_id: int | None = None) -> Iterator[None]:
     """Log and count an exception of the block instead of raising it.

@@ -25,6 +25,7 @@ from toolbench.lab.traces.trial_columns import (
 from toolbench.lab.worker.batch_writer import BatchWriter
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.database_thread import DatabaseThread
+from toolbench.lab.worker.job_failures import describe_internal_error
 from toolbench.lab.worker.local_servers import MAX_SERVER_LOSSES, LocalServerCheck
 from toolbench.lab.worker.refused_parameters import SessionRefusals
 from toolbench.lab.worker.rendered_prompt import build_prompt_version, build_sent_prompt_columns, fetch_prompt_columns
@@ -138,7 +139,7 @@ class TrialJob:
             self.end_without_verdict("plan_refused", f"The trial cannot be started: {error}")
         except Exception as error:
             logger.exception("Trial %s ends with an internal error", self.trial.id)
-            self.end_without_verdict(INTERNAL_ERROR, _describe_internal_error(error))
+            self.end_without_verdict(INTERNAL_ERROR, describe_internal_error(error))
         return True
 
     async def _drive(self, plan: TrialPlan) -> bool:
@@ -196,7 +197,7 @@ class TrialJob:
     def end_with_internal_error(self, error: Exception) -> None:
         """End the trial with an internal error. Its steps are not read: they may have caused the error."""
         outcome = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
-        self._put_outcome({**outcome, "category": "EXCEPTION", "sentence": _describe_internal_error(error)})
+        self._put_outcome({**outcome, "category": "EXCEPTION", "sentence": describe_internal_error(error)})
 
     def _build_run_context(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> RunContext:
         return RunContext(
@@ -236,7 +237,3 @@ class TrialJob:
 
     def _build_step_write(self, step: AnyStep) -> StepWrite:
         return StepWrite(self.trial.id, self.trial.execution, self.trial.lease, step)
-
-
-def _describe_internal_error(error: Exception) -> str:
-    return f"Toolbench itself failed ({type(error).__name__}). See the worker's log for details."

@@ -54,4 +54,4 @@ def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
     model = trace.config.model
     if trace.trial.failure_class not in TEXT_CALL_CLASSES or trace.config.method != "native" or model is None:
         return ()
-    return list_model_causes(model, dialect=detect_format_without_tools(trace.final_text))
+    return list_model_causes(model, text_format=detect_format_without_tools(trace.final_text))
