@@ -11,7 +11,7 @@ ON_CHANGED = $(PYTHON) toolbench/running/bootstrap.py
 BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
 
 .DEFAULT_GOAL := help
-.PHONY: help up link worker reset run-environment environment browser test test-local format lint check check-long mutants lock clean
+.PHONY: help up link worker reset run-environment environment browser test test-local format lint check check-long mutants lock wheel clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
@@ -62,6 +62,9 @@ lock: environment  ## Renew requirements/ from pyproject.toml (needs uv)
 	uv lock
 	uv export --quiet --no-annotate --no-header --no-emit-project --no-dev -o requirements/run.txt
 	uv export --quiet --no-annotate --no-header --no-emit-project -o requirements/develop.txt
+
+wheel: environment  ## Build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:  ## Remove the virtual environment and caches; data stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -31,8 +31,8 @@ import psycopg
 from benchmarks.canary_commands import KEY_NAME
 from benchmarks.canary_provider import HostileProvider
 from benchmarks.canary_search import CanarySearch
+from toolbench.installation import ROOT
 from toolbench.providers.scripted_server import ScriptedServer
-from toolbench.running.paths import ROOT
 
 CANARY_BY_PLACE = {
     "environment": "sk-env-0Canary9aZq7Xw+Rt/5",

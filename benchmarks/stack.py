@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 
 from benchmarks.layers import LayerFigures
+from toolbench.installation import ROOT
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.database_user import build_confined_command
-from toolbench.running.paths import ROOT
 from toolbench.running.processes import build_environment, build_worker_command
 from toolbench.running.servers import Postgres, Valkey
 

@@ -9,8 +9,9 @@ from threading import Barrier
 
 import pytest
 
+from toolbench.installation import ROOT
 from toolbench.private_files import create_once, replace_file
-from toolbench.running.paths import ROOT, State, read_state
+from toolbench.running.paths import State, read_state
 
 _AT_ONCE = 8
 

@@ -13,10 +13,11 @@ from csp.constants import NONE, SELF, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 from plotly import __file__ as plotly_file
 
+from toolbench.installation import ASSETS, get_var_folder
 from toolbench.private_files import create_once
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VAR_DIR = Path(os.environ.get("TOOLBENCH_VAR", BASE_DIR / "var"))
+VAR_DIR = get_var_folder()
 
 
 def _read_number(name: str, default: float) -> float:
@@ -110,7 +111,7 @@ LOGIN_URL = "sign-in"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [ASSETS / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -136,7 +137,7 @@ USE_I18N = False
 
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
-STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly_file).parent / "package_data")]
+STATICFILES_DIRS = [ASSETS / "static", ("plotly", Path(plotly_file).parent / "package_data")]
 # `make up` sets STATIC_COLLECTED after it has collected and compressed the files. Otherwise they are served from their
 # source folders.
 STORAGES = {

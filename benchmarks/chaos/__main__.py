@@ -19,7 +19,7 @@ from benchmarks.chaos.rounds import ChaosRunner
 from benchmarks.chaos.schedule import plan_round
 from benchmarks.chaos.small_disk import enter_namespace
 from benchmarks.chaos.stack import Stack
-from toolbench.running.paths import ROOT
+from toolbench.installation import ROOT
 
 TARGET_ROUND_SECONDS = 10.0  # a round; of longer ones the logs are kept
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from toolbench.installation import ROOT
 from toolbench.running.database_user import build_confined_command
-from toolbench.running.paths import ROOT
 
 _MAX_ATTEMPTS, _PAUSE_SECONDS = 40, 0.5
 

@@ -17,8 +17,9 @@ import psycopg
 
 from benchmarks.chaos.schedule import BACKEND, DATABASE, SUPERVISOR
 from benchmarks.chaos.small_disk import Disk
+from toolbench.installation import ROOT
 from toolbench.running.database_user import build_confined_command
-from toolbench.running.paths import ROOT, Lock, read_state
+from toolbench.running.paths import Lock, read_state
 
 TIMEOUT_SECONDS = 120
 # Short, so that what is lost is found within a round. Start-up takes seconds: silence is judged late.

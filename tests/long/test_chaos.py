@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks.chaos.round_file import describe
+from toolbench.installation import ROOT
 from toolbench.running.database_user import build_confined_command
-from toolbench.running.paths import ROOT
 
 pytestmark = pytest.mark.long
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from toolbench.running.paths import ROOT
+from toolbench.installation import ROOT
 
 pytestmark = pytest.mark.long
 

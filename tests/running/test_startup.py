@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.running.paths import ROOT
+from toolbench.installation import ROOT
 from toolbench.running.startup import compute_seconds_before
 
 

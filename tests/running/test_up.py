@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from toolbench.installation import ROOT
 from toolbench.running.heartbeats import read_silent_seconds
-from toolbench.running.paths import ROOT, Lock, Paths, read_state
+from toolbench.running.paths import Lock, Paths, read_state
 
 _PATIENCE_SECONDS = 180
 _UP = [sys.executable, "-m", "toolbench.running", "up"]

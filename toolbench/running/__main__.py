@@ -1,13 +1,15 @@
-"""Commands of the Makefile: `python -m toolbench.running up|link|worker|reset`."""
+"""Commands of the Makefile and of `toolbench`: `python -m toolbench.running up|link|worker|reset`."""
 
 import os
 import shutil
 import sys
 
+from toolbench.installation import COMMAND, IS_WHEEL, ROOT, get_var_folder
 from toolbench.running.errors import RunnerError, print_line
+from toolbench.running.local_model import has_llama, install_weights
 from toolbench.running.options import StartOptions
-from toolbench.running.paths import ROOT, Lock, Paths, get_var_folder, read_state
-from toolbench.running.processes import build_environment, build_worker_command
+from toolbench.running.paths import Lock, Paths, read_state
+from toolbench.running.processes import build_environment, build_manage_command, build_worker_command
 from toolbench.running.servers import check_database
 from toolbench.running.startup import Startup
 
@@ -24,9 +26,12 @@ def up() -> None:
     if not lock.acquire():
         state = read_state(paths.state)
         raise RunnerError(
-            f"Toolbench runs already{f' at {state.base}/' if state else ''}: `make link` prints a link to it."
+            f"Toolbench runs already{f' at {state.base}/' if state else ''}: `{COMMAND} link` prints a link to it."
         )
-    Startup(StartOptions.from_environment(os.environ), paths).run()
+    options = StartOptions.from_environment(os.environ)
+    if options.local_model and not IS_WHEEL and has_llama():
+        _try_install_weights()
+    Startup(options, paths).run()
 
 
 def link() -> None:
@@ -35,7 +40,7 @@ def link() -> None:
     Raises:
         RunnerError: Toolbench does not run, and the environment does not name both servers.
     """
-    _exec_with_servers(["manage.py", "link"])
+    _exec_with_servers(build_manage_command("link")[1:])
 
 
 def worker() -> None:
@@ -57,14 +62,22 @@ def reset() -> None:
     if not paths.var.exists():
         return print_line("There is no data.")
     if not Lock(paths.var / "up.lock").acquire() or not Lock(paths.var / "children.lock").acquire():
-        raise RunnerError("Toolbench runs: stop it first (Ctrl-C where `make up` runs).")
+        raise RunnerError(f"Toolbench runs: stop it first (Ctrl-C where `{COMMAND} up` runs).")
     if os.environ.get("YES") != "1" and input(f"Delete every run and trial in {paths.var}? [y/N] ").lower() != "y":
         raise RunnerError("Nothing was deleted.")
     postgres = paths.var / "postgres"
     if postgres.is_symlink():
         shutil.rmtree(postgres.resolve())
     shutil.rmtree(paths.var)
-    return print_line("All data is deleted; `make up` starts anew.")
+    return print_line(f"All data is deleted; `{COMMAND} up` starts anew.")
+
+
+def _try_install_weights() -> None:
+    """Install the weights of the local model; without them, Toolbench runs without that model."""
+    try:
+        install_weights()
+    except RunnerError as error:
+        print_line(str(error))
 
 
 def _exec_with_servers(arguments: list[str]) -> None:
@@ -84,7 +97,9 @@ def _exec_with_servers(arguments: list[str]) -> None:
         check_database(os.environ["DATABASE_URL"])
         environment = {"TOOLBENCH_BASE": StartOptions.from_environment(os.environ).base}
     else:
-        raise RunnerError("Toolbench does not run here: start it with `make up`, or set DATABASE_URL and REDIS_URL.")
+        raise RunnerError(
+            f"Toolbench does not run here: start it with `{COMMAND} up`, or set DATABASE_URL and REDIS_URL."
+        )
     os.chdir(ROOT)
     os.execve(sys.executable, [sys.executable, *arguments], build_environment(environment))
 
@@ -92,18 +107,23 @@ def _exec_with_servers(arguments: list[str]) -> None:
 VERBS = {command.__name__: command for command in (up, link, worker, reset)}
 
 
-def main() -> int:
-    """Run the verb given on the command line and return the exit code."""
-    if len(sys.argv) != 2 or sys.argv[1] not in VERBS:
-        raise SystemExit(f"usage: python -m toolbench.running {'|'.join(VERBS)}")
+def run_verb(name: str) -> int:
+    """Run a verb and return the exit code."""
     try:
-        VERBS[sys.argv[1]]()
+        VERBS[name]()
     except RunnerError as error:
         print(error, file=sys.stderr)
         return 1
     except (KeyboardInterrupt, EOFError):
         return 130
     return 0
+
+
+def main() -> int:
+    """Run the verb given on the command line and return the exit code."""
+    if len(sys.argv) != 2 or sys.argv[1] not in VERBS:
+        raise SystemExit(f"usage: python -m toolbench.running {'|'.join(VERBS)}")
+    return run_verb(sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+from toolbench.installation import IS_WHEEL
 from toolbench.running.errors import RunnerError
+
+_ADVICE = "install Toolbench again" if IS_WHEEL else "run `make up` again"
 
 
 def find_package_folder(name: str) -> Path:
@@ -14,7 +17,7 @@ def find_package_folder(name: str) -> Path:
     """
     spec = find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise RunnerError(f"The package {name} is missing from the virtual environment: run `make up` again.")
+        raise RunnerError(f"The package {name} is missing from the virtual environment: {_ADVICE}.")
     return Path(next(iter(spec.submodule_search_locations)))
 
 

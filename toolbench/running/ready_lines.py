@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from toolbench.installation import ROOT
 from toolbench.running.child_process import ChildProcess
 from toolbench.running.database_user import build_confined_command
-from toolbench.running.paths import ROOT
 from toolbench.running.pings import HealthPing, can_be_pinged
 
 _MAX_REGISTRATION_SECONDS = 60
@@ -121,7 +121,7 @@ class ServiceRegistrar:
         environment: Mapping[str, str],
         print_message: Callable[[str], None],
         *,
-        command: Sequence[str] = (sys.executable, "manage.py", "register_service"),
+        command: Sequence[str] = (sys.executable, "-m", "toolbench.manage", "register_service"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Build a registrar without children.

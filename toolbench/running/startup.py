@@ -5,19 +5,20 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
+from toolbench.installation import COMMAND, ROOT
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.database_user import build_confined_command
 from toolbench.running.errors import RunnerError, print_line
 from toolbench.running.heartbeats import read_silent_seconds
-from toolbench.running.options import StartOptions, explain_missing_local_model
-from toolbench.running.paths import ROOT, Lock, Paths, State, make_socket_folder, read_state, remove_sockets
-from toolbench.running.processes import build_environment, build_specs
+from toolbench.running.local_model import explain_missing_local_model
+from toolbench.running.options import StartOptions
+from toolbench.running.paths import Lock, Paths, State, make_socket_folder, read_state, remove_sockets
+from toolbench.running.processes import build_environment, build_manage_command, build_specs
 from toolbench.running.ready_lines import ServiceRegistrar
 from toolbench.running.servers import Postgres, Valkey, check_database
 from toolbench.running.supervisor import Supervisor
@@ -125,7 +126,7 @@ class Startup:
         return server.build_url()
 
     def _prepare(self, env: Mapping[str, str]) -> None:
-        command = build_confined_command([sys.executable, "manage.py", "prepare"], death_signal=signal.SIGKILL)
+        command = build_confined_command(build_manage_command("prepare"), death_signal=signal.SIGKILL)
         child = ChildProcess(ChildSpec("prepare", command, env, ROOT), self._paths.logs, (self._children_lock.handle,))
         while child.poll_exit_code() is None:
             self._tick()
@@ -159,16 +160,16 @@ class Startup:
             connection.close()
 
     def _create_link(self, env: Mapping[str, str]) -> str:
-        command = [sys.executable, "manage.py", "link"]
+        command = build_manage_command("link")
         process = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-        return process.stdout.strip() or "print it with `make link`"
+        return process.stdout.strip() or f"print it with `{COMMAND} link`"
 
     def _print_greeting(self, link: str) -> None:
         seconds = time.monotonic() - self._started_at
         print_line(f"\nToolbench is ready at {self._options.base}/")
         print_line(f"It took {seconds:.0f} s from the start of the command.")
         print_line(f"Sign in (one use, within 24 hours): {link}")
-        print_line("Worker and local model follow. Ctrl-C stops everything; data stays in var/.\n")
+        print_line(f"Worker and local model follow. Ctrl-C stops everything; data stays in {self._paths.var}.\n")
         if self._options.listens_everywhere and not self._options.allowed_hosts:
             print_line("It listens on every address but answers only to 127.0.0.1: name this machine in ALLOWED_HOSTS.")
 

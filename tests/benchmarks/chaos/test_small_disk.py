@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.chaos.small_disk import find_unshare
-from toolbench.running.paths import ROOT
+from toolbench.installation import ROOT
 
 UNSHARE = find_unshare()
 _SCRIPT = """

@@ -20,6 +20,7 @@ from tests.lab.conftest import RunInThread
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
 from tests.worker_process import build_environment
+from toolbench.installation import ROOT
 from toolbench.lab import builtin_data
 from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Step, Trial
@@ -35,7 +36,7 @@ from toolbench.lab.worker.local_servers import (
 from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply, ScriptedServer
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.database_user import build_confined_command
-from toolbench.running.paths import ROOT, Lock
+from toolbench.running.paths import Lock
 from toolbench.running.ready_lines import ServiceRegistrar
 from toolbench.running.supervisor import Supervisor
 

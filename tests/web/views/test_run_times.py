@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
 from tests.page_html import read_html
+from toolbench.installation import ROOT
 from toolbench.lab.models import Run
-from toolbench.running.paths import ROOT
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from django.conf import settings
 from django.template.loader import render_to_string
 
 from toolbench.evals.statistics.stopping import StoppingRule
+from toolbench.installation import ASSETS
 from toolbench.lab.interchange.bundle.selection import BundleSelection
 from toolbench.lab.interchange.bundle.statistics import INTERVAL_NOTE, ConfigStatistics
 from toolbench.lab.interchange.file_json import decode_text
@@ -77,7 +76,7 @@ class BundledStep:
 @cache
 def load_style() -> str:
     """Return the style sheets of the pages, joined into one. The result is cached for the process."""
-    folder = Path(settings.BASE_DIR) / "static" / "css"
+    folder = ASSETS / "static" / "css"
     return "\n".join((folder / name).read_text() for name in STYLE_SHEETS)
 
 

@@ -1,12 +1,10 @@
 """HTML documents of a run, comparison or trial for readers without an account."""
 
-from pathlib import Path
-
-from django.conf import settings
 from django.http import QueryDict
 from django.template.loader import render_to_string
 from django.utils import timezone
 
+from toolbench.installation import ASSETS
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Run, ShareLink, Trial
@@ -98,5 +96,5 @@ def _render(template: str, context: dict[str, object], style: str) -> bytes:
 
 
 def _read_styles() -> str:
-    folder = Path(settings.BASE_DIR) / "static" / "css"
+    folder = ASSETS / "static" / "css"
     return "\n".join((folder / f"{name}.css").read_text() for name in STYLE_SHEETS)

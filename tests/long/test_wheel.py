@@ -1,0 +1,184 @@
+"""The wheel in an empty environment elsewhere: first page, `toolbench eval`, an answer of the gateway."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from toolbench.installation import ROOT
+
+pytestmark = pytest.mark.long
+
+PATIENCE_SECONDS = 300
+INSTALL_SECONDS = 900
+ASK_GATEWAY = """
+from django.contrib.auth.models import User
+from toolbench.lab.accounts.tokens import create_api_token
+from toolbench.lab.models import Model
+from toolbench.lab.serving.aliases import AliasChoice, save_alias
+owner = User.objects.filter(is_superuser=True).first()
+model = Model.objects.filter(name="reliable-95").first()
+save_alias(AliasChoice("weather", model.pk), owner=owner)
+print(create_api_token(owner, "test", ("serve",), None)[1])
+"""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """An environment with the wheel, and the folders of a user who has no checkout."""
+
+    wheel: Path
+    program: Path
+    home: Path
+    port: int
+
+    @property
+    def environment(self) -> dict[str, str]:
+        ours = ("TOOLBENCH", "DJANGO", "DATABASE_URL", "REDIS_URL", "PYTHON", "LOCAL_MODEL", "PORT", "HOST")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        return {**kept, "XDG_DATA_HOME": str(self.home / "data"), "PORT": str(self.port)}
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self.program), *arguments]
+        return subprocess.run(
+            command,
+            cwd=self.home,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_SECONDS,
+        )
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
+    folder = tmp_path_factory.mktemp("wheel")
+    _run_checked(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
+    (wheel,) = folder.glob("toolbench-*.whl")
+    _run_checked(sys.executable, "-m", "venv", str(folder / "venv"))
+    constraints = folder / "constraints.txt"
+    pinned = re.findall(r"^\w.*(?= \\$)", (ROOT / "requirements/run.txt").read_text(), re.MULTILINE)
+    constraints.write_text("\n".join(pinned))
+    python = str(folder / "venv/bin/python")
+    _run_checked(python, "-m", "pip", "install", "--no-compile", "--constraint", str(constraints), str(wheel))
+    home = folder / "home of a user"
+    home.mkdir()
+    return Elsewhere(wheel, folder / "venv/bin/toolbench", home, _find_two_free_ports())
+
+
+@pytest.fixture(scope="module")
+def running(elsewhere: Elsewhere) -> Iterator[str]:
+    """Run `toolbench up` and yield what it printed."""
+    out = elsewhere.home / "up.txt"
+    with out.open("wb") as output:
+        command = [str(elsewhere.program), "up", "--no-local-model"]
+        process = subprocess.Popen(
+            command, cwd=elsewhere.home, env=elsewhere.environment, stdout=output, stderr=output, text=True
+        )
+    until = time.monotonic() + PATIENCE_SECONDS
+    while "gateway is ready" not in out.read_text() or "simulated is ready" not in out.read_text():
+        assert process.poll() is None, out.read_text()
+        assert time.monotonic() < until, out.read_text()
+        time.sleep(0.2)
+    yield out.read_text()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_wheel_has_every_data_file_page_and_style(elsewhere: Elsewhere) -> None:
+    packed = set(zipfile.ZipFile(elsewhere.wheel).namelist())
+    listed = subprocess.run(
+        ["git", "ls-files", "toolbench", "templates", "static"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    expected = {name if name.startswith("toolbench/") else f"toolbench/{name}" for name in listed}
+
+    assert len(expected) > 1000
+    assert expected - packed == set()
+    assert {name.partition("/")[0] for name in packed if ".dist-info/" not in name} == {"toolbench"}
+
+
+def test_first_page_of_the_wheel_opens_with_its_style(elsewhere: Elsewhere, running: str) -> None:
+    (link,) = re.findall(r"http://\S+/sign-in/\S+", running)
+    with httpx.Client(follow_redirects=True) as browser:
+        page = browser.get(link)
+        style = browser.get(f"http://127.0.0.1:{elsewhere.port}/static/css/base.css")
+
+    assert (page.status_code, page.url.path) == (200, "/")
+    assert "<title>Start · Toolbench</title>" in page.text
+    assert style.text == (ROOT / "static/css/base.css").read_text()
+
+
+def test_data_of_the_wheel_is_in_the_folder_of_the_user(elsewhere: Elsewhere, running: str) -> None:
+    data = elsewhere.home / "data/toolbench"
+
+    assert f"data stays in {data}." in running
+    assert (data / "running.json").exists()
+    assert [path for path in elsewhere.program.parents[1].rglob("var") if path.is_dir()] == []
+
+
+def test_doctor_of_the_wheel_finds_the_instance(elsewhere: Elsewhere, running: str) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while (printed := elsewhere.run("doctor")).returncode != 0:
+        assert time.monotonic() < until, printed.stdout
+        time.sleep(1)
+
+    assert f"runs at http://127.0.0.1:{elsewhere.port}/" in printed.stdout
+    assert "sent a heartbeat in the last minute" in printed.stdout
+
+
+def test_eval_of_the_wheel_tries_a_simulated_model(elsewhere: Elsewhere, running: str) -> None:
+    printed = elsewhere.run(
+        "eval", "--provider", "simulated", "--models", "reliable-95", "--scenarios", "simple", "--out", "report"
+    )
+
+    assert printed.returncode == 0, printed.stderr
+    assert "success given an answer" in printed.stdout
+    assert json.loads((elsewhere.home / "report/summary.json").read_text())
+
+
+def test_gateway_of_the_wheel_answers_with_a_call(elsewhere: Elsewhere, running: str) -> None:
+    token = elsewhere.run("manage", "shell", "--no-imports", "-c", ASK_GATEWAY).stdout.strip()
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    body = {
+        "model": "weather",
+        "messages": [{"role": "user", "content": "What is the weather in Paris?"}],
+        "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": schema}}],
+    }
+    headers = {"Authorization": f"Bearer {token}"}
+    address = f"http://127.0.0.1:{elsewhere.port + 1}/v1/chat/completions"
+
+    answer = httpx.post(address, json=body, headers=headers, timeout=60)
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["choices"][0]["message"]
+    assert answer.headers["x-toolbench-alias"] == "weather"
+
+
+def _run_checked(*command: str) -> None:
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def _find_two_free_ports() -> int:
+    """Return a port of which the next one is free, too: the gateway gets that one."""
+    for port in range(21_000 + os.getpid() % 9_000, 32_000, 2):
+        with (
+            suppress(OSError),
+            socket.create_server(("127.0.0.1", port)),
+            socket.create_server(("127.0.0.1", port + 1)),
+        ):
+            return port
+    raise AssertionError("no port is free")
