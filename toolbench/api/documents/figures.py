@@ -61,7 +61,7 @@ class RateDocument(Schema):
         share: share of passed trials; null without trials.
         low: lower bound of the interval, as a fraction; null without trials or without a valid interval.
         high: upper bound, likewise.
-        interval: method of the interval.
+        interval: method of the interval and its level.
     """
 
     k: int
@@ -85,6 +85,11 @@ class RateDocument(Schema):
     def resolve_high(rate: Any) -> float | None:
         """Return the upper bound; None without trials or without a valid interval."""
         return None if rate.withheld or not rate.n else rate.high
+
+    @staticmethod
+    def resolve_interval(rate: Any) -> str:
+        """Return the name of the interval's method with its level."""
+        return rate.interval_name
 
 
 class CountsDocument(Schema):
