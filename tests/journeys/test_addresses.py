@@ -26,7 +26,7 @@ from toolbench.lab.results.decide.records import save_record
 from toolbench.lab.results.saved_views import save_view
 from toolbench.lab.serving.aliases import AliasChoice, save_alias
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
-from toolbench.web.forms.aliases import AliasForm
+from toolbench.web.forms.aliases import AliasForm, PromotionForm
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.forms.schedules import RuleForm, ScheduleForm
@@ -102,7 +102,7 @@ READ = {
     "case-new": ("trial", "q"),
     "case-export": ("private",),
     "case-drafts": ("state", "page"),
-    "alias-new": ("config",),
+    "promote": ("candidate", "record", *DECIDING, *CHOOSING),
     "gateway-traces": ("alias", "before"),
     "imported": ("page",),
     "probe": ("exchange",),
@@ -147,6 +147,8 @@ SENT = {
     "case-drafts-review": ("draft", "decision", "set"),
     "alias-new": tuple(AliasForm.base_fields),
     "alias": tuple(AliasForm.base_fields),
+    "alias-roll-back": ("binding",),
+    "promote": tuple(PromotionForm.base_fields),
     "schedule": SCHEDULING,
     "schedule-act": ("action", "baseline"),
     "rule-new": tuple(RuleForm.base_fields),

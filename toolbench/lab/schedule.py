@@ -13,6 +13,7 @@ from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import retry_set_aside
 from toolbench.lab.runs.local_demo import launch_next_demo_run
 from toolbench.lab.schedules.alerting import check_ended_runs
+from toolbench.lab.schedules.canaries import check_canaries
 from toolbench.lab.schedules.delivery import deliver_due_alerts
 from toolbench.lab.schedules.launching import launch_due_schedules
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
@@ -82,6 +83,7 @@ def build_schedule() -> JobSchedule:
             ScheduledJob("launching the demo run", launch_next_demo_run, DEMO_RUN_SECONDS),
             ScheduledJob("launching scheduled runs", launch_due_schedules, SCHEDULE_SECONDS),
             ScheduledJob("checking alert rules", check_ended_runs, ALERT_SECONDS),
+            ScheduledJob("checking canaries of aliases", check_canaries, ALERT_SECONDS),
             ScheduledJob("delivering alerts", deliver_due_alerts, ALERT_SECONDS),
         )
     )

@@ -15,7 +15,7 @@ from toolbench.lab.models.refused_parameters import RefusedParameter
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
 from toolbench.lab.models.saved_views import SavedView
 from toolbench.lab.models.schedules import Alert, AlertDelivery, AlertRule, Schedule
-from toolbench.lab.models.serving import GatewayTrace, ModelAlias
+from toolbench.lab.models.serving import AliasBinding, GatewayTrace, ModelAlias
 from toolbench.lab.models.traffic import TrafficDraft
 from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
@@ -23,6 +23,7 @@ __all__ = [
     "Alert",
     "AlertDelivery",
     "AlertRule",
+    "AliasBinding",
     "ApiToken",
     "AuditEntry",
     "Case",

@@ -1,7 +1,8 @@
-"""Tables of the gateway: aliases and traces. Traces are not trials, so no cell and no rate counts them."""
+"""Tables of the gateway: aliases, their bindings, and traces. Traces are not trials and count in no cell or rate."""
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 
 class ModelAlias(models.Model):
@@ -38,6 +39,56 @@ class ModelAlias(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AliasBinding(models.Model):
+    """The settings that an alias had from one moment on. The newest row of an alias is its current binding.
+
+    Names are copies, so that the history can be read when a model or a user is deleted.
+
+    Attributes:
+        cause: why the alias got these settings.
+        who: name of the user; "" for the scheduler and without sign-in.
+        layers: as in ModelAlias.
+        decision: the decision record that approves the settings; None without one.
+        canary: the schedule whose runs compare the settings with the approved baseline; None without one.
+        returns_on_alarm: whether an alarm of the canary gives the alias its last good binding again.
+        alarm: sentence of the first alarm of the canary while the binding was current; "" for none.
+        alarm_run: the run that raised the alarm.
+    """
+
+    class Cause(models.TextChoices):
+        """Why an alias got a binding."""
+
+        SAVED = "saved", "saved"
+        PROMOTED = "promoted", "promoted"
+        ROLLED_BACK = "rolled_back", "rolled back"
+        ALARM = "alarm", "rolled back by an alarm"
+
+    alias = models.ForeignKey(ModelAlias, on_delete=models.CASCADE, related_name="bindings")
+    cause = models.CharField(max_length=12, choices=Cause.choices)
+    who = models.CharField(max_length=150, blank=True)
+    model = models.ForeignKey("Model", null=True, on_delete=models.SET_NULL, related_name="+")
+    model_name = models.CharField(max_length=200)
+    provider_name = models.CharField(max_length=80)
+    profile = models.CharField(max_length=80)
+    strategy = models.CharField(max_length=200)
+    method = models.CharField(max_length=20)
+    layers = models.JSONField(default=list)
+    policy_hash = models.CharField(max_length=64, blank=True)
+    config = models.ForeignKey("RunConfig", null=True, on_delete=models.SET_NULL, related_name="+")
+    decision = models.ForeignKey("DecisionRecord", null=True, on_delete=models.SET_NULL, related_name="bindings")
+    canary = models.ForeignKey("Schedule", null=True, on_delete=models.SET_NULL, related_name="+")
+    returns_on_alarm = models.BooleanField(default=False)
+    alarm = models.CharField(max_length=500, blank=True)
+    alarm_run = models.ForeignKey("Run", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.provider_name} · {self.model_name} · {self.profile} · {self.strategy} · {self.method}"
 
 
 class GatewayTrace(models.Model):

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.models import ModelAlias, RunConfig, ServiceAddress
+from toolbench.lab.models import AliasBinding, ModelAlias, RunConfig, ServiceAddress
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
+from toolbench.lab.serving.bindings import BindingChange, add_binding, has_settings, load_current_bindings
 
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _PLANNED_SCENARIO = "chat_only"  # a plan needs a scenario, but the policy layers do not depend on it
@@ -44,8 +46,24 @@ class AliasChoice:
     keep_bodies: bool = True
 
 
-def save_alias(choice: AliasChoice, *, owner: AbstractBaseUser | None, alias: ModelAlias | None = None) -> ModelAlias:
+@dataclass(frozen=True, slots=True)
+class AliasRow:
+    """Alias with its current binding; None for an alias whose row was made without one."""
+
+    alias: ModelAlias
+    binding: AliasBinding | None
+
+
+def save_alias(
+    choice: AliasChoice,
+    *,
+    owner: AbstractBaseUser | None,
+    alias: ModelAlias | None = None,
+    change: BindingChange | None = None,
+) -> ModelAlias:
     """Create an alias, or change `alias` if it is given, and freeze its settings.
+
+    New settings are added to the history as `change`; without it, as saved by the owner.
 
     Raises:
         InvalidFieldsError: a field is not valid.
@@ -54,7 +72,7 @@ def save_alias(choice: AliasChoice, *, owner: AbstractBaseUser | None, alias: Mo
     frozen: JsonObject = {}
     if not errors:
         try:
-            frozen = _freeze_config(choice.config) if choice.config is not None else _freeze_choice(choice)
+            frozen = freeze_config(choice.config) if choice.config is not None else _freeze_choice(choice)
         except LaunchError as error:
             errors = {_FIELD_BY_PLAN_FIELD.get(name, name): sentences for name, sentences in error.errors.items()}
     if errors:
@@ -62,9 +80,13 @@ def save_alias(choice: AliasChoice, *, owner: AbstractBaseUser | None, alias: Mo
     row = alias or ModelAlias(owner_id=owner.pk if owner else None)
     row.name, row.repairs, row.fallbacks = choice.name, choice.repairs, list(choice.fallbacks)
     row.keep_percent, row.keep_bodies = choice.keep_percent, choice.keep_bodies
-    for name, value in frozen.items():
-        setattr(row, name, value)
-    row.save()
+    is_same = alias is not None and has_settings(alias, frozen)
+    with transaction.atomic():
+        for name, value in frozen.items():
+            setattr(row, name, value)
+        row.save()
+        if not is_same:
+            add_binding(row, change or BindingChange(who=owner.get_username() if owner else ""))
     return row
 
 
@@ -85,7 +107,12 @@ def _find_errors(choice: AliasChoice, alias: ModelAlias | None) -> dict[str, lis
     return errors
 
 
-def _freeze_config(config_id: int) -> JsonObject:
+def freeze_config(config_id: int) -> JsonObject:
+    """Return the columns of an alias that serves a measured configuration.
+
+    Raises:
+        LaunchError: there is no such configuration, or its model was deleted.
+    """
     config = RunConfig.objects.filter(pk=config_id).first()
     if config is None or config.model_id is None:
         raise LaunchError({"config": [f"There is no configuration {config_id}, or its model was deleted."]})
@@ -122,9 +149,22 @@ def _freeze_choice(choice: AliasChoice) -> JsonObject:
     }
 
 
-def list_aliases() -> Sequence[ModelAlias]:
-    """Return all aliases with their models and providers, sorted by name, with one query."""
-    return list(ModelAlias.objects.select_related("model__provider", "config__run"))
+def list_aliases() -> Sequence[AliasRow]:
+    """Return all aliases with their models, providers and current bindings, sorted by name, with two queries."""
+    bindings = load_current_bindings()
+    aliases = ModelAlias.objects.select_related("model__provider", "config__run")
+    return [AliasRow(alias, bindings.get(alias.pk)) for alias in aliases]
+
+
+def list_alias_names() -> Sequence[str]:
+    """Return the names of all aliases, sorted."""
+    return list(ModelAlias.objects.values_list("name", flat=True))
+
+
+def list_users(alias: ModelAlias) -> Sequence[str]:
+    """Return the names of the aliases that have this one as a fallback, sorted."""
+    users = ModelAlias.objects.filter(fallbacks__contains=[alias.name])
+    return list(users.order_by("name").values_list("name", flat=True))
 
 
 def find_gateway_url() -> str:

@@ -1,17 +1,29 @@
-"""Form of an alias of the gateway."""
+"""Forms of aliases of the gateway: one for an alias, one for the promotion of a configuration."""
 
 from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
+from django.db import transaction
+from django.http import QueryDict
 
 from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.models import ModelAlias, RunConfig, SamplingProfile
+from toolbench.lab.models import DecisionRecord, ModelAlias, SamplingProfile, Schedule
 from toolbench.lab.planning.lookup import METHODS
+from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.serving.aliases import AliasChoice, save_alias
+from toolbench.lab.results.decide.promotion import PromotionSource
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import save_record
+from toolbench.lab.schedules.canaries import create_canary
+from toolbench.lab.schedules.edit import MAX_EVERY_HOURS, ScheduleSettings
+from toolbench.lab.schedules.page import get_new_schedule
+from toolbench.lab.serving.aliases import AliasChoice, freeze_config, save_alias
+from toolbench.lab.serving.bindings import BindingChange, Cause, bind_alias
 from toolbench.web.forms.errors import add_form_errors
+
+_SCHEDULE_FIELDS = ("every_hours", "requests_per_run", "requests_per_month")
 
 
 class AliasForm(forms.Form):
@@ -57,16 +69,6 @@ class AliasForm(forms.Form):
         field.choices = choices
 
     @classmethod
-    def from_config(cls, config_id: int | None) -> "AliasForm":
-        """Return the form, filled in from a measured configuration if it exists."""
-        config = RunConfig.objects.filter(pk=config_id).first() if config_id else None
-        if config is None:
-            return cls()
-        initial = {name: getattr(config, name) for name in ("profile", "strategy", "method")}
-        name = config.model_name.rpartition("/")[2]
-        return cls(initial=initial | {"config": config.pk, "model": config.model_id, "name": name})
-
-    @classmethod
     def from_alias(cls, alias: ModelAlias) -> "AliasForm":
         """Return the form filled in from an alias."""
         names = ("name", "profile", "strategy", "method", "repairs", "keep_percent", "keep_bodies")
@@ -100,3 +102,107 @@ class AliasForm(forms.Form):
         except InvalidFieldsError as error:
             add_form_errors(self, error)
             return None
+
+
+class PromotionForm(forms.Form):
+    """Form of a promotion. `candidate` or `record` is what is promoted; `query` is the decision to save for it."""
+
+    candidate = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput())
+    record = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput())
+    query = forms.CharField(required=False, max_length=4000, widget=forms.HiddenInput())
+    alias = forms.CharField(
+        label="Alias", max_length=100, help_text="An existing alias gets these settings; a new name becomes an alias."
+    )
+    with_canary = forms.BooleanField(label="Repeat the measurement as a canary", required=False, initial=True)
+    every_hours = forms.IntegerField(label="Hours between canary runs", min_value=1, max_value=MAX_EVERY_HOURS)
+    requests_per_run = forms.IntegerField(
+        label="Requests per run", min_value=1, help_text="A run that reaches them pauses. Saving confirms them."
+    )
+    requests_per_month = forms.IntegerField(
+        label="Requests per month", min_value=1, help_text="A run that could exceed them is skipped."
+    )
+    returns_on_alarm = forms.BooleanField(
+        label="Return to the last good binding when the canary raises an alarm", required=False, initial=True
+    )
+
+    def __init__(self, source: PromotionSource, data: QueryDict | None, *, query: str = "") -> None:
+        """Build the form of a promotion, filled in unless `data` was sent."""
+        self.source = source
+        super().__init__(data, initial=_build_initial(source, query))
+        if self.is_bound and not self["with_canary"].value():
+            for name in _SCHEDULE_FIELDS:
+                self.fields[name].required = False
+
+    def clean_with_canary(self) -> bool:
+        """Refuse a canary that the configuration cannot have."""
+        if self.cleaned_data["with_canary"] and self.source.canary_plan is None:
+            raise forms.ValidationError(f"There can be no canary. {self.source.refusal}")
+        return bool(self.cleaned_data["with_canary"])
+
+    def save(self, owner: User | None) -> ModelAlias | None:
+        """Promote the configuration.
+
+        Returns:
+            The alias; None if the form has errors. Nothing is saved then.
+        """
+        if not self.is_valid():
+            return None
+        try:
+            with transaction.atomic():
+                return self._promote(owner)
+        except InvalidFieldsError as error:
+            fields = {{"name": "alias"}.get(name, name): sentences for name, sentences in error.errors.items()}
+            add_form_errors(self, InvalidFieldsError(fields))
+        except LaunchError as error:
+            self.add_error(None, str(error))
+        return None
+
+    def _promote(self, owner: User | None) -> ModelAlias:
+        data = self.cleaned_data
+        canary = self._create_canary(owner)
+        change = BindingChange(
+            who=owner.username if owner else "",
+            cause=Cause.PROMOTED,
+            decision=self._find_record(owner).pk,
+            canary=canary.pk if canary else None,
+            returns_on_alarm=canary is not None and data["returns_on_alarm"],
+        )
+        name, config_id = data["alias"].strip(), self.source.config.pk
+        alias = ModelAlias.objects.filter(name=name).first()
+        if alias is None:
+            return save_alias(AliasChoice(name, 0, config=config_id), owner=owner, change=change)
+        bind_alias(alias, freeze_config(config_id), change)
+        return alias
+
+    def _find_record(self, owner: User | None) -> DecisionRecord:
+        query = DecideQuery.from_query(QueryDict(self.cleaned_data["query"]))
+        return self.source.record or save_record(query, owner=owner)
+
+    def _create_canary(self, owner: User | None) -> Schedule | None:
+        data, plan = self.cleaned_data, self.source.canary_plan
+        if not data["with_canary"] or plan is None:
+            return None
+        chosen = ScheduleSettings(
+            name=f"Canary of {data['alias']}"[:120],
+            every_hours=data["every_hours"],
+            hour_utc=None,
+            requests_per_run=data["requests_per_run"],
+            requests_per_month=data["requests_per_month"],
+        )
+        return create_canary(plan, self.source.baseline, chosen, owner=owner)
+
+
+def _build_initial(source: PromotionSource, query: str) -> dict[str, Any]:
+    initial: dict[str, Any] = {
+        "candidate": source.config.pk,
+        "record": source.record.pk if source.record else None,
+        "query": query,
+        "alias": source.config.model_name.rpartition("/")[2],
+        "every_hours": 24,
+        "with_canary": source.canary_plan is not None,
+    }
+    if source.canary_plan is None:
+        return initial
+    return initial | {
+        name: value for name, value in get_new_schedule(source.canary_plan).defaults.items() if name in _SCHEDULE_FIELDS
+    }

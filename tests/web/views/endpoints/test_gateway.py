@@ -5,10 +5,25 @@ import json
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_gateway_trace, make_model, make_run
+from tests.factories import make_config, make_gateway_trace, make_model, make_provider, make_run
 from tests.lab.interchange.traffic.records import build_logged
 from tests.page_html import read_html
-from toolbench.lab.models import ModelAlias, SamplingProfile, TrafficDraft
+from toolbench.lab.metrics.cells import recompute_immediately
+from toolbench.lab.models import (
+    DecisionRecord,
+    ModelAlias,
+    Provider,
+    Run,
+    RunConfig,
+    SamplingProfile,
+    Schedule,
+    TrafficDraft,
+)
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import save_record
+from toolbench.lab.runs.launch import launch
+from toolbench.lab.serving.aliases import AliasChoice, save_alias
 
 pytestmark = pytest.mark.django_db
 
@@ -34,14 +49,99 @@ def test_alias_is_made_changed_and_deleted(owner_client: Client, fields: dict[st
     assert not ModelAlias.objects.exists()
 
 
-def test_measured_configuration_is_served_with_its_frozen_layers(owner_client: Client) -> None:
-    config = make_config(make_run(), make_model("vendor/measured"), layers=[["run", {"max_turns": 3}]])
-    make_cell(config)
-    page = owner_client.get(f"/gateway/new/?config={config.pk}")
-    assert "the measured configuration" in read_html(page)
-    owner_client.post("/gateway/new/", {"config": config.pk, "name": "measured", "keep_percent": 100})
-    alias = ModelAlias.objects.get()
-    assert (alias.layers, alias.config_id, alias.model.name) == (config.layers, config.pk, "vendor/measured")
+@pytest.fixture
+def measured() -> RunConfig:
+    """A finished run's configuration that can be measured again."""
+    SamplingProfile.objects.get_or_create(name="default")
+    model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
+    run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=72, instance_kind="drawn"))
+    run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=100.0)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
+    recompute_immediately(run.cells.values_list("pk", flat=True))
+    return run.configs.get()
+
+
+def read_promotion(client: Client, address: str) -> dict[str, object]:
+    """Return the fields that the form of a promotion has been filled with."""
+    form = client.get(address).context["form"]
+    return {name: form[name].value() for name in form.fields if form[name].value() not in (None, False)}
+
+
+def test_promotion_from_decide_saves_record_and_canary(owner_client: Client, measured: RunConfig) -> None:
+    address = f"/gateway/promote/?candidate={measured.pk}&scope=demo&want=fastest"
+    assert f"/gateway/promote/?candidate={measured.pk}&amp;" in read_html(owner_client.get("/decide/?scope=demo"))
+    page = read_html(owner_client.post("/gateway/promote/", read_promotion(owner_client, address), follow=True))
+    assert "Roll back to this" not in page
+    binding = ModelAlias.objects.get(name="perfect").bindings.get()
+    assert (binding.layers, binding.config_id, binding.cause) == (measured.layers, measured.pk, "promoted")
+    assert binding.decision == DecisionRecord.objects.get(rule__want="fastest")
+    assert binding.canary is not None
+    assert list(binding.canary.baseline_runs.all()) == [measured.run]
+    assert [rule.kind for rule in binding.canary.rules.all()] == ["drift"]
+    assert binding.returns_on_alarm
+
+
+def test_promotion_of_a_record_rebinds_and_rolls_back(owner_client: Client, measured: RunConfig) -> None:
+    old = make_config(make_run(), make_model("vendor/old"), policy_hash="old")
+    alias = save_alias(AliasChoice("weather", 0, config=old.pk), owner=None)
+    record = save_record(DecideQuery(scope="demo", want="fastest"), owner=None)
+    assert f"/gateway/promote/?record={record.pk}" in read_html(owner_client.get(f"/decide/records/{record.pk}/"))
+    fields = read_promotion(owner_client, f"/gateway/promote/?record={record.pk}") | {"alias": "weather"}
+    del fields["with_canary"]
+    page = read_html(owner_client.post("/gateway/promote/", fields, follow=True))
+    promoted, first = alias.bindings.all()
+    assert (promoted.decision, promoted.canary, promoted.returns_on_alarm) == (record, None, False)
+    assert f'value="{first.pk}"' in page
+    page = read_html(owner_client.post(f"/gateway/{alias.pk}/roll-back/", {"binding": first.pk}, follow=True))
+    assert "Rolled back: weather is served by vendor/old" in page
+    page = read_html(owner_client.post(f"/gateway/{alias.pk}/roll-back/", {"binding": 999_999}, follow=True))
+    assert "Nothing was changed. weather has no such binding" in page
+    assert "decision" not in read_html(owner_client.get("/gateway/")).split("</thead>")[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"alias": "a b"}, "letters, digits, dots"),
+        ({"alias": ""}, "This field is required"),
+        ({"every_hours": "0"}, "greater than or equal to 1"),
+        ({"requests_per_month": "1"}, "at least the requests of one run"),
+        ({"requests_per_run": ""}, "This field is required"),
+    ],
+)
+def test_promotion_with_bad_input_saves_nothing(
+    owner_client: Client, measured: RunConfig, change: dict[str, object], sentence: str
+) -> None:
+    fields = read_promotion(owner_client, f"/gateway/promote/?candidate={measured.pk}")
+    answer = owner_client.post("/gateway/promote/", fields | change)
+    assert answer.status_code == 422
+    assert sentence in read_html(answer)
+    assert not ModelAlias.objects.exists()
+    assert not DecisionRecord.objects.exists()
+    assert not Schedule.objects.exists()
+
+
+def test_promotion_without_possible_canary_says_why(owner_client: Client, measured: RunConfig) -> None:
+    RunConfig.objects.filter(pk=measured.pk).update(policy_hash="before")
+    address = f"/gateway/promote/?candidate={measured.pk}"
+    assert "There can be no canary. Its settings are not what they were" in read_html(owner_client.get(address))
+    fields = read_promotion(owner_client, address)
+    assert "There can be no canary" in read_html(owner_client.post("/gateway/promote/", fields | {"with_canary": "on"}))
+    owner_client.post("/gateway/promote/", fields)
+    assert ModelAlias.objects.get().bindings.get().canary is None
+    assert owner_client.get("/gateway/promote/?candidate=999999").status_code == 404
+
+
+def test_alias_is_deleted_after_confirmation(owner_client: Client, fields: dict[str, object]) -> None:
+    owner_client.post("/gateway/new/", fields)
+    owner_client.post("/gateway/new/", fields | {"name": "chained", "fallbacks": "weather"})
+    alias = ModelAlias.objects.get(name="weather")
+    page = read_html(owner_client.get(f"/gateway/{alias.pk}/delete/"))
+    assert "Delete the alias weather?" in page
+    assert "fallback of chained" in page
+    assert ModelAlias.objects.count() == 2
+    owner_client.post(f"/gateway/{alias.pk}/delete/")
+    assert ModelAlias.objects.get().name == "chained"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Views of the gateway: its aliases and its traces."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -9,29 +9,28 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from toolbench.lab.interchange.traffic.drafts import import_traffic
 from toolbench.lab.models import GatewayTrace, ModelAlias
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.serving.aliases import find_gateway_url
+from toolbench.lab.results.decide.promotion import get_promotion_source
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.serving.aliases import find_gateway_url, list_alias_names, list_users
 from toolbench.lab.serving.aliases import list_aliases as load_aliases
+from toolbench.lab.serving.bindings import RollbackError, list_bindings
+from toolbench.lab.serving.bindings import roll_back as restore_binding
 from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, get_trace_page, list_bodies
-from toolbench.web.forms.aliases import AliasForm
+from toolbench.web.forms.aliases import AliasForm, PromotionForm
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, find_owner, find_username, record
 
 
 @require_safe
 def list_aliases(request: HttpRequest) -> HttpResponse:
     """Show the aliases and the address of the gateway (GET /gateway/)."""
-    return render_page(request, "gateway/list.html", {"aliases": load_aliases(), "url": find_gateway_url()})
+    return render_page(request, "gateway/list.html", {"rows": load_aliases(), "url": find_gateway_url()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from the measured configuration ?config=; on POST, create the alias."""
-    form = (
-        AliasForm(request.POST)
-        if request.method == "POST"
-        else AliasForm.from_config(parse_whole_number(request.GET.get("config", "")))
-    )
-    return _save(request, form, None)
+    """Show the form of a new alias; on POST, create it."""
+    return _save(request, AliasForm(request.POST if request.method == "POST" else None), None)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -45,7 +44,7 @@ def edit(request: HttpRequest, alias_id: int) -> HttpResponse:
 def _save(request: HttpRequest, form: AliasForm, alias: ModelAlias | None) -> HttpResponse:
     saved = form.save(owner=find_owner(request), alias=alias) if request.method == "POST" else None
     if saved is None:
-        context = {"form": form, "alias": alias}
+        context = {"form": form, "alias": alias, "bindings": list_bindings(alias) if alias else ()}
         return render_page(request, "gateway/edit.html", context, status=422 if form.errors else 200)
     action = Action.CHANGED if alias else Action.ADDED
     record(request, action, f"alias {saved.name}", reverse("alias", args=[saved.pk]))
@@ -53,10 +52,44 @@ def _save(request: HttpRequest, form: AliasForm, alias: ModelAlias | None) -> Ht
     return redirect("gateway")
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+def promote(request: HttpRequest) -> HttpResponse:
+    """Show the form that gives an alias the settings of ?record= or ?candidate=; on POST, promote them."""
+    sent = request.POST if request.method == "POST" else request.GET
+    config_id, record_id = (parse_whole_number(sent.get(name, "")) for name in ("candidate", "record"))
+    if (source := get_promotion_source(config_id, record_id)) is None:
+        raise Http404("There is no such configuration or record, or its model was deleted.")
+    form = PromotionForm(source, request.POST or None, query=DecideQuery.from_query(request.GET).query())
+    alias = form.save(find_owner(request)) if request.method == "POST" else None
+    if alias is None:
+        context = {"form": form, "source": source, "names": list_alias_names()}
+        return render_page(request, "gateway/promote.html", context, status=422 if form.errors else 200)
+    record(request, Action.CHANGED, f"alias {alias.name}: promoted", reverse("alias", args=[alias.pk]))
+    messages.success(request, f"Promoted: the gateway serves {alias.name} with these settings within a second.")
+    return redirect("alias", alias.pk)
+
+
 @require_POST
-def delete(request: HttpRequest, alias_id: int) -> HttpResponse:
-    """Delete an alias; its traces are kept."""
+def roll_back(request: HttpRequest, alias_id: int) -> HttpResponse:
+    """Give an alias the settings of the binding in the field `binding`."""
     alias = get_object_or_404(ModelAlias, pk=alias_id)
+    binding_id = parse_whole_number(request.POST.get("binding", "")) or 0
+    try:
+        binding = restore_binding(alias, binding_id, who=find_username(request))
+    except RollbackError as error:
+        messages.error(request, f"Nothing was changed. {error}")
+        return redirect("alias", alias.pk)
+    record(request, Action.CHANGED, f"alias {alias.name}: rolled back", reverse("alias", args=[alias.pk]))
+    messages.success(request, f"Rolled back: {alias.name} is served by {binding.model_name} within a second.")
+    return redirect("alias", alias.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, alias_id: int) -> HttpResponse:
+    """Ask for confirmation; on POST, delete the alias with its history. Its traces are kept."""
+    alias = get_object_or_404(ModelAlias, pk=alias_id)
+    if request.method != "POST":
+        return render_page(request, "gateway/delete.html", {"alias": alias, "used_by": list_users(alias)})
     alias.delete()
     record(request, Action.DELETED, f"alias {alias.name}")
     messages.success(request, f"The alias {alias.name} is deleted. Its traces are kept.")

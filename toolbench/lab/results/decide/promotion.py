@@ -1,0 +1,79 @@
+"""Promotion of a measured configuration: the decision, the approved run, and the plan of its canary."""
+
+from dataclasses import dataclass
+
+from toolbench.lab.models import DecisionRecord, Run, RunConfig
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.results.decide.fresh_trials import (
+    MAX_TRIALS,
+    FreshTrialsError,
+    FreshTrialsRequest,
+    build_fresh_request,
+)
+from toolbench.lab.results.decide.records import find_leader_row
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionSource:
+    """Configuration that may be promoted.
+
+    Attributes:
+        config: the configuration; for a confirmed record, that of the confirmation run.
+        record: the decision record; None if the decision was not saved yet.
+        canary_plan: the plan of the canary's runs; None if there can be no canary.
+        refusal: why there can be no canary; empty if there can be one.
+    """
+
+    config: RunConfig
+    record: DecisionRecord | None
+    canary_plan: RunRequest | None
+    refusal: str
+
+    @property
+    def baseline(self) -> Run:
+        """The approved run, with which canary runs are compared."""
+        return self.config.run
+
+
+def get_promotion_source(config_id: int | None, record_id: int | None) -> PromotionSource | None:
+    """Return what a promotion of this record, or else of this configuration, serves.
+
+    Returns:
+        None if there is no such configuration, its model was deleted, or the record has no leader.
+    """
+    record = DecisionRecord.objects.filter(pk=record_id).first() if record_id else None
+    if record is not None:
+        config_id = _find_config_id(record)
+    config = RunConfig.objects.select_related("run", "model").filter(pk=config_id or 0, model__isnull=False).first()
+    if config is None:
+        return None
+    plan, refusal = None, ""
+    try:
+        plan = _build_canary_plan(config)
+    except FreshTrialsError as error:
+        refusal = str(error)
+    return PromotionSource(config, record, plan, refusal)
+
+
+def _find_config_id(record: DecisionRecord) -> int | None:
+    row = find_leader_row(record)
+    if row is None:
+        return None
+    if record.confirmed:
+        confirmed = RunConfig.objects.filter(run=record.confirmed["run_id"], policy_hash=row["settings"]).first()
+        return confirmed.pk if confirmed else row["config_id"]
+    return int(row["config_id"])
+
+
+def _build_canary_plan(config: RunConfig) -> RunRequest:
+    """Return the plan that repeats the configuration's scenarios.
+
+    Raises:
+        FreshTrialsError: the approved run has not finished, or its settings cannot be measured again.
+    """
+    if config.run.state != Run.State.FINISHED or config.run.deleted_at is not None:
+        raise FreshTrialsError("Its run has not finished or was deleted, so there is no baseline.")
+    scenarios = tuple(dict.fromkeys(config.cells.order_by("position").values_list("scenario", flat=True)))
+    trials = min(MAX_TRIALS, config.run.trials_per_cell)
+    trials_request = FreshTrialsRequest((config.pk,), (config.policy_hash,), scenarios, trials)
+    return build_fresh_request(trials_request, title=str(config), purpose="")

@@ -1,0 +1,79 @@
+"""Canaries of aliases: schedules that compare what an alias serves with its approved baseline, and their alarms."""
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import QuerySet
+
+from toolbench.lab.accounts.audit import Action, record_action
+from toolbench.lab.models import Alert, AlertRule, AliasBinding, ModelAlias, Run, Schedule
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.schedules.edit import ScheduleSettings, create_schedule
+from toolbench.lab.schedules.rules import RuleSettings, create_rule
+from toolbench.lab.schedules.series import build_series_key
+from toolbench.lab.serving.bindings import load_current_bindings, return_to_last_good
+
+# Rules about the model's results; the others are about hosts, money and the run itself.
+ALARM_KINDS = (AlertRule.Kind.DRIFT, AlertRule.Kind.BELOW_TARGET, AlertRule.Kind.SLOW)
+
+
+def create_canary(
+    request: RunRequest, baseline: Run, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None
+) -> Schedule:
+    """Create a schedule for one configuration, with the approved run as its baseline and a rule for drops of success.
+
+    Raises:
+        ScheduleError: the plan cannot be launched, or a setting is wrong.
+    """
+    with transaction.atomic():
+        schedule = create_schedule(request, chosen, owner=owner)
+        schedule.baseline_runs.add(baseline)
+        create_rule(schedule, RuleSettings(AlertRule.Kind.DRIFT, None, "", ""))
+    return schedule
+
+
+def check_canaries() -> int:
+    """Store the first alarm of each current binding, and return to the last good binding where that was chosen.
+
+    Returns:
+        The number of bindings with a new alarm.
+    """
+    watched = [binding for binding in load_current_bindings().values() if binding.canary_id and not binding.alarm]
+    return sum(_check_binding(binding) for binding in watched)
+
+
+def _check_binding(binding: AliasBinding) -> bool:
+    alert = _find_alert(binding, Alert.objects.filter(created_at__gte=binding.created_at))
+    if alert is None:
+        return False
+    with transaction.atomic():
+        alias = ModelAlias.objects.select_for_update().filter(pk=binding.alias_id).first()
+        current = alias.bindings.first() if alias else None
+        if alias is None or current is None or current.pk != binding.pk or current.alarm:
+            return False  # another process or a user was faster
+        current.alarm, current.alarm_run = alert.sentence, alert.run
+        current.save(update_fields=["alarm", "alarm_run"])
+        if current.returns_on_alarm:
+            _return(alias)
+    return True
+
+
+def _return(alias: ModelAlias) -> None:
+    open_alerts = Alert.objects.filter(resolved_at=None)
+    unwell_ids = [binding.pk for binding in alias.bindings.all() if _find_alert(binding, open_alerts)]
+    if return_to_last_good(alias, unwell_ids) is not None:
+        record_action(None, Action.CHANGED, f"alias {alias.name}: last good binding after an alarm")
+
+
+def _find_alert(binding: AliasBinding, alerts: QuerySet[Alert]) -> Alert | None:
+    """Return the first alert of the binding's canary that is about the settings of the binding.
+
+    Settings that a changed preset or profile gives a canary's run are not those that the alias serves.
+    """
+    if binding.canary_id is None:
+        return None
+    of_canary = alerts.filter(rule__schedule=binding.canary_id, rule__kind__in=ALARM_KINDS)
+    for alert in of_canary.select_related("run").order_by("pk"):
+        configs = alert.run.configs.filter(model=binding.model_id, policy_hash=binding.policy_hash)
+        if any(build_series_key(config) == alert.series for config in configs):
+            return alert
+    return None
