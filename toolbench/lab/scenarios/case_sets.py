@@ -1,4 +1,4 @@
-"""Sets of cases: one word names a set wherever scenarios are chosen; a set is public or private."""
+"""Sets of test cases: selection of all cases of a set by one word, and privacy of sets."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlencode
@@ -10,89 +10,95 @@ from toolbench.lab.models import Case, CaseSet
 from toolbench.lab.query_params import parse_whole_number
 
 SET_PREFIX = "set:"
-MIN_CASES_FOR_ONE_TRIAL = 20  # cases, from which on one trial of each is proposed
+MIN_CASES_FOR_ONE_TRIAL = 20  # a set of so many cases is proposed with one trial per case instead of ten
 
 
 class CaseSetNotFoundError(Exception):
-    """There is no such set; the text names it."""
+    """There is no such set; the message names it."""
 
 
 def list_nonempty_sets() -> list[tuple[CaseSet, int]]:
-    """Return the sets that hold cases, with their numbers of cases, with one query."""
-    counted = CaseSet.objects.annotate(kept=Count("cases", filter=Q(cases__deleted_at=None))).filter(kept__gt=0)
-    return [(group, group.kept) for group in counted]
+    """Return the sets that have cases, each with its number of cases, with one query."""
+    case_count = Count("cases", filter=Q(cases__deleted_at=None))
+    nonempty_sets = CaseSet.objects.annotate(case_count=case_count).filter(case_count__gt=0)
+    return [(case_set, case_set.case_count) for case_set in nonempty_sets]
 
 
-def build_set_word(group: CaseSet) -> str:
-    """Return the word that stands for the set where scenarios are chosen."""
-    return f"{SET_PREFIX}{group.pk}"
+def build_set_word(case_set: CaseSet) -> str:
+    """Return the word that selects the set in a list of scenarios, such as "set:3"."""
+    return f"{SET_PREFIX}{case_set.pk}"
 
 
 def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
-    """Replace words of sets by the slugs of their cases; every slug stands once. One query if there is a set."""
+    """Replace words of sets by the slugs of their cases, without repetitions. One query if a word is of a set.
+
+    A word of an unknown set stays as it is.
+    """
     unique_words = tuple(words)
     members = _find_members([word for word in unique_words if word.startswith(SET_PREFIX)])
     return tuple(dict.fromkeys(slug for word in unique_words for slug in members.get(word, (word,))))
 
 
 def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the slugs of cases that words of a command name, by word; other words are left out.
+    """Return the slugs of the cases that each word of a command names. Words that name no case have no key.
 
-    A word is `set:` with a set's name or number, or a case's slug. Upper and lower case are the same.
+    A word is `set:` with a set's name or number, or a case's slug, in upper or lower case.
     """
     words_by_name = {word.strip().lower(): word for word in words}
     names = {
-        f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{pk}" for pk, name in CaseSet.objects.values_list("pk", "name")
+        f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{set_id}"
+        for set_id, name in CaseSet.objects.values_list("pk", "name")
     }
-    members = _find_members([names.get(word, word) for word in words_by_name if word.startswith(SET_PREFIX)])
-    found = {given: members[key] for word, given in words_by_name.items() if (key := names.get(word, word)) in members}
-    named = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=list(words_by_name))
-    return found | {words_by_name[low]: (slug,) for low, slug in named.values_list("low", "slug")}
+    members = _find_members([names.get(name, name) for name in words_by_name if name.startswith(SET_PREFIX)])
+    slugs = {word: members[key] for name, word in words_by_name.items() if (key := names.get(name, name)) in members}
+    cases = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=list(words_by_name))
+    return slugs | {words_by_name[low]: (slug,) for low, slug in cases.values_list("low", "slug")}
 
 
-def render_launch_query(group: CaseSet, cases: int) -> str:
-    """Render the query of a launch form with the set chosen, defaults elsewhere, and no model."""
-    chosen: list[tuple[str, object]] = [
-        ("scenarios", build_set_word(group)),
+def render_launch_query(case_set: CaseSet, case_count: int) -> str:
+    """Render the query of a launch form with the set, default settings and no model."""
+    fields: list[tuple[str, object]] = [
+        ("scenarios", build_set_word(case_set)),
         ("profiles", "default"),
         ("strategies", "production"),
         ("methods", "native"),
-        ("trials", 1 if cases >= MIN_CASES_FOR_ONE_TRIAL else 10),
+        ("trials", 1 if case_count >= MIN_CASES_FOR_ONE_TRIAL else 10),
         ("instance_kind", "parity"),
         ("tool_use_mode", "relaxed"),
         ("tool_failure_policy", "tolerated"),
-        ("title", str(group)),
+        ("title", str(case_set)),
     ]
-    return urlencode(chosen)
+    return urlencode(fields)
 
 
-def set_privacy(pk: int, *, public: bool) -> CaseSet:
+def set_privacy(set_id: int, *, public: bool) -> CaseSet:
     """Make a set public or private.
 
     Raises:
         CaseSetNotFoundError: there is no such set.
     """
-    group = CaseSet.objects.filter(pk=pk).first()
-    if group is None:
-        raise CaseSetNotFoundError(f"There is no set {pk}.")
-    group.public = public
-    group.save(update_fields=["public"])
-    return group
+    case_set = CaseSet.objects.filter(pk=set_id).first()
+    if case_set is None:
+        raise CaseSetNotFoundError(f"There is no set {set_id}.")
+    case_set.public = public
+    case_set.save(update_fields=["public"])
+    return case_set
 
 
 def _find_members(words: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    pks = dict(_parse_set_ids(words))
-    if not pks:
+    """Return the slugs of each set's cases by the set's word, without sets that have no case."""
+    words_by_id = dict(_parse_set_ids(words))
+    if not words_by_id:
         return {}
     slugs: dict[str, list[str]] = {}
-    rows = Case.objects.filter(set__in=pks, deleted_at=None).order_by("pk").values_list("set_id", "slug")
-    for pk, slug in rows:
-        slugs.setdefault(pks[pk], []).append(slug)
+    rows = Case.objects.filter(set__in=words_by_id, deleted_at=None).order_by("pk").values_list("set_id", "slug")
+    for set_id, slug in rows:
+        slugs.setdefault(words_by_id[set_id], []).append(slug)
     return {word: tuple(members) for word, members in slugs.items()}
 
 
 def _parse_set_ids(words: Iterable[str]) -> Iterator[tuple[int, str]]:
     for word in words:
-        number = parse_whole_number(word.removeprefix(SET_PREFIX))
-        if number is not None:
-            yield number, word
+        set_id = parse_whole_number(word.removeprefix(SET_PREFIX))
+        if set_id is not None:
+            yield set_id, word

@@ -1,4 +1,4 @@
-"""All scenarios: those in code, and cases from the database in a given version."""
+"""Catalogue of all scenarios: those in code and the versions of cases in the database."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,38 +22,41 @@ ScenarioKey = tuple[str, int]  # slug, version
 
 
 def load_scenario(slug: str, version: int | None = None) -> Scenario:
-    """Return a scenario in this version, or in its newest. Scenarios in code need no query.
+    """Return a scenario with one query if it is a case, else without a query. A deleted case is returned too.
 
-    A scenario in code whose version is no longer known is returned in its newest version: compare `version`. A deleted
-    case is found too.
+    Args:
+        slug: the slug.
+        version: the version; None for the newest. If code no longer has the version, the newest one is returned.
 
     Raises:
         KeyError: there is no such scenario, or no such version of a case.
     """
-    code = scenarios.list_versions(slug)
-    if code:
-        return next((scenario for scenario in code if scenario.version == version), code[0])
-    version_wanted = F("case__current") if version is None else version
-    row = _query_versions().filter(case__slug=slug, number=version_wanted).first() if slug.isprintable() else None
+    code_versions = scenarios.list_versions(slug)
+    if code_versions:
+        return next((scenario for scenario in code_versions if scenario.version == version), code_versions[0])
+    number = F("case__current") if version is None else version
+    row = _query_versions().filter(case__slug=slug, number=number).first() if slug.isprintable() else None
     if row is None:
         raise KeyError(f"there is no scenario {slug}{'' if version is None else f' version {version}'}")
     return build_scenario(row)
 
 
 def load_scenarios(keys: Iterable[ScenarioKey]) -> Mapping[ScenarioKey, Scenario]:
-    """Return the scenarios of these versions, without those that are not known here. One query if one may be a case."""
+    """Return the scenarios of these keys; an unknown version has no key. One query if a slug may be a case."""
     unique_keys = set(keys)
     slugs = {slug for slug, _ in unique_keys}
-    found = {(slug, scenario.version): scenario for slug in slugs for scenario in scenarios.list_versions(slug)}
-    rest = {slug for slug in slugs if not scenarios.list_versions(slug) and slug.isprintable()}
+    by_key = {(slug, scenario.version): scenario for slug in slugs for scenario in scenarios.list_versions(slug)}
+    case_slugs = {slug for slug in slugs if not scenarios.list_versions(slug) and slug.isprintable()}
     numbers = {number for _, number in unique_keys}
-    rows = _query_versions().filter(case__slug__in=rest, number__in=numbers) if rest else ()
-    found |= {(row.case.slug, row.number): build_scenario(row) for row in rows}
-    return {key: found[key] for key in unique_keys if key in found}
+    rows = _query_versions().filter(case__slug__in=case_slugs, number__in=numbers) if case_slugs else ()
+    by_key |= {(row.case.slug, row.number): build_scenario(row) for row in rows}
+    return {key: by_key[key] for key in unique_keys if key in by_key}
 
 
 def load_judging_scenario(slug: str, version: int) -> Scenario:
-    """Return the scenario that judges trials of this version: code in the version that was tried, a case in its newest.
+    """Return the scenario that judges trials of this version.
+
+    It is the same version of a scenario in code, and the newest version of a case.
 
     Raises:
         KeyError: there is no such scenario.
@@ -62,41 +65,43 @@ def load_judging_scenario(slug: str, version: int) -> Scenario:
 
 
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
-    """Return the scenarios that can be launched now, in the given order. One query if one may be a case."""
-    code, unique_slugs = _list_code_scenarios(), list(dict.fromkeys(slugs))
-    rows = [slug for slug in unique_slugs if slug not in code and slug.isprintable()]
-    current = (
-        _query_versions().filter(case__slug__in=rows, case__deleted_at=None, number=F("case__current")) if rows else ()
-    )
-    found = {**code, **{row.case.slug: build_scenario(row) for row in current}}
-    return {slug: found[slug] for slug in unique_slugs if slug in found}
+    """Return the newest versions of these scenarios, in the given order. One query if a slug may be a case.
+
+    An unknown scenario or deleted case has no key.
+    """
+    code_scenarios, unique_slugs = _get_code_scenarios(), list(dict.fromkeys(slugs))
+    case_slugs = [slug for slug in unique_slugs if slug not in code_scenarios and slug.isprintable()]
+    newest = _query_versions().filter(case__slug__in=case_slugs, case__deleted_at=None, number=F("case__current"))
+    rows = newest if case_slugs else ()
+    by_slug = {**code_scenarios, **{row.case.slug: build_scenario(row) for row in rows}}
+    return {slug: by_slug[slug] for slug in unique_slugs if slug in by_slug}
 
 
-def list_user_cases(most: int) -> tuple[str, ...]:
-    """Return the slugs of the newest user cases."""
+def list_user_cases(limit: int) -> tuple[str, ...]:
+    """Return the slugs of the newest user cases, at most `limit`, the newest first."""
     cases = Case.objects.filter(deleted_at=None, set__kind=CaseSet.Kind.OWN).order_by("-pk")
-    return tuple(cases.values_list("slug", flat=True)[:most])
+    return tuple(cases.values_list("slug", flat=True)[:limit])
 
 
-def sort_by_catalogue(found: Iterable[Scenario]) -> tuple[Scenario, ...]:
-    """Sort scenarios in code by the catalogue; cases follow in their order."""
-    places = {slug: place for place, slug in enumerate(_list_code_scenarios())}
-    return tuple(sorted(found, key=lambda scenario: places.get(scenario.slug, len(places))))
+def sort_by_catalogue(unsorted: Iterable[Scenario]) -> tuple[Scenario, ...]:
+    """Sort scenarios in code by the catalogue; cases follow in the given order."""
+    positions = {slug: position for position, slug in enumerate(_get_code_scenarios())}
+    return tuple(sorted(unsorted, key=lambda scenario: positions.get(scenario.slug, len(positions))))
 
 
 def load_frozen_cases(config_ids: Iterable[int]) -> Mapping[ScenarioKey, Scenario]:
-    """Return the cases of these configurations in the versions of their launch. One query, two if there are cases."""
-    named = Q(scenario_group=BFCL_GROUP) | Q(scenario_group__startswith=USER_CASE_GROUP)
-    cells = Cell.objects.filter(named, config_id__in=list(config_ids)).order_by()
-    pairs = set(cells.values_list("scenario", "scenario_version").distinct())
-    if not pairs:
+    """Return the cases of these configurations in the versions of their cells. One query, two if there are cases."""
+    is_case = Q(scenario_group=BFCL_GROUP) | Q(scenario_group__startswith=USER_CASE_GROUP)
+    cells = Cell.objects.filter(is_case, config_id__in=list(config_ids)).order_by()
+    keys = set(cells.values_list("scenario", "scenario_version").distinct())
+    if not keys:
         return {}
-    rows = _query_versions().filter(case__slug__in={slug for slug, _ in pairs})
-    return {(row.case.slug, row.number): build_scenario(row) for row in rows if (row.case.slug, row.number) in pairs}
+    rows = _query_versions().filter(case__slug__in={slug for slug, _ in keys})
+    return {(row.case.slug, row.number): build_scenario(row) for row in rows if (row.case.slug, row.number) in keys}
 
 
 def is_version_available(slug: str, version: int) -> bool:
-    """Return whether the version can be tried again: a case always, code while its version is known."""
+    """Return whether a new trial can use this version: code or the database still has it."""
     try:
         return load_scenario(slug, version).version == version
     except KeyError:
@@ -104,7 +109,7 @@ def is_version_available(slug: str, version: int) -> bool:
 
 
 def build_scenario(row: CaseVersion) -> Scenario:
-    """Build the scenario of a case's version."""
+    """Build the scenario of a version of a case."""
     case, definition = row.case, json.loads(row.definition)
     if case.set.kind == CaseSet.Kind.BFCL:
         return _build_bfcl_scenario(row, definition)
@@ -125,14 +130,17 @@ def _build_bfcl_scenario(row: CaseVersion, definition: JsonObject) -> Scenario:
 
 
 def is_private(slug: str) -> bool:
-    """Return whether a scenario is a case of a private set: its prompts are not exported by default."""
+    """Return whether a scenario is a case of a private set, whose prompts are not exported by default.
+
+    An unknown slug counts as private.
+    """
     return (
-        slug not in _list_code_scenarios()
+        slug not in _get_code_scenarios()
         and not CaseVersion.objects.filter(case__slug=slug, case__set__public=True).exists()
     )
 
 
-def _list_code_scenarios() -> Mapping[str, Scenario]:
+def _get_code_scenarios() -> Mapping[str, Scenario]:
     return {scenario.slug: scenario for scenario in scenarios.list_scenarios()}
 
 

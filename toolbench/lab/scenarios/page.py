@@ -1,6 +1,6 @@
-"""Scenario pages: prompts, tools and rules of one instance in any known version.
+"""Data of a scenario's page: prompts, tools and rules of one instance in any known version.
 
-The instance has the first wording, which is the case study's where it has the scenario, or is drawn from a seed.
+The instance has the published wording or is drawn from a seed.
 """
 
 import json
@@ -23,12 +23,17 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.scenarios.catalogue import load_scenario
 
 MAX_SEED = 999_999_999
-EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
+EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judging it returns the rule and its checks
 
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSupport:
-    """The keywords of the tools' schemas that a constraint drops; `refused` says why it cannot express them at all."""
+    """Support of a constraint for the tools' schemas.
+
+    Attributes:
+        dropped: the keywords that the constraint does not enforce.
+        refused: why the constraint cannot express the schemas; "" if it can.
+    """
 
     constraint: str
     dropped: tuple[DroppedKeyword, ...] = ()
@@ -37,17 +42,24 @@ class ConstraintSupport:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPage:
-    """Everything that a scenario page shows.
+    """Data of the page of one scenario.
 
     Attributes:
-        tools: name, description and JSON Schema as text.
-        published: whether the case study has the scenario, with a wording of its own.
-        has_case_study_rule: whether the case study's rule judges it too.
-        lint: findings on tools that some provider may refuse.
-        constraint_support: what each constraint drops of the tools' schemas.
-        case: whether it is a case, of which no instance is drawn.
-        versions: versions that can be shown, the newest first.
-        copyable: whether a test case can be made of it.
+        tools: name, description and JSON Schema of each tool, as text.
+        layer: the policy patch of the scenario as indented JSON; "" if it has none.
+        values: names and values of the instance, the values as JSON.
+        rule: what counts as a pass, in words.
+        published: whether the scenario is part of the case study, which published its wording.
+        has_case_study_rule: whether trials are also judged by the case study's rule.
+        checks: names of the checks.
+        examples: names of the example sets.
+        lint: findings on tools that some providers may refuse.
+        constraint_support: the support of each constraint for the tools' schemas; () if there are no tools.
+        seed: the seed of the instance; 0 for the published wording.
+        kind: PUBLISHED_WORDING or DRAWN.
+        case: whether the scenario is a case, which has a single instance.
+        versions: the versions that can be shown, the newest first.
+        copyable: whether a test case can be made from the instance.
     """
 
     scenario: Scenario
@@ -71,7 +83,7 @@ class ScenarioPage:
 
     @property
     def copy_query(self) -> str:
-        """Return the query of the form that copies this instance as a test case."""
+        """The query of the form that copies this instance as a test case."""
         drawn = {"seed": self.seed, "version": self.instance.version} if self.kind == DRAWN else {}
         return urlencode({"scenario": self.scenario.slug, **drawn})
 
@@ -82,26 +94,29 @@ def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
 
 
 def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
-    """Return the page of the parity instance, or of the one drawn from `seed`.
+    """Return the page data of one instance. Only a case needs a query.
 
-    It shows the newest version unless `version` names an earlier one. Only a case needs a query.
+    Args:
+        slug: the slug.
+        seed: a whole number from which the instance is drawn; any other text gives the published wording.
+        version: a known version; any other text gives the newest version.
 
     Raises:
         KeyError: the slug is unknown.
     """
-    known = tuple(version.version for version in scenarios.list_versions(slug))
+    code_versions = tuple(known.version for known in scenarios.list_versions(slug))
     scenario, instance = choose_instance(slug, seed, version)
-    unanswered = scenario.judge(instance, EMPTY_RUN, scenario.open(instance))
+    verdict = scenario.judge(instance, EMPTY_RUN, scenario.open(instance))
     return ScenarioPage(
         scenario=scenario,
         instance=instance,
         tools=tuple((tool.name, tool.description, _render_json(dict(tool.parameters))) for tool in instance.tools),
         layer=_render_json(instance.layer) if instance.layer else "",
         values=tuple((name, json.dumps(value, ensure_ascii=False)) for name, value in instance.values.items()),
-        rule=unanswered.rule,
+        rule=verdict.rule,
         published=scenarios.is_published(slug),
-        has_case_study_rule=unanswered.parity_pass is not None,
-        checks=tuple(check.name for check in unanswered.checks),
+        has_case_study_rule=verdict.parity_pass is not None,
+        checks=tuple(check.name for check in verdict.checks),
         examples=tuple(scenarios.example_sets(slug)),
         lint=lint_tools(instance.tools),
         constraint_support=tuple(_build_constraint_support(instance.tools, constraint) for constraint in CONSTRAINTS)
@@ -110,23 +125,24 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
         seed=instance.seed,
         kind=instance.kind,
         next_seed=instance.seed + 1,
-        case=not known,
-        versions=known or (scenario.version,),
+        case=not code_versions,
+        versions=code_versions or (scenario.version,),
         copyable=is_copyable(scenario),
     )
 
 
 def choose_instance(slug: str, seed: str, version: str) -> tuple[Scenario, Instance]:
-    """Return the scenario and its instance as `get_scenario` shows them.
+    """Return the scenario and the instance that `get_scenario` shows for the same arguments.
 
     Raises:
         KeyError: the slug is unknown.
     """
-    known = [scenario.version for scenario in scenarios.list_versions(slug)]
-    named, drawn = parse_whole_number(version), parse_whole_number(seed, maximum=MAX_SEED)
-    scenario = load_scenario(slug, named if named in known else None)
-    number, kind = (0, PUBLISHED_WORDING) if drawn is None else (drawn, DRAWN)
-    return scenario, scenario.draw_instance(number, kind=kind)
+    code_versions = [scenario.version for scenario in scenarios.list_versions(slug)]
+    version_number, seed_number = parse_whole_number(version), parse_whole_number(seed, maximum=MAX_SEED)
+    scenario = load_scenario(slug, version_number if version_number in code_versions else None)
+    if seed_number is None:
+        return scenario, scenario.draw_instance(0, kind=PUBLISHED_WORDING)
+    return scenario, scenario.draw_instance(seed_number, kind=DRAWN)
 
 
 def _build_constraint_support(tools: Sequence[ToolDefinition], constraint: str) -> ConstraintSupport:

@@ -37,7 +37,7 @@ CAUSE_COLUMNS = {
     "causes": "jsonb",
     "taxonomy": "smallint",
 }
-MAX_CAUSES = 40  # stored groups of equal causes of a trial; further groups are dropped
+MAX_CAUSES = 40  # stored groups of equal causes per trial; further groups are not stored
 
 
 def build_cause_columns(
@@ -46,7 +46,7 @@ def build_cause_columns(
     """Return a value for each of the CAUSE_COLUMNS of a finished trial.
 
     Args:
-        steps: steps of the trial's last execution, in order.
+        steps: steps of the trial's current execution, in order.
         trial_columns: columns of the trial, of which outcome, end and failure_class are read.
         scenario: slug of the scenario, part of the cause's signature.
         graded: grades of the trial's calls against the expected calls.

@@ -1,4 +1,4 @@
-"""Stored bytes as numbered lines: JSON is indented, with the path of each line; other content is split into lines."""
+"""Stored bytes as lines for display: JSON is indented, with the path of each line; other text is split into lines."""
 
 import difflib
 import json
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 MAX_LINES = 1_500
-MAX_BYTES = 200_000
+MAX_BYTES = 200_000  # of a body; bytes after them are omitted
 MAX_LINE_CHARACTERS = 2_000
 
 
@@ -71,18 +71,18 @@ def render_value(value: Any) -> CodeView:
 
 
 def mark_differences(left: CodeView, right: CodeView) -> tuple[CodeView, CodeView]:
-    """Return both sides with the lines that differ marked "chg"; unchanged if either side is cut."""
+    """Return both sides with the lines that differ marked "chg"; both unchanged if either is truncated."""
     if left.cut or right.cut:
         return left, right
     before, after = ([line.text for line in code.lines] for code in (left, right))
     matcher = difflib.SequenceMatcher(None, before, after)
-    same = [set[int](), set[int]()]
+    equal_indexes = [set[int](), set[int]()]
     for block in matcher.get_matching_blocks():
-        same[0] |= set(range(block.a, block.a + block.size))
-        same[1] |= set(range(block.b, block.b + block.size))
+        equal_indexes[0] |= set(range(block.a, block.a + block.size))
+        equal_indexes[1] |= set(range(block.b, block.b + block.size))
     marked = [
-        tuple(line if index in kept else replace(line, mark="chg") for index, line in enumerate(code.lines))
-        for code, kept in zip((left, right), same, strict=True)
+        tuple(line if index in equal else replace(line, mark="chg") for index, line in enumerate(code.lines))
+        for code, equal in zip((left, right), equal_indexes, strict=True)
     ]
     return replace(left, lines=marked[0]), replace(right, lines=marked[1])
 
@@ -105,13 +105,13 @@ def is_below(path: str, bad_paths: Sequence[str]) -> bool:
 
 
 def _truncate_lines(lines: Iterator[CodeLine], size: int, *, cut: bool) -> CodeView:
-    kept: list[CodeLine] = []
+    shown: list[CodeLine] = []
     for line in lines:
-        if len(kept) == MAX_LINES:
-            return CodeView(tuple(kept), size, cut=True)
-        long = len(line.text) > MAX_LINE_CHARACTERS
-        kept.append(replace(line, text=escape_unprintable(line.text[:MAX_LINE_CHARACTERS]) + (" …" if long else "")))
-    return CodeView(tuple(kept), size, cut=cut)
+        if len(shown) == MAX_LINES:
+            return CodeView(tuple(shown), size, cut=True)
+        ellipsis = " …" if len(line.text) > MAX_LINE_CHARACTERS else ""
+        shown.append(replace(line, text=escape_unprintable(line.text[:MAX_LINE_CHARACTERS]) + ellipsis))
+    return CodeView(tuple(shown), size, cut=cut)
 
 
 def escape_unprintable(text: str) -> str:
@@ -120,6 +120,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def _parse_json(body: bytes) -> tuple[Any] | None:
+    """Return the value of a body in a tuple, because it may be None; None if the body is not JSON."""
     try:
         return (json.loads(body),)
     except (ValueError, RecursionError):
@@ -136,15 +137,15 @@ def _render_part(value: Any, *, path: str, prefix: str, depth: int, suffix: str)
     if depth > 40 or not value or not isinstance(value, dict | list):
         yield CodeLine(f"{indent}{prefix}{_render_compact(value)}{suffix}", path)
         return
-    opener, closer = "{}" if isinstance(value, dict) else "[]"
-    yield CodeLine(f"{indent}{prefix}{opener}", path)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    yield CodeLine(f"{indent}{prefix}{opening}", path)
     items = list(value.items() if isinstance(value, dict) else enumerate(value))
     for index, (key, item) in enumerate(items):
         comma = "," if index < len(items) - 1 else ""
         item_path = f"{path}.{key}" if isinstance(value, dict) else f"{path}[{key}]"
         name = f"{json.dumps(key, ensure_ascii=False)}: " if isinstance(value, dict) else ""
         yield from _render_part(item, path=item_path, prefix=name, depth=depth + 1, suffix=comma)
-    yield CodeLine(f"{indent}{closer}{suffix}", path)
+    yield CodeLine(f"{indent}{closing}{suffix}", path)
 
 
 def _render_compact(value: Any) -> str:

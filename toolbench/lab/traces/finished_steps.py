@@ -1,4 +1,4 @@
-"""Recorded steps of an execution as `WireStep` objects for the cause classification, without the database."""
+"""Steps in memory as the `WireStep` objects from which causes are classified, without the database."""
 
 from collections.abc import Iterable
 

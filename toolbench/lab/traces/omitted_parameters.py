@@ -1,4 +1,4 @@
-"""Optional parameters that the requests of a trial left out."""
+"""Optional parameters that the requests of a stored trial left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class OmissionNote:
     """A parameter that requests left out.
 
     Attributes:
-        why: why the endpoint refused the parameter, as text.
+        why: the endpoint's reason for the refusal.
         known: whether the refusal was known before the trial began.
         differs: sentence about what the trial does not measure without the parameter; "" if there is no difference.
     """

@@ -1,4 +1,4 @@
-"""Steps of a stored trial with their parsed details."""
+"""Loading of the steps of a stored trial with their parsed details."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class StepWithDetails:
 
 
 def list_steps(trial: Trial) -> tuple[StepWithDetails, ...]:
-    """Return the steps of the current execution of a trial, in the order of the prefetch.
+    """Return the steps of the current execution of a trial, in the order in which they were prefetched.
 
     Args:
         trial: trial whose steps and their bodies are prefetched.

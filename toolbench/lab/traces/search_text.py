@@ -1,7 +1,7 @@
 """Search texts of trials, written in batches after the trials have ended.
 
-Storing a trial only marks its search text as stale; the sweep writes the text. A search therefore misses trials that
-ended within the last seconds; `get_text_lag` returns how many seconds.
+Storing a trial only marks its search text as stale; the sweep writes the text. Until then a search does not find the
+trial; `get_text_lag` returns how long the oldest such trial has waited.
 """
 
 import json
@@ -19,7 +19,7 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.step_facts import to_column_text
 
 TRIALS_PER_BATCH = 200
-MAX_TRIALS_PER_SWEEP = 4_000
+MAX_TRIALS_PER_SWEEP = 4_000  # whole batches
 MAX_TEXT_CHARS = 4_000
 MAX_QUESTION_CHARS = 1_000
 MAX_ANSWER_CHARS = 1_000
@@ -32,27 +32,31 @@ _STALE = Trial.objects.filter(text_stale=True, state=Trial.State.DONE)
 
 
 def update_search_texts(limit: int = MAX_TRIALS_PER_SWEEP) -> int:
-    """Write the stale search texts of finished trials, first finished first, and return how many were written.
+    """Write the stale search texts of finished trials, in the order in which they finished.
 
     Args:
         limit: number of trials after which no further batch of TRIALS_PER_BATCH is started.
+
+    Returns:
+        How many texts were written.
     """
     written = 0
     while written < limit:
-        batch = _update_batch()
-        written += batch
-        if batch < TRIALS_PER_BATCH:
+        batch_size = _update_batch()
+        written += batch_size
+        if batch_size < TRIALS_PER_BATCH:
             break
     return written
 
 
 def get_text_lag() -> float:
-    """Return the seconds since the end of the trial that has waited longest for its search text; 0.0 without any."""
+    """Return the seconds since the end of the trial that has waited longest for its search text; 0.0 if none waits."""
     oldest = _STALE.aggregate(oldest=Min("finished_at"))["oldest"]
     return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
 
 
 def _update_batch() -> int:
+    """Write the search texts of one batch and return its size. Trials that another process has locked are skipped."""
     with transaction.atomic(), connection.cursor() as cursor:
         stale = _STALE.select_related("config").order_by("finished_at", "pk")
         columns = ("scenario", "cause", "sentence", "error_hint", "final_text")
@@ -60,14 +64,14 @@ def _update_batch() -> int:
         trials = list(
             stale.only(*columns, *config_columns).select_for_update(skip_locked=True, of=("self",))[:TRIALS_PER_BATCH]
         )
-        ids = [trial.pk for trial in trials]
-        cursor.execute(_SELECT_STEPS, {"ids": ids, "argument_bytes": MAX_ARGUMENT_BYTES})
+        trial_ids = [trial.pk for trial in trials]
+        cursor.execute(_SELECT_STEPS, {"ids": trial_ids, "argument_bytes": MAX_ARGUMENT_BYTES})
         steps: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
         for trial_id, tool_name, body in cursor.fetchall():
             steps[trial_id].append((tool_name, bytes(body)))
-        cursor.execute(_STORE_TEXTS, [ids, [build_search_text(trial, steps[trial.pk]) for trial in trials]])
-        Trial.objects.filter(pk__in=ids).update(text_stale=False)
-    return len(ids)
+        cursor.execute(_STORE_TEXTS, [trial_ids, [build_search_text(trial, steps[trial.pk]) for trial in trials]])
+        Trial.objects.filter(pk__in=trial_ids).update(text_stale=False)
+    return len(trial_ids)
 
 
 def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
@@ -103,7 +107,7 @@ def _find_question(body: bytes) -> str:
 
 
 def _join_text(content: Any) -> str:
-    """Return the text of a message, whose content is a text or a list of parts."""
+    """Return the text of a message's content, which is a string or a list of parts; "" for other content."""
     if isinstance(content, str):
         return content
     parts: Iterable[Any] = content if isinstance(content, list) else ()

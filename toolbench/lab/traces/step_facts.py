@@ -1,12 +1,12 @@
 """Step details, stored as JSON in `StepBody.facts`, and conversion of values for database columns.
 
-`StepBody.facts` of an exchange holds: tools_sent, stream, said (a further message of the user, in the request that
-sends it first), left_out (names of parameters that the request leaves out), request_headers, request_changes,
+`StepBody.facts` of an exchange has the keys: tools_sent, stream, said (a further message of the user, in the request
+that sends it first), left_out (names of parameters that the request leaves out), request_headers, request_changes,
 response_headers, response_changes, text, message, calls_found, calls, ignored_calls, findings, mode (how calls were
 requested), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"),
-usage, error, chunks ([offset ms, bytes] each), partial (the message so far, of a stream that broke off). Of a tool
-execution: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes. A call is {id,
-name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
+usage, error, chunks ([offset ms, bytes] each), partial (the message so far, if a stream broke off). That of a tool
+execution has: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes. A call is
+{id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
 
 `StepBody.request` of a tool execution holds the arguments as the model wrote them, `.response` the exact text of the
 result.
@@ -75,14 +75,14 @@ def build_tool_details(step: ToolStep) -> bytes:
 
 
 def encode_arguments(call: ToolCall) -> bytes:
-    """Return the arguments of a call as the model wrote them; empty for none."""
+    """Return the arguments of a call as the model wrote them, or as JSON if they came parsed; b"" for None."""
     if isinstance(call.arguments, str):
         return call.arguments.encode("utf-8", "surrogatepass")
     return b"" if call.arguments is None else dump_details(call.arguments)
 
 
 def count_body_bytes(step: ExchangeStep | ToolStep) -> int:
-    """Return the size in bytes of the request and response of a step, or of its tool result."""
+    """Return the size of an exchange's bodies in bytes, or of a tool result in characters."""
     return (
         len(step.request_body) + len(step.response_body) if isinstance(step, ExchangeStep) else len(step.result.content)
     )
@@ -101,7 +101,11 @@ def dump_details(value: Any) -> bytes:
 
 
 def load_details(facts: bytes | memoryview) -> JsonObject:
-    """Parse stored step details; return an empty dict if there are none or they are not a JSON object."""
+    """Parse stored step details.
+
+    Returns:
+        The details; an empty dict if nothing is stored or the JSON is not an object.
+    """
     return get_object(json.loads(bytes(facts) or b"{}"))
 
 

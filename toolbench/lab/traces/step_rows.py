@@ -1,4 +1,4 @@
-"""Database row and stored bodies of a step."""
+"""Database row and stored bodies of a step, built from the driver's record."""
 
 from toolbench.engine.bounds import parse_cost, parse_count
 from toolbench.engine.types import JsonObject
@@ -39,7 +39,7 @@ STEP_COLUMNS = {
     "tool_name": "text",
     "ok": "boolean",
 }
-_WRITER_COLUMNS = ("trial_id", "execution")  # columns that the writer of the step fills
+_WRITER_COLUMNS = ("trial_id", "execution")  # filled when the step is written
 _NULLABLE_COLUMNS = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
 
 
@@ -56,25 +56,28 @@ def build_step_row(step: AnyStep) -> JsonObject:
 
 
 def build_bodies(step: AnyStep) -> tuple[bytes, bytes, bytes]:
-    """Return request body, response body and step details as bytes; arguments and result for a tool step."""
+    """Return the request body, the response body and the details of a step as bytes.
+
+    For a tool execution, the bodies are the arguments and the result.
+    """
     if isinstance(step, ExchangeStep):
         return step.request_body, step.response_body, build_exchange_details(step)
-    written = encode_arguments(step.result.call)
-    return written, step.result.content.encode("utf-8", "surrogatepass"), build_tool_details(step)
+    arguments = encode_arguments(step.result.call)
+    return arguments, step.result.content.encode("utf-8", "surrogatepass"), build_tool_details(step)
 
 
 def build_bare_row(step: AnyStep) -> JsonObject:
-    """Return a row with ordinal, turn, kind and attempt only, for a step whose row the database refuses."""
+    """Return a row with only ordinal, turn, kind, attempt and a note, for a step whose row the database refused."""
     blank = {name: "" if kind == "text" else 0 for name, kind in STEP_COLUMNS.items() if name not in _WRITER_COLUMNS}
     kind, attempt = ("exchange", step.attempt) if isinstance(step, ExchangeStep) else ("tool", 1)
-    kept = {"ordinal": step.ordinal, "turn": step.turn, "kind": kind, "attempt": attempt}
+    identity = {"ordinal": step.ordinal, "turn": step.turn, "kind": kind, "attempt": attempt}
     columns = {
         "error_message": "This step could not be stored as it is.",
         "ok": None,
         "body_cut": True,
         "masked": False,
     }
-    return {**blank, **columns, **dict.fromkeys(_NULLABLE_COLUMNS), **kept}
+    return {**blank, **columns, **dict.fromkeys(_NULLABLE_COLUMNS), **identity}
 
 
 def _build_exchange_row(step: ExchangeStep) -> JsonObject:
@@ -111,15 +114,15 @@ def _build_exchange_row(step: ExchangeStep) -> JsonObject:
 
 def _build_tool_row(step: ToolStep) -> JsonObject:
     envelope = step.result.envelope
-    first = envelope.errors[0] if envelope.errors else {}
+    first_error = envelope.errors[0] if envelope.errors else {}
     return {
         "kind": "tool",
         "attempt": 1,
         "backoff_ms": 0,
         "retry_reason": "",
         "url": "",
-        "error_code": to_column_text(first.get("code"), 60),
-        "error_message": to_column_text(first.get("message"), 20_000),
+        "error_code": to_column_text(first_error.get("code"), 60),
+        "error_message": to_column_text(first_error.get("message"), 20_000),
         "request_bytes": 0,
         "response_bytes": len(step.result.content),
         "body_cut": False,

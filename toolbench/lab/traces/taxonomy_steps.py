@@ -20,9 +20,9 @@ from toolbench.lab.traces.step_facts import load_details
 
 
 def load_wire_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
-    """Return the steps of the last execution of each trial, by trial id, with one query.
+    """Return the steps of the current execution of each trial, by trial id, with one query.
 
-    Request and response bodies are not loaded. Trials without steps are missing from the result.
+    Request and response bodies are not loaded. A trial without steps has no key.
     """
     step_bodies = StepBody.objects.filter(step__trial_id__in=trial_ids).select_related("step", "step__trial")
     step_bodies = step_bodies.order_by("step__trial_id", "step__ordinal").only(
@@ -32,7 +32,7 @@ def load_wire_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]
     for body in step_bodies.iterator(chunk_size=500):
         if body.step.execution == body.step.trial.execution:
             steps.setdefault(body.step.trial_id, []).append(_build_wire_step(body.step, load_details(body.facts)))
-    return {trial: tuple(trial_steps) for trial, trial_steps in steps.items()}
+    return {trial_id: tuple(trial_steps) for trial_id, trial_steps in steps.items()}
 
 
 _STEP_COLUMNS = ("trial", "execution", "ordinal", "turn", "kind", "error_code", "finish_reason", "path", "ok")

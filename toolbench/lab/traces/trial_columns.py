@@ -24,7 +24,9 @@ class FinishedExecution:
     """One finished execution of a trial.
 
     Attributes:
-        duration_ms: wall time from claim to end, back-off included.
+        steps: the recorded steps in order.
+        scenario: slug of the scenario.
+        duration_ms: wall time from claim to end, including back-off.
     """
 
     loop_result: LoopResult
@@ -36,19 +38,18 @@ class FinishedExecution:
 
 def build_trial_columns(execution: FinishedExecution) -> JsonObject:
     """Return the columns of outcome, times, counts, tokens and server, with values that PostgreSQL accepts."""
-    left_out = {"left_out": to_column_json(list_omitted_parameters(execution.steps))}
     return {
         **_build_outcome_columns(execution),
         **_build_time_columns(execution),
         **_build_count_columns(execution),
         **_build_token_columns(execution.loop_result),
         **_build_server_columns(execution),
-        **left_out,
+        "left_out": to_column_json(list_omitted_parameters(execution.steps)),
     }
 
 
 def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
-    """Return the parameters that requests left out, each with its `why` and `known`; the last request decides."""
+    """Return the parameters that requests left out, as JSON, each with `why` and `known` of the last such request."""
     left_out = (parameter for step in steps if isinstance(step, ExchangeStep) for parameter in step.request.left_out)
     by_name = {
         parameter.name: {"name": parameter.name, "why": parameter.why, "known": parameter.known}
@@ -103,16 +104,16 @@ def find_first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnySte
     """
     if first is None:
         return None
-    of_turn = [step for step in steps if step.turn == first.turn]
-    tools = [step.ordinal for step in of_turn if isinstance(step, ToolStep)]
-    if first.call is not None and first.call < len(tools):
-        return tools[first.call]
-    exchanges = [step.ordinal for step in of_turn if isinstance(step, ExchangeStep)]
-    return exchanges[-1] if exchanges else None
+    turn_steps = [step for step in steps if step.turn == first.turn]
+    tool_ordinals = [step.ordinal for step in turn_steps if isinstance(step, ToolStep)]
+    if first.call is not None and first.call < len(tool_ordinals):
+        return tool_ordinals[first.call]
+    exchange_ordinals = [step.ordinal for step in turn_steps if isinstance(step, ExchangeStep)]
+    return exchange_ordinals[-1] if exchange_ordinals else None
 
 
 def hash_answers(turns: Iterable[TurnRecord]) -> str:
-    """Return a hash of the texts and parsed calls, without ids: equal answers have equal hashes; "" for no answer."""
+    """Return a hash of the texts and calls of all answers, without the ids of calls; "" if there is no answer."""
     answers_json = [
         [
             turn.answer.text,
@@ -148,7 +149,7 @@ def _build_time_columns(execution: FinishedExecution) -> JsonObject:
 
 
 def build_spending_columns(steps: Iterable[AnyStep]) -> JsonObject:
-    """Return the columns of requests, tokens and cost, computed from the steps alone, whatever the outcome."""
+    """Return the columns of requests, tokens and cost, computed from the steps, for a trial without a verdict."""
     exchanges = [step for step in steps if isinstance(step, ExchangeStep)]
     usages = [step.turn_read.usage for step in exchanges if step.turn_read and step.turn_read.usage]
     costs = [usage.cost for usage in usages if usage.cost is not None]
@@ -162,7 +163,7 @@ def build_spending_columns(steps: Iterable[AnyStep]) -> JsonObject:
 
 
 def _count_output_retries(exchanges: Sequence[ExchangeStep]) -> int:
-    """Count the attempts that follow an answer of the model in the same turn; these are second samples."""
+    """Count the attempts that follow an answer in the same turn, because such a retry is a new sample of the model."""
     return sum(
         after.turn == before.turn and (before.turn_read is not None or _is_model_output_error(before))
         for before, after in pairwise(exchanges)
@@ -170,7 +171,7 @@ def _count_output_retries(exchanges: Sequence[ExchangeStep]) -> int:
 
 
 def _is_model_output_error(step: ExchangeStep) -> bool:
-    """Return whether the error was caused by the model's output; a refused request reached no model."""
+    """Return whether the model's output caused the error. A refused request did not reach the model."""
     error = step.error
     return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSAL_CODES
 

@@ -1,7 +1,7 @@
--- The bytes of steps that a trial can be found by: its first request, and the arguments of its calls.
+-- Select the bytes of steps that enter the search text of a trial: its first request and the arguments of its calls.
 --
--- Parameters: ids: trials; argument_bytes: how much of each call is read.
--- Returns: trial, tool name ("" for the request), bytes; in the order of the steps.
+-- Parameters: ids: ids of trials; argument_bytes: number of bytes to read of each call.
+-- Returns: trial id, tool name ("" for the request), bytes; in the order of the steps.
 SELECT trial.id, step.tool_name,
     CASE step.kind WHEN 'tool' THEN substr(body.request, 1, %(argument_bytes)s) ELSE body.request END
 FROM lab_trial AS trial

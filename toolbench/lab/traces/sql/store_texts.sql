@@ -1,8 +1,8 @@
 -- Store the search texts of trials.
 --
 -- Every character that is neither letter nor digit separates words, so that parts of paths and names are words.
--- Parameters: trials; texts in the same order.
--- Locks: search texts; the caller holds the trials.
+-- Parameters: ids of trials; texts in the same order.
+-- Locks: the search texts; the caller has locked the trials.
 INSERT INTO lab_trialtext (trial_id, text, words)
 SELECT id, content, to_tsvector('simple', regexp_replace(content, '[^[:alnum:]]+', ' ', 'g'))
 FROM unnest(%s::bigint[], %s::text[]) AS row(id, content)
