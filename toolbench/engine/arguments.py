@@ -1,4 +1,4 @@
-"""Reading of a call's arguments into an object, or into a sentence that says why they are not one."""
+"""Reading of a call's arguments: the object, or the reason for which they cannot be read."""
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import MAX_DEPTH, count_utf8_bytes, is_too_deep, read_json, write_json
@@ -11,15 +11,15 @@ _CODE_FENCE = "```"
 
 
 def read_arguments(raw: object, max_bytes: int, *, value: object = None, standard_only: bool = False) -> ReadArguments:
-    """Read the arguments of a call; arguments that cannot be read are a status, not an exception.
+    """Read the arguments of a call; arguments that cannot be read give a status instead of an exception.
 
-    None and blank text are an empty object, unless `standard_only` is set. A text may be enclosed in a code fence. It
-    may be double-encoded once: a JSON string whose text is the JSON object.
+    None and blank text are read as an empty object, unless `standard_only` is set. A text may be enclosed in a code
+    fence. It may be double-encoded once: a JSON string whose text is the JSON object.
 
     Args:
         raw: the arguments as the model sent them: a text, an object or anything else.
         max_bytes: the largest size that is allowed, in UTF-8 bytes.
-        value: the value that `raw` is the JSON text of, if it is known; if it is an object, `raw` is not parsed.
+        value: the parsed value of the text `raw`, None if it is unknown; if it is an object, `raw` is not parsed.
         standard_only: accept only a JSON object as text, without code fence and double encoding. No effect if `value`
             is an object.
 
@@ -55,7 +55,10 @@ def _read_standard(raw: object, max_bytes: int) -> ReadArguments:
 
 
 def measure_arguments(raw: object) -> int:
-    """Return the `size` that `read_arguments` would report, without parsing the arguments."""
+    """Return the size of arguments in UTF-8 bytes without parsing them.
+
+    For double-encoded arguments, the outer text is measured; `read_arguments` reports the size of the inner one.
+    """
     if isinstance(raw, str):
         return count_utf8_bytes(_strip_fence(raw.strip()))
     return _read_value(raw, 0).size if isinstance(raw, (dict, list)) else 0
@@ -70,7 +73,7 @@ def _read_text(text: str, max_bytes: int) -> ReadArguments:
     try:
         value = read_json(text)
         if isinstance(value, str):
-            size = count_utf8_bytes(value)  # never larger than the text around it
+            size = count_utf8_bytes(value)  # not larger than the outer text, so the limit needs no second check
             value = read_json(value)
     except InvalidJsonError as error:
         return _build_invalid(size, str(error))
@@ -109,7 +112,7 @@ def _get_json_type(value: object) -> str:
 
 
 def _strip_fence(text: str) -> str:
-    """Return the content of a code fence around `text`, without the word `json`; else `text`."""
+    """Return the content of the code fence around `text`, without the word `json`; `text` itself if it has no fence."""
     if not (len(text) >= 2 * len(_CODE_FENCE) and text.startswith(_CODE_FENCE) and text.endswith(_CODE_FENCE)):
         return text
     content = text[len(_CODE_FENCE) : -len(_CODE_FENCE)]

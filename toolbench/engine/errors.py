@@ -13,7 +13,7 @@ class PolicyProblem:
 
     Attributes:
         layer: the policy layer that has the setting.
-        message: a clause on what is wrong or allowed, without the key.
+        message: what is wrong or what is allowed, as part of a sentence without the key.
     """
 
     layer: str
@@ -51,7 +51,7 @@ class MalformedAnswerError(EngineError):
 
 
 class InvalidJsonError(EngineError):
-    """A text that is not valid JSON; for readers of Python text: not a valid Python value or call.
+    """A text that is not valid JSON or, where Python is read, not a valid Python value or call.
 
     Attributes:
         code: not_json or too_deep; for text that is read as Python also too_long, not_python, not_literal, no_call,

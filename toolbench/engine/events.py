@@ -55,6 +55,8 @@ class Request:
         turn: the number of the turn, from 0.
         path: the path below the endpoint's prefix, such as `chat/completions`.
         body: the exact bytes to send.
+        tools_sent: whether the request has tools.
+        stream: whether the answer is requested as a stream.
         changes: changes that message and tool transforms made to the request.
         cut_retries: how often the request may be repeated if its streamed answer is truncated.
         message: the index, from 0, of the user message that the request belongs to.
@@ -98,8 +100,9 @@ class Ask:
     """A step of the loop: send a request and decode the answer.
 
     Attributes:
+        decoder: decodes the answer; the driver passes the received bytes to it.
         read_refused: parses an answer that the server quotes in an error. It returns a turn if the policy reads calls
-            in text and there is one, else a sentence for the error's hint; "" for none.
+            in text and the answer has one, else a sentence for the error's hint, or "".
     """
 
     request: Request
@@ -141,7 +144,10 @@ class Outcome:
     """The tool outcome: the value that a tool returned, or its error.
 
     Attributes:
-        error_code: ARGUMENT_ERROR, INTERNAL_ERROR, TOOL_TIMEOUT …; "" for success.
+        value: the value that the tool returned; None after an error.
+        error_code: a code such as ARGUMENT_ERROR, INTERNAL_ERROR or TOOL_TIMEOUT; "" for success.
+        started_ms: when the tool started, in milliseconds from the start of the trial.
+        duration_ms: how long the tool ran, in milliseconds.
     """
 
     value: object = None
@@ -156,9 +162,10 @@ class ExchangeError:
     """A failed exchange as a value.
 
     Attributes:
-        code: a row of providers/data/outcomes.json.
+        code: an error code that is listed in providers/data/outcomes.json.
         status: the HTTP status; None without a response.
-        infrastructure: whether network, provider or host failed, and not the model.
+        infrastructure: whether the network, the provider or the host caused the error, and not the model.
+        retryable: whether the same request may be sent again.
         tool_support: whether the endpoint says that this model or route cannot use tools.
         hint: a sentence that helps to understand the error; "" for none.
         generation: the text of the model, if the error quotes it.
@@ -208,8 +215,13 @@ class ToolResult:
     Attributes:
         arguments: the parsed arguments; None if they could not be parsed.
         parse_status: ok, invalid_json or too_large.
+        envelope: the result before result transforms.
         content: the exact text that is sent back to the model.
         executed: whether the tool ran; a refused call does not run.
+        schema_errors: the violations of the tool's schema for which the call was refused; () for none.
+        output_replaced: whether the tool's output was too large, so that the model gets an error in its place.
+        changes: the changes that result transforms made.
+        duration_ms: how long the tool ran, in milliseconds; 0.0 for a refused call.
     """
 
     call: ToolCall
@@ -229,8 +241,9 @@ class TurnRecord:
     """The record of one turn.
 
     Attributes:
-        answer: the model's answer; None if the exchange failed.
-        failure: the failure of the exchange, if any.
+        turn: the number of the turn, from 0. Each request of a turn has a record of its own.
+        answer: the model's answer; None if the exchange failed or the run was stopped before it.
+        failure: the error of the exchange; None if it did not fail.
         results: the results of the calls, in call order.
     """
 
@@ -268,8 +281,12 @@ class LoopResult:
     """The result of a run of the loop.
 
     Attributes:
+        final_text: the text of the answer without calls that ended the run; "" for other ends.
         history: all messages of the conversation, for the next run.
-        message: a sentence on the reason for the end; "" for FINAL.
+        turns: one record for each request, in order.
+        usage: the sums over all answers.
+        message: a sentence about the reason for the end; "" for FINAL.
+        error: the error of the last exchange for PROVIDER_ERROR; None for other ends.
         failed_tools: for TOOL_ERROR, sorted names of the tools whose last call failed, unless failures are tolerated.
         asked_again: the number of re-prompts: requests that quote an error because a call could not run.
     """

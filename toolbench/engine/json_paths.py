@@ -1,4 +1,4 @@
-"""Rendering of JSON paths, which locate a value inside another one."""
+"""Rendering of JSON paths, which locate a value inside another JSON value."""
 
 import re
 from collections.abc import Sequence

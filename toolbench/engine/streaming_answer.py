@@ -1,4 +1,4 @@
-"""An answer that is still being received, for display."""
+"""State of an answer that is still being received, for display."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,8 @@ class StreamingCall:
     """A call of a streaming answer.
 
     Attributes:
-        whole: whether the arguments are complete; do not execute the call before that.
+        name: the tool's name; "" until it is received.
+        whole: whether the arguments are complete. Do not execute the call before that.
     """
 
     name: str = ""
@@ -26,7 +27,7 @@ class StreamingCall:
 
     @property
     def arguments(self) -> Any:
-        """The value of the arguments so far (see `read_partial`), or None while there is none.
+        """The value of the arguments so far (see `read_partial`); None if they cannot be read yet.
 
         Each access parses the whole text again, in linear time.
         """

@@ -92,7 +92,7 @@ def write_json(value: Any) -> str:
     """Return compact JSON in which characters beyond ASCII are not escaped.
 
     Raises:
-        TypeError: JSON has no form for a value.
+        TypeError: a value has a type that JSON cannot represent.
         ValueError: a number is NaN or infinite.
         RecursionError: the value is nested too deeply.
     """

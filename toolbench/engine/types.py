@@ -39,8 +39,9 @@ class ToolCall:
     """A call as received from the model.
 
     Attributes:
+        id: the call's id; "" if the model sent none.
         arguments: the arguments as received: a text, an object or anything else.
-        read: the result of reading them, if they were read already.
+        read: the result of `read_arguments`; None if the arguments were not read yet.
     """
 
     id: str
@@ -51,10 +52,10 @@ class ToolCall:
 
 @light(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost of one answer, or their sums; None where the endpoint reports nothing.
+    """Tokens and cost of one answer, or of several; None for a figure that the endpoint does not report.
 
     Attributes:
-        cost: US dollars, as the provider reports them.
+        cost: the cost in US dollars, as the provider reports it.
     """
 
     input_tokens: int | None = None
@@ -69,7 +70,8 @@ class Finding:
     """An observation about an answer.
 
     Attributes:
-        code: a stable name in snake_case.
+        code: a name in snake_case, which does not change between versions.
+        message: a sentence for users.
         path: the JSON path of the value in the answer that the finding is about.
     """
 
@@ -80,11 +82,15 @@ class Finding:
 
 @light(frozen=True, slots=True)
 class TransformChange:
-    """A change that one named transform made. A transform that changes nothing reports none.
+    """A change that one named transform, repair or wire format made.
 
     Attributes:
         kind: message, response, tool, tool_call or tool_result; argument for a repair; request for a parameter that was
             left out; wire for a value that the wire format cannot represent unchanged.
+        name: the name of the transform, repair or change.
+        path: the JSON path of the changed value.
+        before: the value before the change as text, which may be truncated; "" if there was none.
+        after: the value after the change in the same form; "" if there is none.
     """
 
     kind: str
@@ -100,9 +106,10 @@ class ParseError:
 
     Attributes:
         mode: how the call was requested: tool_use, json_fallback or the name of the method.
-        snippet: the beginning of the call.
-        call: the index of the call, from 0, among the calls found; None if no call was found.
-        repairs: the names of the repairs that made it readable; () for none.
+        error: why the call could not be read.
+        snippet: the beginning of the call's text.
+        call: the index of the call, from 0, among all calls of the answer; None if no call was found.
+        repairs: the names of the repairs that made the call readable; () for none.
         truncated: whether a repair had to complete the call; such a call is not executed.
     """
 
@@ -124,14 +131,22 @@ class Turn:
     """One answer of the model, parsed.
 
     Attributes:
+        message: the answer as it is kept in the history.
+        text: the text of the answer without its calls.
         calls: the calls that the loop keeps, with unique ids.
         calls_found: all calls of the answer, before transforms, repairs and limits.
         ignored_calls: the number of calls dropped by the limit per turn or because tools are off.
         usage: the tokens and cost; None if the endpoint reports none.
         path: the method used: tool_use, json_fallback, constrained, template or text.
-        cut: whether the stream was truncated; none of its calls is kept then.
+        changes: the changes that transforms and repairs made to the answer.
+        findings: deviations of the answer from its format.
+        upstream: the upstream provider that a router names; "" for none.
+        model_echoed: the model that the answer names; "" for none.
+        fingerprint: the `system_fingerprint` of the answer; "" for none.
+        cut: whether the stream was truncated. None of its calls is then kept.
         continues: whether the endpoint paused and expects a request to continue.
-        not_executed: whether the model attempted a call that is not valid; then no call of the answer ran.
+        parse_errors: the calls that could not be read, or only after repairs.
+        not_executed: whether the model attempted a call that is not valid, so that no call of the answer ran.
         mode: how calls were requested, as in ParseError; "" without tools.
     """
 
@@ -170,7 +185,7 @@ class Turn:
 
     @property
     def notice(self) -> str:
-        """A sentence for users that no tool ran, and why; "" unless `not_executed` is set."""
+        """A sentence for users about why no tool ran; "" unless `not_executed` is set."""
         return f"Tool not executed: {self.not_run_because}." if self.not_executed else ""
 
 
@@ -181,6 +196,7 @@ class SchemaError:
     Attributes:
         path: a JSON path such as `$.ops[0].path`.
         kind: missing, type, enum, range, extra or other.
+        message: the violation in words.
     """
 
     path: str
@@ -193,6 +209,8 @@ class Envelope:
     """The result of a call as it is reported to the model, before result transforms.
 
     Attributes:
+        ok: whether the call succeeded.
+        data: the tool's output.
         errors: objects with the keys `code` and `message`.
     """
 
@@ -210,7 +228,7 @@ def get_called_function(call: JsonObject) -> JsonObject:
 
 
 def remove_calls(message: Message) -> Message:
-    """Return a copy of the message without its calls; all other fields are kept, also unknown ones."""
+    """Return a copy of the message without its calls; all other fields are kept, including unknown ones."""
     return {key: value for key, value in message.items() if key != "tool_calls"}
 
 

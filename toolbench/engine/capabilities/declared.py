@@ -12,7 +12,7 @@ _DATA_PATH = Path(__file__).parents[1] / "data" / "capabilities.json"
 
 
 def find_declared_capabilities(template: str) -> CapabilityRecord | None:
-    """Return the declared capabilities; None if the provider declares none."""
+    """Return the capabilities that are declared for a provider template; None if there are none."""
     return _load_declared().get(template)
 
 

@@ -9,12 +9,12 @@ from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject
 
-AUTO = "auto"  # the method is chosen by the endpoint's capabilities
+AUTO = "auto"  # the endpoint's capabilities decide the method
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedMethod:
-    """A method that was not chosen, and why."""
+    """A method that was not chosen, with the reason in `why`."""
 
     method: str
     why: str
@@ -22,14 +22,14 @@ class SkippedMethod:
 
 @dataclass(frozen=True, slots=True)
 class MethodChoice:
-    """The chosen method, with the reason and the methods skipped before it.
+    """The chosen method, the reason for it and the methods that were skipped.
 
     Attributes:
-        method: "" if no method is possible.
-        reason: why it was chosen, or how to make a method possible if none is.
-        passed: the methods skipped before it, with their obstacles.
-        constraint: the constraint of the method constrained; "" for other methods.
-        deprecated: True for text_json.
+        method: the name of the method; "" if no method is possible.
+        reason: why the method was chosen, or what would make a method possible if none is.
+        passed: the methods that come first in the policy and were skipped.
+        constraint: the constraint of the method `constrained`; "" for other methods.
+        deprecated: whether the method is `text_json`.
     """
 
     method: str

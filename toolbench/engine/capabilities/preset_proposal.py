@@ -17,7 +17,7 @@ class PresetProposal:
     """A proposed preset.
 
     Attributes:
-        patch: empty if nothing is needed.
+        patch: the policy patch; empty if the endpoint needs none.
         reasons: a sentence for each part of the patch.
     """
 

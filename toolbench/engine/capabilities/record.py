@@ -1,6 +1,6 @@
 """Capabilities of an endpoint as far as they are known, with their sources.
 
-Unknown fields are None, never guessed. Declared (by a person or the provider's documentation), probed (seen by a probe)
+Unknown fields are None. Declared (by a person or the provider's documentation), probed (seen by a probe)
 and measured (seen in stored trials) capabilities are kept apart; `merge_records` builds the effective record.
 """
 
@@ -15,7 +15,7 @@ Ternary: TypeAlias = bool | None
 Source: TypeAlias = Literal["declared", "probed", "measured"]
 
 AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # ascending
-MIN_TURNS = 20  # turns that attempted a call, below which no stability is rated
+MIN_TURNS = 20  # with fewer turns that attempted a call, the stability is not rated
 HIGH_ERROR_RATE, MEDIUM_ERROR_RATE = (
     0.02,
     0.10,
@@ -28,7 +28,7 @@ def _describe(doc: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Capabilities of one endpoint and model; None is unknown, an empty tuple means that there are none."""
+    """Capabilities of one model at one endpoint. None means unknown; an empty tuple means that there are none."""
 
     supports_tool_use: Ternary = field(default=None, metadata=_describe("Tool calls come back in their own field."))
     tools_field: str | None = field(
@@ -118,7 +118,7 @@ _TERNARY_FIELDS = frozenset(f.name for f in fields(Capabilities) if f.type == Te
 
 
 class CapabilitiesError(ValueError):
-    """A record has an unknown field or a value of the wrong type; the text says which."""
+    """A record has an unknown field or a value of the wrong type; the message names the field."""
 
 
 def parse_capabilities(patch: Mapping[str, Any]) -> Capabilities:
@@ -197,7 +197,7 @@ def merge_records(records: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
 
 
 def rate_json_stability(parse_errors: int, turns: int) -> str | None:
-    """Return how reliably calls in text can be read: high, medium or low; None for too few turns.
+    """Return how reliably calls in text can be read: high, medium or low; None for fewer than MIN_TURNS turns.
 
     Args:
         parse_errors: turns whose call could not be read.

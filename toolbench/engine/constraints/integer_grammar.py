@@ -1,4 +1,4 @@
-"""Whole numbers between two bounds as a grammar."""
+"""Grammar of the whole numbers between two bounds."""
 
 MAX_DIGITS = 16  # digits of the largest whole number
 MAX_INTEGER = 10**MAX_DIGITS - 1
@@ -11,7 +11,7 @@ def build_integer_grammar(low: int | None, high: int | None) -> str:
     """
     lowest = max(low, -MAX_INTEGER) if low is not None else -MAX_INTEGER
     highest = min(high, MAX_INTEGER) if high is not None else MAX_INTEGER
-    if lowest > highest:  # a bound is beyond MAX_INTEGER: only the given bound itself is allowed
+    if lowest > highest:  # one bound is beyond MAX_INTEGER, so only that bound is allowed
         lowest, highest = (lowest, lowest) if low is not None else (highest, highest)
     options = []
     if lowest < 0:

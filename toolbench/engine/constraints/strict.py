@@ -15,9 +15,11 @@ def build_strict_tools(
 ) -> tuple[list[JsonObject], tuple[DroppedKeyword, ...]]:
     """Return the tools with `strict` and a schema that the constraint accepts.
 
-    The second value lists the keywords that the constraint does not enforce.
     A tool whose schema is not a plain object at its root, such as a union, cannot be strict. It is returned unchanged,
     and `strict` is reported as its dropped keyword.
+
+    Returns:
+        The tools in the same order, and the keywords that the constraint does not enforce.
 
     Raises:
         PlanError: a schema cannot be used.

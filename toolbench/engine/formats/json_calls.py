@@ -103,7 +103,7 @@ class JsonCallReader:
     """A reader of JSON objects and arrays of objects, with any text before them.
 
     Attributes:
-        shape: which objects are calls.
+        shape: the keys of a call, which decide which objects are calls.
     """
 
     shape: CallKeys = field(default_factory=CallKeys)

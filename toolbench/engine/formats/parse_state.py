@@ -1,4 +1,4 @@
-"""The parts of one answer that were found so far."""
+"""State of the parsing of one answer: its text, reasoning, calls and findings so far."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -36,8 +36,8 @@ class ParsedCalls:
     Attributes:
         raw: the text of the block.
         notes: codes of deviations that were accepted.
-        unsure: whether none of the tools is offered, so that between words the block is text.
-        refused: the code of the finding for that case; "" for none.
+        unsure: whether the calls name no offered tool; the block is then text if the answer has words.
+        refused: the code of the finding if the block is text for that reason; "" for no finding.
     """
 
     raw: str
@@ -48,29 +48,34 @@ class ParsedCalls:
 
 
 class ParseState:
-    """The text, reasoning, calls and findings of an answer, in order.
+    """Collector of the text, reasoning, calls and findings of one answer; the decoder calls it in text order.
 
     Attributes:
-        news: the events that were not fetched yet.
+        news: the events since the last `fetch`.
+        findings: the findings so far, at most one of each code.
     """
 
     def __init__(self, *, careful: bool = False) -> None:
         self._careful = careful
         self._pending: list[tuple[str, bool]] = []  # tokens that may be text (True), white space (False)
         self._closed = False  # reasoning was closed, perhaps empty reasoning
-        self._doubted = False  # an end marker came without its start marker: if text follows, all before was reasoning
+        self._doubted = (
+            False  # an end marker came without start marker: if text follows, all text before it was reasoning
+        )
         self._last = ""  # the last character of the text since a call or reasoning
         self.news: list[DecoderEvent] = []
         self.findings: list[Finding] = []
         self._text: list[str] = []
-        self._told: list[str] = []  # text and calls as written, in case all of it was reasoning
-        self._gap = ""  # separators behind a call, which are text only if text follows
+        self._told: list[str] = []  # text and calls as written, needed if all of it turns out to be reasoning
+        self._gap = ""  # separators after a call, which are text only if text follows
         self._behind_call = False
         self._line_ended = self._blank = True
         self._reasoning: list[str] = []
         self._calls: list[TextCall] = []
         self._proposed: tuple[str, Sequence[FoundCall]] | None = None
-        self._held: list[ParsedCalls | tuple[str, bool]] = []  # calls that are undecided, and what follows
+        self._held: list[
+            ParsedCalls | tuple[str, bool]
+        ] = []  # calls that are not decided yet, and the text and tokens after them
 
     @property
     def blank(self) -> bool:
@@ -79,7 +84,7 @@ class ParseState:
 
     @property
     def spoken(self) -> bool:
-        """Whether the answer has words so far; words that may be reasoning do not count."""
+        """Whether the answer has words so far, not counting words that may be reasoning."""
         return self._proposed is not None or not (self._blank or self._doubted)
 
     @property
@@ -97,7 +102,7 @@ class ParseState:
         return not self.blank and not self.at_line()
 
     def at_line(self) -> bool:
-        """Return whether a line begins here; a line begins behind a call, too."""
+        """Return whether a line begins at this position; a line also begins after a call."""
         return self._behind_call or self._line_ended or bool(self._held)
 
     def say(self, text: str) -> None:
@@ -193,7 +198,7 @@ class ParseState:
             self.findings.append(Finding(code, _FINDING_MESSAGES[code], "$.content"))
 
     def propose(self, calls: Sequence[FoundCall], raw: str) -> None:
-        """Take calls that count only if nothing but white space follows."""
+        """Take calls that count only if only white space follows them."""
         self._before_call()
         self._told.append(raw)
         self._proposed = (raw, calls)
@@ -232,7 +237,7 @@ class ParseState:
             self.note(note)
 
     def _decide(self, *, has_text: bool) -> None:
-        """Add what was held back. `has_text` says whether the answer has words."""
+        """Add the calls, text and tokens that were held back. `has_text` says whether the answer has words."""
         held, self._held = self._held, []
         for event in held:
             if isinstance(event, ParsedCalls):

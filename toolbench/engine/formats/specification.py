@@ -1,4 +1,4 @@
-"""The parts of a text format. The format of a model family is a value of these types."""
+"""Types of which a text format consists. The format of each model family is a value of these types."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ BLANK = re.compile(r"\s*")
 
 @dataclass(frozen=True, slots=True)
 class FoundCall:
-    """A call as a reader found it.
+    """A call that a reader found in a text.
 
     Attributes:
         id: the call's id in the text; "" for none.
@@ -196,6 +196,10 @@ class TextFormat:
     """The syntax in which models of a family write calls.
 
     Attributes:
+        name: the name of the format.
+        blocks: the blocks that are parsed.
+        layout: the layout in which calls are written.
+        prompt: the layout of tools and results in a prompt.
         dropped: tokens that are removed from the text. Ordinary markup is removed only beside a call or at the end.
         reasoning: start and end markers of reasoning.
         thought: the start and end marker written around reasoning; None for the first ones of `reasoning`.

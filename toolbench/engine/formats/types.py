@@ -32,6 +32,7 @@ class ParsedText:
 
     Attributes:
         text: the text for the user, trimmed. A call that could not be read stays in it and has a finding.
+        reasoning: the reasoning, trimmed; "" for none.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Checks of a call: the result is a call that may run, or a refusal for the model.
+"""Checks of a call, which give a call that may run or a refusal for the model.
 
 A refused call never runs. The checks, in order: arguments that are too large (ARGUMENTS_TOO_LARGE) or not a JSON object
 (ARGUMENTS_JSON_PARSE_ERROR); a tool that is unknown, hidden or masked (TOOL_NOT_ALLOWED); arguments that violate the

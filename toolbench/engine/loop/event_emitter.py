@@ -1,6 +1,6 @@
-"""Events of the loop, under the case study's names.
+"""Events of the loop, with the names that the case study gave them.
 
-The events have no times of requests: the listener adds them. The `elapsed_ms` of a tool call is the duration of its
+The listener adds the times of requests. The `elapsed_ms` of a tool call is the duration of its
 outcome. `tool_call_end` has the ToolResult as `result`.
 """
 

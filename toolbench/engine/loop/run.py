@@ -58,6 +58,7 @@ class LoopPlan:
         options: fields of the request body, above the policy's defaults and below its overrides.
         stream: whether answers are streamed.
         wire: name of the wire format.
+        seed: the seed sent with each request; None for none.
         further: further user messages, each sent after an answer without calls; `max_turns` applies to each message.
         left_out: parameters that the endpoint is known to refuse, for policies that drop them.
     """
@@ -243,7 +244,7 @@ class _Run:
         return replace(request, message=self._message, user_message=user_message)
 
     def build_refused_reader(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
-        """Return the function that parses an answer quoted in an error; see read_refused_answer."""
+        """Return the function that parses an answer that the server quotes in an error; see read_refused_answer."""
 
         def read(text: str) -> Turn | str:
             taken = frozenset(list_call_ids(self.state.messages))
@@ -277,7 +278,7 @@ class _Run:
         return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
 
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
-        """Return whether to re-prompt because a call could not run; at most once per run."""
+        """Return whether to re-prompt because a call could not run. This happens at most once per run."""
         policy = self.setup.policy
         is_due = policy.repair_request and not self.state.asked_again and not self.is_turn_limit_reached(turn + 1)
         return is_due and answer.not_executed and self.has_tools
@@ -291,7 +292,7 @@ class _Run:
         self.emitter.emit_tool_not_executed(turn, answer)
 
     def should_reprompt_for_text(self, answer: Turn) -> bool:
-        """Return whether to re-prompt for a blank answer after calls; at most once per user message."""
+        """Return whether to re-prompt for a blank answer after calls. This happens at most once per user message."""
         policy = self.setup.policy
         is_due = policy.fix_empty_final and not self._has_reprompted_for_text
         return is_due and self._has_called and is_blank(answer.text)
@@ -323,7 +324,7 @@ class _Run:
 
 
 def _list_offered_tools(plan: LoopPlan) -> Iterator[ToolRegistry]:
-    """Yield the tools for each message of the user."""
+    """Yield the tools that are offered from each user message on, in order."""
     tools = plan.tools
     yield tools
     for message in plan.further:

@@ -84,7 +84,7 @@ class RunState:
     def build_final_result(self) -> LoopResult:
         """Return the result after an answer without calls.
 
-        Only the enforced mode can turn it into an error. LENGTH means that the token limit cut the answer.
+        Only the enforced mode can turn it into an error. LENGTH means that the answer was truncated at the token limit.
         """
         return replace(self._judge_answer(), final_text=self._last_text)
 
@@ -135,7 +135,8 @@ class FurtherMessage:
     """A further message of the user, sent after an answer without calls.
 
     Attributes:
-        tools: offered from this message on, in addition to the earlier ones.
+        text: the text; no message is added for a blank text, but a turn is requested.
+        tools: the tools that are offered from this message on, in addition to the earlier ones.
     """
 
     text: str

@@ -9,9 +9,9 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.tools.choice import ToolChoice, to_request_choice
 
-LAST = "last"  # the value of the last layer that has the key
+LAST = "last"  # the last layer that has the key wins
 DEEP = "deep"  # objects are merged leaf by leaf
-UNION = "union"  # ordered, without repeats; an empty list clears
+UNION = "union"  # lists are joined in order, without repetitions; an empty list clears
 
 ParseValue = Callable[[Any], Any]
 
@@ -21,10 +21,10 @@ class KeyKind:
     """The type of a policy value.
 
     Attributes:
-        accepts: a noun phrase on the accepted values, for error messages.
-        read: returns the parsed value, None for the default, or raises ValueError.
+        accepts: a noun phrase for the accepted values, used in error messages.
+        read: returns the parsed value, or None for the default; raises ValueError for a value that is not accepted.
         merge: LAST, DEEP or UNION.
-        choices: the accepted words; empty if any are.
+        choices: the accepted words; () if the values are not limited to a list of words.
     """
 
     name: str
@@ -36,7 +36,7 @@ class KeyKind:
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """One policy key."""
+    """The declaration of one policy key; `doc` is its description for documentation and forms."""
 
     name: str
     kind: KeyKind

@@ -41,7 +41,7 @@ def check_schema(tool: ToolDefinition) -> None:
     """Check that the tool's parameters are a JSON Schema that can be used without a network.
 
     Raises:
-        PlanError: they are not.
+        PlanError: the parameters are no valid JSON Schema, or refer to another document.
     """
     try:
         _get_validator(IdentityKey(tool))

@@ -1,4 +1,4 @@
-"""Named transforms that compensate for differences between endpoints; ten keep their published names."""
+"""Named transforms that compensate for differences between endpoints; ten have the case study's published names."""
 
 from toolbench.engine.transforms.apply import (
     KINDS,

@@ -11,7 +11,7 @@ from toolbench.engine.wire_formats.responses.items import KEPT_ITEMS_FIELD
 __all__ = ["MESSAGE", "REASONING_HISTORY"]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
-# Blocks of Messages, parts of Mistral's answers, items of Responses.
+# Types of blocks in Messages, of parts in Mistral's answers and of items in Responses.
 THINKING_BLOCK_TYPES = ("thinking", "redacted_thinking", "reasoning")
 KEPT_BLOCK_FIELDS = (KEPT_BLOCKS_FIELD, PARTS_FIELD, KEPT_ITEMS_FIELD)
 
@@ -84,7 +84,7 @@ def _remove_reasoning(message: Message) -> Message:
 
 
 def _remove_item_id(item: JsonObject) -> JsonObject:
-    """Return an item without its id, by which OpenAI misses the reasoning that it came with."""
+    """Return an item without its id, because for an item with an id OpenAI also requires its reasoning."""
     return {name: value for name, value in item.items() if name != "id"}
 
 

@@ -23,7 +23,7 @@ def _read_body(body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
     return ParsedBlock(problem="call_cut") if cut else ParsedBlock((FoundCall("tag", {}),))
 
 
-# A tag after a backslash is quoted: no text can follow it that would begin a call, so it stays text.
+# A tag after a backslash is a quotation. Its block never begins, because no text can match `starts`, so it stays text.
 _ESCAPED = Block(f"\\{OPENER}", _read_body, starts=("\0",), skip=re.compile(""))
 _TAGS = TextFormat(
     "tags", (Block(OPENER, _read_body, (CLOSER,), certain=True), _ESCAPED), HERMES.layout, HERMES.prompt, reasoning=()

@@ -19,9 +19,11 @@ class CallAssembler:
 
     Attributes:
         place: index among the calls of the answer, from 0.
-        index: the index that the endpoint sends; None for none.
-        value: arguments that were received as a value.
-        parts: arguments that were received as text.
+        index: the index that the endpoint sends; None if it sends none.
+        value: the arguments, if they were received as a JSON value.
+        parts: the parts of the arguments, if they were received as text; None if they were not.
+        extra: the other fields of the call, each with the values received.
+        function_extra: the other fields of its `function`, in the same form.
     """
 
     place: int
@@ -65,7 +67,7 @@ class CallAssembler:
         return get_called_function(item).get("name") == self.name
 
     def add(self, item: JsonObject) -> str:
-        """Add a delta; return its part of the arguments text, "" for none."""
+        """Add a delta and return its part of the arguments text; "" if it has none."""
         function = get_called_function(item)
         call_id, call_type = item.get("id"), item.get("type")
         self.id = call_id if isinstance(call_id, str | int) and self.id in (None, "") else self.id
@@ -182,6 +184,6 @@ def _keep_fields(extra: FieldChunks, received: JsonObject, handled_fields: tuple
 
 
 def _find_id(item: JsonObject) -> str | int:
-    """Return the id of a delta, which may be a number; "" for none."""
+    """Return the id of a delta, which may be a number; "" if it has none."""
     call_id = item.get("id")
     return call_id if isinstance(call_id, str | int) else ""

@@ -1,4 +1,4 @@
-"""Text and calls of a message, their form in OpenAI's format and their excerpts."""
+"""Text and calls of a message in OpenAI's format, and excerpts for findings."""
 
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject, Message

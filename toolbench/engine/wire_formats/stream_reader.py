@@ -64,8 +64,8 @@ class StreamDecoder:
     Args:
         read: called with the complete answer.
         on_delta: called with each part.
-        assemble: makes an assembler of events; None for OpenAI's.
-        whole: decodes an unstreamed answer.
+        build_assembler: builds an assembler of events; None for OpenAI's format.
+        decode_body: decodes an unstreamed answer.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Tokens and cost, read from answers and summed."""
+"""Reading of tokens and cost from answers, and their sums."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _TOKENS = f"tokens are whole numbers from 0 to {MAX_TOKENS:,}"
 _COST = f"a cost is a number from 0 to {MAX_COST:,}"
 _OBJECT = "usage is an object"
 _ROOT_FIELDS = ("tokens_evaluated", "tokens_predicted")  # fields of llama.cpp, which sends no `usage`
-_MAX_NUMBER = 10**15  # numbers below this are quoted in findings
+_MAX_NUMBER = 10**15  # findings quote only numbers below this
 _OVERFLOW_TEXT = "a number beyond all bounds"
 
 
@@ -32,7 +32,7 @@ class UsageReader:
             self._add_finding("$.usage", reported_usage, _OBJECT)
 
     def tokens(self, *names: str) -> int | None:
-        """Return the first plausible figure under `names`, None for none; a name may be `object.member`."""
+        """Return the first plausible figure under `names`; None if there is none. A name may be `object.member`."""
         for name in names:
             value = self._find_value(name)
             if (count := parse_count(value)) is not None:
@@ -42,7 +42,7 @@ class UsageReader:
         return None
 
     def tokens_sum(self, *names: str) -> int | None:
-        """Return the sum of the figures under all `names`; None where none is there or one is implausible."""
+        """Return the sum of the figures under all `names`; None if all are missing or one is implausible."""
         earlier_findings = len(self.findings)
         counts = [count for name in names if (count := self.tokens(name)) is not None]
         if len(self.findings) > earlier_findings or not counts:
@@ -78,7 +78,10 @@ def find_usage(root: JsonObject) -> Any:
 
 
 def read_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage in OpenAI's format, None if there is none, and findings for implausible figures."""
+    """Return the usage in OpenAI's format, and findings for implausible figures.
+
+    The usage is None if `reported_usage` is not an object.
+    """
     reader = UsageReader(reported_usage)
     usage = Usage(
         input_tokens=reader.tokens("prompt_tokens", "input_tokens", "tokens_evaluated"),
@@ -91,7 +94,7 @@ def read_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
 
 
 def usage_to_json(usage: Usage | None) -> JsonObject | None:
-    """Return the usage as JSON; None for none."""
+    """Return the usage as JSON; None if it is None."""
     if usage is None:
         return None
     return {
@@ -104,7 +107,7 @@ def usage_to_json(usage: Usage | None) -> JsonObject | None:
 
 
 def add_usage(total: Usage, usage: Usage | None) -> Usage:
-    """Return the sum; figures that neither side has stay None."""
+    """Return the sum of both; a figure that neither has stays None."""
     if usage is None:
         return total
     return Usage(

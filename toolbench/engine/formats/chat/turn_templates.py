@@ -1,13 +1,19 @@
 """Turn tokens of the model families: the text around each message of a conversation.
 
-Sources: the chat templates of model cards and their copies in llama.cpp's models/templates, vLLM's
-tool_chat_template_*.jinja, encoders and renderers, mistral-common's samples and templates, Cohere's own renderer
-(melody; command4), a card's template that a test keeps as a fixture (jamba) and a renderer that was tested against one
-(dots). Of families with several templates, granite3 is that of 3.0, gigachat3 that of 3.1, nemotron that of Nano 2,
-hunyuan_v3 that of Hy3, xlam and functools are the Qwen and Phi-4-mini ones, and dots is that of dots3. No system text
-of a vendor is included. No value begins with the token that opens every sequence (`<s>`, `<|begin_of_text|>`, `<bos>`
-…): servers add it to a prompt themselves. After the beginning of its turn a model may reason; the prompts of DeepSeek
-from 3.1 on, Hunyuan 3, Kimi K3, Cohere, Apertus and mistral_v15 turn reasoning off.
+Sources:
+- the chat templates of model cards and their copies in llama.cpp's models/templates;
+- vLLM's tool_chat_template_*.jinja, encoders and renderers;
+- mistral-common's samples and templates;
+- Cohere's own renderer melody, for command4;
+- for jamba, the template of a model card, which a test keeps as a fixture;
+- for dots, a renderer that was tested against the template of a model card.
+
+Some families have several templates. The versions used are: granite3: 3.0, gigachat3: 3.1, nemotron: Nano 2,
+hunyuan_v3: Hy3, xlam: the one for Qwen, functools: Phi-4-mini, dots: dots3.
+
+No system text of a vendor is included. No value begins with the token that opens every sequence (`<s>`,
+`<|begin_of_text|>`, `<bos>` …), because servers add it to a prompt. A model may reason at the beginning of its turn;
+the prompts of DeepSeek from 3.1 on, Hunyuan 3, Kimi K3, Cohere, Apertus and mistral_v15 turn reasoning off.
 """
 
 from dataclasses import replace
@@ -27,7 +33,7 @@ def _build_llama(role_frame: Frame, end: str, other_end: str, tools: ToolsPositi
     return build_role_turns(role_frame, end, "ipython", tools, end, other_end)
 
 
-_NO_MARKERS = ("", "")  # for `joint`: no text before calls
+_NO_MARKERS = ("", "")  # value of `joint` for formats without text before calls
 _BLANK_LINES, _LINE = ("\n\n", "\n\n"), ("\n", "")
 
 _LLAMA3_HEADS: Frame = ("<|start_header_id|>", "<|end_header_id|>\n\n")

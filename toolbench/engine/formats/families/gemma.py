@@ -171,7 +171,7 @@ def build_fenced_python_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_whole_tool_code_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return the same block with the info string `tool_code`, which counts only if it is the whole answer."""
+    """Return a block for a `tool_code` fence with a Python call, which counts only if it is the whole answer."""
     return tuple(replace(block, skip=_TOOL_CODE_INFO, whole=True) for block in build_fenced_python_blocks(names))
 
 

@@ -1,6 +1,6 @@
 """Repair of Gemma's calls in which a string lacks a delimiter, if there is only one possible reading.
 
-A wrong value is worse than an unreadable call, so a repair is refused as soon as a boundary is in doubt.
+A repair is refused if any boundary is in doubt, because a wrong value does more harm than an unreadable call.
 """
 
 import re

@@ -1,7 +1,7 @@
 """GLM 4.5 to 4.7 and similar formats: a name, then pairs of key and value tags.
 
-Poolside writes as GLM 4.5, Ling 3 as GLM 4.7. LongCat, K2-Horizon and Hunyuan 3 have other tag names,
-which follow vLLM's parsers.
+Poolside uses the format of GLM 4.5, Ling 3 that of GLM 4.7. LongCat, K2-Horizon and Hunyuan 3 have other tag names;
+their formats follow vLLM's parsers.
 """
 
 import re

@@ -98,7 +98,7 @@ def _to_chat_call(block: JsonObject) -> JsonObject:
 
 
 def read_messages_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage, None if there is none, and findings for implausible figures.
+    """Return the usage, None if the answer has none, and findings for implausible figures.
 
     As in chat format, the input tokens include those read from and written to the cache.
     """

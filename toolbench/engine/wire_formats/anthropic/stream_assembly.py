@@ -33,7 +33,7 @@ class BlockAssembler:
         self._input_parts: list[str] = []
 
     def add(self, delta: JsonObject) -> Delta | None:
-        """Add a delta; return the Delta for the listener, None if it has none."""
+        """Add a delta and return the Delta for the listener; None if the listener gets none."""
         input_part = delta.get("partial_json")
         if isinstance(input_part, str):
             self._input_parts.append(input_part)
@@ -47,7 +47,7 @@ class BlockAssembler:
         return Delta(reasoning=thinking) if isinstance(thinking, str) and thinking else None
 
     def _add_field(self, name: str, value: Any) -> None:
-        """Add a field. A signature comes complete; citations come one by one."""
+        """Add a field. A signature is received at once; citations are received one by one."""
         if name == "citation":
             citations = self._start.get("citations")
             self._start["citations"] = [*(citations if isinstance(citations, list) else ()), value]
@@ -58,7 +58,7 @@ class BlockAssembler:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether the block is a call whose input is incomplete or no object."""
+        """Whether the block is a call whose input is incomplete or not an object."""
         return self.call is not None and not (self.closed and isinstance(self._build_input(), dict))
 
     def to_json(self) -> JsonObject:

@@ -15,7 +15,7 @@ from toolbench.engine.wire_formats.responses.items import (
     build_result_item,
 )
 
-_CALL_ID = re.compile(r"\S(?s:.){0,63}")  # OpenAI takes ids of at most 64 characters
+_CALL_ID = re.compile(r"\S(?s:.){0,63}")  # OpenAI accepts ids of at most 64 characters
 
 
 def build_input_items(messages: list[Message], changes: WireChanges) -> list[JsonObject]:
@@ -32,7 +32,7 @@ def build_input_items(messages: list[Message], changes: WireChanges) -> list[Jso
 
 
 class _InputBuilder:
-    """Builder of the items; the outputs of a turn's calls stand directly behind it."""
+    """Builder of the items; the outputs of a turn's calls directly follow the turn."""
 
     def __init__(self, changes: WireChanges) -> None:
         self._changes = changes
@@ -41,7 +41,7 @@ class _InputBuilder:
         # (chat id, wire id) of the calls of the last assistant turn
         self._expected_results: list[tuple[object, str]] = []
         self._results: dict[str, Message] = {}  # by wire id
-        self._later_items: list[JsonObject] = []  # what follows the outputs
+        self._later_items: list[JsonObject] = []  # items that follow the outputs
 
     def add(self, message: Message) -> None:
         """Add the next message of the chat."""

@@ -8,7 +8,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.parse_answer import get_message_text
 from toolbench.engine.wire_formats.responses.answers import build_chat_message
 
-_PART_LISTS = {  # field, type and text's name of the parts that a kind of delta extends
+_PART_LISTS = {  # by kind of delta: field of the item, type of the part, field of the part's text
     "output_text": ("content", "output_text", "text"),
     "refusal": ("content", "refusal", "refusal"),
     "reasoning_text": ("content", "reasoning_text", "text"),
@@ -48,7 +48,7 @@ class ItemAssembler:
                 yield Delta(reasoning=delta)
 
     def close(self, final: JsonObject | None = None) -> Iterator[Delta]:
-        """End the item; `final` is its complete form. Yield what no delta has brought, and a call's end."""
+        """End the item; `final` is its complete form. Yield the text that no delta had, and the end of a call."""
         has_deltas = bool(self._arguments or self._parts)
         self._final = final or self._final
         if final and not has_deltas:

@@ -100,7 +100,7 @@ def _build_text(body: JsonObject, options: JsonObject, changes: WireChanges) -> 
 
 
 def _build_tools(body: JsonObject) -> JsonObject:
-    """Return tools, tool choice and whether several calls may come at once; {} without tools."""
+    """Return the fields for tools, tool choice and parallel calls; {} if there are no tools."""
     if not body.get("tools"):
         return {}
     kept = {"parallel_tool_calls": body["parallel_tool_calls"]} if "parallel_tool_calls" in body else {}
@@ -126,7 +126,7 @@ def _convert_tool(choice: JsonObject) -> JsonObject:
 def _build_tool(tool: JsonObject) -> Any:
     """Return a function in the format of Responses; tools in this format are unchanged.
 
-    `strict` is always sent, since Responses takes a missing one for true.
+    `strict` is always sent, since Responses treats a missing one as true.
     """
     function = tool.get("function")
     if not isinstance(function, dict):
