@@ -1,7 +1,8 @@
 """Running gateways, simulated models, tokens and aliases for tests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,8 +15,9 @@ from toolbench.gateway.server import serve
 from toolbench.lab.accounts.roles import Role, set_role
 from toolbench.lab.accounts.tokens import create_api_token
 from toolbench.lab.credentials.keys import encrypt
-from toolbench.lab.models import Model, Provider
+from toolbench.lab.models import GatewayTrace, Model, Provider
 from toolbench.lab.serving.aliases import AliasChoice, save_alias
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer
 from toolbench.providers.simulated.server import SimulatedServer
 
 TOOLS: list[Any] = [
@@ -34,6 +36,9 @@ TOOLS: list[Any] = [
 ]
 MESSAGES_TOOLS = [{"name": tool["function"]["name"], "input_schema": tool["function"]["parameters"]} for tool in TOOLS]
 RESPONSES_TOOLS: list[Any] = [{"type": "function", **tool["function"]} for tool in TOOLS]
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+POLL_SECONDS = 0.05
+POLL_TIMEOUT_SECONDS = 30
 _Value = TypeVar("_Value")
 QUESTION = [{"role": "user", "content": "How is the weather in Berlin?"}]
 
@@ -93,3 +98,41 @@ async def run_simulated() -> AsyncIterator[SimulatedServer]:
         yield server
     finally:
         await server.stop()
+
+
+def chat_body(**more: Any) -> dict[str, Any]:
+    return {"model": "weather", "messages": QUESTION, "tools": TOOLS, **more}
+
+
+def messages_body(**more: Any) -> dict[str, Any]:
+    return {"model": "weather", "max_tokens": 100, "messages": QUESTION, "tools": MESSAGES_TOOLS, **more}
+
+
+@asynccontextmanager
+async def scripted_gateway(
+    *replies: ScriptedReply, **fields: Any
+) -> AsyncIterator[tuple[RunningGateway, ScriptedServer]]:
+    """Run a gateway whose alias `weather` leads to a scripted server."""
+    with ScriptedServer(replies) as upstream:
+        provider = await in_database(make_provider_at, upstream.base_url, "sk-upstream-4711")
+        await in_database(make_alias, provider, "m", "weather", **fields)
+        async with run_gateway(await in_database(make_token)) as gateway:
+            yield gateway, upstream
+
+
+async def post(gateway: RunningGateway, body: Any, path: str = CHAT, **headers: str) -> tuple[int, Any, Any]:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    async with gateway.session.post(path, data=data, headers=headers) as response:
+        return response.status, await response.json(content_type=None), response.headers
+
+
+def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(body())
+
+
+async def read_traces(count: int = 1) -> list[GatewayTrace]:
+    """Return the stored traces as soon as there are `count` of them, oldest first."""
+    async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+        while len(traces := await in_database(lambda: list(GatewayTrace.objects.order_by("pk")))) < count:
+            await asyncio.sleep(POLL_SECONDS)
+    return traces

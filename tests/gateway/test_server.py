@@ -4,72 +4,37 @@ import asyncio
 import io
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import pytest
 
 from tests.gateway.running import (
-    MESSAGES_TOOLS,
+    CHAT,
+    MESSAGES,
+    POLL_SECONDS,
+    POLL_TIMEOUT_SECONDS,
     QUESTION,
     TOOLS,
     RunningGateway,
+    chat_body,
     in_database,
     make_alias,
     make_provider_at,
     make_token,
+    messages_body,
+    post,
+    read_traces,
+    run,
     run_gateway,
     run_simulated,
+    scripted_gateway,
 )
 from tests.lab.metrics.test_provider_budget import spend
-from toolbench.lab.models import ApiToken, GatewayTrace, ModelAlias, Provider, Trial
+from toolbench.lab.models import ApiToken, ModelAlias, Provider, Trial
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
-POLL_SECONDS = 0.05
-POLL_TIMEOUT_SECONDS = 30
-
-
-def chat_body(**more: Any) -> dict[str, Any]:
-    return {"model": "weather", "messages": QUESTION, "tools": TOOLS, **more}
-
-
-def messages_body(**more: Any) -> dict[str, Any]:
-    return {"model": "weather", "max_tokens": 100, "messages": QUESTION, "tools": MESSAGES_TOOLS, **more}
-
-
-@asynccontextmanager
-async def scripted_gateway(
-    *replies: ScriptedReply, **fields: Any
-) -> AsyncIterator[tuple[RunningGateway, ScriptedServer]]:
-    """Run a gateway whose alias `weather` leads to a scripted server."""
-    with ScriptedServer(replies) as upstream:
-        provider = await in_database(make_provider_at, upstream.base_url, "sk-upstream-4711")
-        await in_database(make_alias, provider, "m", "weather", **fields)
-        async with run_gateway(await in_database(make_token)) as gateway:
-            yield gateway, upstream
-
-
-async def post(gateway: RunningGateway, body: Any, path: str = CHAT, **headers: str) -> tuple[int, Any, Any]:
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    async with gateway.session.post(path, data=data, headers=headers) as response:
-        return response.status, await response.json(content_type=None), response.headers
-
-
-def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(body())
-
-
-async def read_traces(count: int = 1) -> list[GatewayTrace]:
-    """Return the stored traces as soon as there are `count` of them, oldest first."""
-    async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
-        while len(traces := await in_database(lambda: list(GatewayTrace.objects.order_by("pk")))) < count:
-            await asyncio.sleep(POLL_SECONDS)
-    return traces
 
 
 async def wait_for_models_status(gateway: RunningGateway, status: int) -> None:

@@ -25,6 +25,7 @@ from toolbench.gateway.text_stream import CertainText
 from toolbench.gateway.trace_writer import TraceWriter
 from toolbench.gateway.turn import TurnOutcome, TurnTarget, run_turn
 from toolbench.lab.serving.served_aliases import ServedAlias
+from toolbench.lab.serving.spending import compute_spending
 from toolbench.providers.http.client import HttpClient
 
 logger = logging.getLogger(__name__)
@@ -160,6 +161,8 @@ class Gateway:
             turn_target = TurnTarget(target.endpoint, policy, self._client)
             listener = CertainText(policy, parsed.tools, sender.send) if sender is not None else None
             outcome = await run_turn(parsed, turn_target, asyncio.sleep, listener.receive if listener else None)
+        usages = [step.turn_read.usage for step in outcome.steps if step.turn_read is not None]
+        self._writer.add_spending(target.provider_id, compute_spending(usages, target.price))
         if sender is not None and listener is not None and outcome.answer is not None:
             sender.send(listener.find_rest(outcome.answer.text))
         return outcome

@@ -1,4 +1,4 @@
-"""Writer that stores traces in batches, so that no request waits for the database."""
+"""Writer that stores traces and costs in batches, so that no request waits for the database."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from toolbench.gateway.directory import Directory
 from toolbench.lab.models import GatewayTrace
+from toolbench.lab.serving.spending import Spending, add_spending
 from toolbench.lab.serving.traces import write_traces
 
 logger = logging.getLogger(__name__)
@@ -16,7 +17,7 @@ BATCH_SECONDS = 0.1
 
 
 class TraceWriter:
-    """Queue of traces and the task that stores them.
+    """Queue of traces, sums of costs, and the task that stores both.
 
     Attributes:
         dropped: number of traces that were not stored.
@@ -26,7 +27,13 @@ class TraceWriter:
         self._directory = directory
         self._waiting: asyncio.Queue[GatewayTrace] = asyncio.Queue(MAX_WAITING)
         self._task: asyncio.Task[None] | None = None
+        self._spending: dict[int, Spending] = {}
         self.dropped = 0
+
+    def add_spending(self, provider_id: int, spending: Spending) -> None:
+        """Add the cost of a request to the sums that are stored next."""
+        if spending != Spending():
+            self._spending[provider_id] = self._spending.get(provider_id, Spending()) + spending
 
     def put(self, trace: GatewayTrace) -> None:
         """Queue a trace; drop it if the queue is full."""
@@ -47,12 +54,14 @@ class TraceWriter:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+        await self._store_spending()
         while not self._waiting.empty():
             await self._store()
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(BATCH_SECONDS)
+            await self._store_spending()
             while not self._waiting.empty():
                 await self._store()
 
@@ -63,3 +72,14 @@ class TraceWriter:
         except Exception:  # a batch that fails must not end the task
             self.dropped += len(batch)
             logger.exception("%s traces could not be stored", len(batch))
+
+    async def _store_spending(self) -> None:
+        sums, self._spending = self._spending, {}
+        if not sums:
+            return
+        try:
+            await self._directory.run(lambda: add_spending(sums))
+        except Exception:  # the sums are stored with the next ones
+            logger.exception("Costs could not be stored; they are stored later")
+            for provider_id, spending in sums.items():
+                self.add_spending(provider_id, spending)

@@ -14,7 +14,8 @@ from toolbench.lab.metrics.provider_budget import (
     get_provider_budget,
     list_provider_budgets,
 )
-from toolbench.lab.models import Provider, Run, Trial
+from toolbench.lab.models import GatewaySpending, Provider, Run, Trial
+from toolbench.lab.serving.spending import Spending, add_spending
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +50,17 @@ def test_costs_of_all_runs_count_deleted_and_cancelled_ones_too() -> None:
     spend(make_provider("Other"), 9.0)
     budget = read(provider)
     assert (budget.spent, budget.known, budget.unknown, budget.is_reached) == (0.75, 4, 0, False)
+
+
+def test_gateway_counts_but_not_in_the_mean_of_trials() -> None:
+    provider = make_provider(budget_per_month=2.0)
+    spend(provider, 0.25, 0.25)
+    add_spending({provider.pk: Spending(1.0, 4, 3)})
+    budget = read(provider)
+    assert (budget.spent, budget.gateway_spent, budget.gateway_known, budget.gateway_unknown) == (1.5, 1.0, 4, 3)
+    assert budget.count_affordable() == 2
+    GatewaySpending.objects.update(month="2020-01-01")
+    assert read(provider).spent == 0.5
 
 
 def test_unknown_costs_are_named_and_not_counted() -> None:

@@ -1,6 +1,6 @@
-"""Monthly budgets of providers, and what the trials of all their runs have cost so far.
+"""Monthly budgets of providers, and what the trials of all their runs and the gateway have cost so far.
 
-A month is a calendar month in UTC. Trials whose cost is unknown and probes are not counted.
+A month is a calendar month in UTC. Trials and requests whose cost is unknown and probes are not counted.
 """
 
 import math
@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from toolbench.lab.metrics.spending import COST_SQL, LOST_SPENDING_SQL, find_prices, to_price_columns
-from toolbench.lab.models import Provider, RunConfig
+from toolbench.lab.models import GatewaySpending, Provider, RunConfig
 from toolbench.lab.sql import load_statement
 
 MIN_BUDGET = 0.01  # dollars
@@ -27,16 +27,19 @@ class BudgetReachedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderBudget:
-    """The budget of a provider and what its trials cost in this month.
+    """The budget of a provider and what its trials and the gateway's requests cost in this month.
 
     Attributes:
         dollars: the budget.
-        spent: dollars: the sum of the known costs of trials that ended in the month.
+        spent: dollars: the sum of the known costs of trials that ended in the month, and of the gateway's requests.
         known: number of trials that ended in the month and whose cost is known.
         unknown: number of trials that ended in the month and whose cost is unknown.
         running: number of trials in flight.
         concurrency: the concurrency limit.
         month: the first moment of the month.
+        gateway_spent: dollars: the part of `spent` that the gateway's requests cost.
+        gateway_known: number of the gateway's requests whose cost is known.
+        gateway_unknown: number of the gateway's answered requests whose cost is unknown.
     """
 
     provider: str
@@ -47,6 +50,9 @@ class ProviderBudget:
     running: int
     concurrency: int
     month: datetime
+    gateway_spent: float = 0.0
+    gateway_known: int = 0
+    gateway_unknown: int = 0
 
     @property
     def is_reached(self) -> bool:
@@ -77,17 +83,22 @@ class ProviderBudget:
             return 0
         if not self.known:
             return max(0, self.concurrency - self.running)
-        if not self.spent:
+        if not (trials_spent := self.spent - self.gateway_spent):
             return None
-        mean = self.spent / self.known
+        mean = trials_spent / self.known
         return max(0, math.ceil((self.dollars - self.spent) / mean) - self.running)
 
 
+def find_month_start() -> datetime:
+    """Return the first moment of the current calendar month in UTC."""
+    return timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
 def get_provider_budget(provider: Provider) -> ProviderBudget | None:
-    """Return the budget of a provider, with two queries; None if it has none."""
+    """Return the budget of a provider, with three queries; None if it has none."""
     if provider.budget_per_month is None:
         return None
-    month = timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    month = find_month_start()
     of_month = Q(run__finished_at=None) | Q(run__finished_at__gte=month)
     prices = find_prices(RunConfig.objects.filter(of_month, provider_id=provider.pk))
     configs, inputs, outputs = to_price_columns(prices)
@@ -103,15 +114,19 @@ def get_provider_budget(provider: Provider) -> ProviderBudget | None:
             load_statement("metrics/month_spending", lost_spending=LOST_SPENDING_SQL, cost=COST_SQL), parameters
         )
         known, unknown, spent, running = cursor.fetchone()
+    gateway = GatewaySpending.objects.filter(provider=provider, month=month.date()).first() or GatewaySpending()
     return ProviderBudget(
         provider=provider.name,
         dollars=provider.budget_per_month,
-        spent=spent,
+        spent=spent + gateway.dollars,
         known=known,
         unknown=unknown,
         running=running,
         concurrency=provider.concurrency,
         month=month,
+        gateway_spent=gateway.dollars,
+        gateway_known=gateway.known,
+        gateway_unknown=gateway.unknown,
     )
 
 

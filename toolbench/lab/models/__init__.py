@@ -15,7 +15,7 @@ from toolbench.lab.models.refused_parameters import RefusedParameter
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
 from toolbench.lab.models.saved_views import SavedView
 from toolbench.lab.models.schedules import Alert, AlertDelivery, AlertRule, Schedule
-from toolbench.lab.models.serving import AliasBinding, GatewayTrace, ModelAlias
+from toolbench.lab.models.serving import AliasBinding, GatewaySpending, GatewayTrace, ModelAlias
 from toolbench.lab.models.traffic import TrafficDraft
 from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
@@ -34,6 +34,7 @@ __all__ = [
     "CellPool",
     "CellTimes",
     "DecisionRecord",
+    "GatewaySpending",
     "GatewayTrace",
     "History",
     "HistoryTurn",

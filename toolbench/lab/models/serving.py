@@ -135,3 +135,28 @@ class GatewayTrace(models.Model):
 
     def __str__(self) -> str:
         return f"{self.alias} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class GatewaySpending(models.Model):
+    """What the requests of the gateway cost at one provider in one calendar month (UTC), stored as traces or not.
+
+    Attributes:
+        month: the first day of the month.
+        dollars: sum of the known costs.
+        known: number of requests whose cost is known.
+        unknown: number of answered requests whose cost is unknown.
+    """
+
+    provider = models.ForeignKey("Provider", on_delete=models.CASCADE, related_name="gateway_spending")
+    month = models.DateField()
+    dollars = models.FloatField(default=0)
+    known = models.PositiveBigIntegerField(default=0)
+    unknown = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-month", "provider_id"]
+        verbose_name_plural = "gateway spending"
+        constraints = [models.UniqueConstraint(fields=["provider", "month"], name="gateway_spending_once_a_month")]
+
+    def __str__(self) -> str:
+        return f"{self.month:%Y-%m}: ${self.dollars:.4f}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject
+from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import ModelAlias, Provider
@@ -30,6 +31,7 @@ class ServedAlias:
         refusal: why no request can be sent; empty if requests can be sent.
         is_budget_spent: whether `refusal` is that the provider's budget for the month is spent.
         concurrency: concurrency limit of the provider.
+        price: price of the model's tokens; None if none is known.
         policies: resolved policies by the JSON text of the tool choice.
     """
 
@@ -46,6 +48,7 @@ class ServedAlias:
     fallbacks: tuple[str, ...]
     keep_percent: int
     keep_bodies: bool
+    price: Price | None = None
     policies: dict[str, Policy] = field(default_factory=dict, compare=False, repr=False)
 
     def resolve_policy(self, tool_choice: RequestChoice) -> Policy:
@@ -105,4 +108,6 @@ def _build_served_alias(row: ModelAlias, budget_refusal: str) -> ServedAlias:
         fallbacks=tuple(row.fallbacks),
         keep_percent=row.keep_percent,
         keep_bodies=row.keep_bodies,
+        price=read_price(row.model.price, provider.template, row.model.name)
+        or find_price(provider.template, row.model.name),
     )
