@@ -41,6 +41,7 @@ def read_arguments(raw: object, max_bytes: int, *, value: object = None, standar
 
 
 def _read_standard(raw: object, max_bytes: int) -> ReadArguments:
+    """Read arguments as the published standards allow them: a text that is a JSON object."""
     if not isinstance(raw, str):
         return _build_invalid(0, f"the standard wants the text of a JSON object, not {_get_json_type(raw)}")
     size = count_utf8_bytes(raw.strip())
@@ -65,6 +66,7 @@ def measure_arguments(raw: object) -> int:
 
 
 def _read_text(text: str, max_bytes: int) -> ReadArguments:
+    """Read arguments in a text without white space or code fence around it."""
     size = count_utf8_bytes(text)
     if not text:
         return ReadArguments(ARGUMENTS_OK, 0, {})
@@ -81,6 +83,7 @@ def _read_text(text: str, max_bytes: int) -> ReadArguments:
 
 
 def _read_value(raw: JsonObject | list[object], max_bytes: int) -> ReadArguments:
+    """Read arguments that are an object or a list instead of a text."""
     try:
         text = write_json(raw)
         if text.count("{") + text.count("[") > MAX_DEPTH and is_too_deep(raw):

@@ -44,6 +44,7 @@ def propose_preset(capabilities: Capabilities) -> PresetProposal:
 
 
 def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
+    """Return the rows for answers: (condition, policy key, transform, reason) each."""
     return (
         (
             capabilities.calls_shape == "function_call",
@@ -79,6 +80,7 @@ def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
 
 
 def _list_history_rows(capabilities: Capabilities) -> _ProposalRows:
+    """Return the rows for messages that are sent back, in the same form."""
     return (
         (
             capabilities.tool_id_pattern == NINE_CHARACTER_ID,

@@ -79,6 +79,7 @@ def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _compile_cached(pickled_tools: bytes, constraint: str, options: ConstraintOptions) -> CompiledConstraint:
+    """Compile the tools of `_build_cache_key` to a constraint."""
     tools_json = pickle.loads(pickled_tools)
     support = SCHEMA_SUPPORT[constraint]
     if constraint in TOOL_CONSTRAINTS:
@@ -119,6 +120,7 @@ def _build_grammar_fields(constraint: str, text: str) -> JsonObject:
 
 
 def _build_schema_fields(constraint: str, answers: AllowedAnswers) -> JsonObject:
+    """Return the request fields of a constraint that is a JSON Schema."""
     if constraint == "structured_outputs":
         return {"structured_outputs": {"json": build_answer_schema(answers)}}
     if constraint == "output_config":

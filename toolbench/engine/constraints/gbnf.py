@@ -127,6 +127,7 @@ class GbnfGrammar:
         return rule
 
     def _define_plain_value(self, schema: JsonObject) -> str:
+        """Return a symbol for a schema that is not a reference; `define_value` caches it."""
         if "anyOf" in schema:
             return self.define("choice", " | ".join(self.define_value(option) for option in schema["anyOf"]))
         if "enum" in schema:

@@ -40,6 +40,7 @@ def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, format: str = "") ->
 
 
 def _build_format_root(grammar: GbnfGrammar, answers: AllowedAnswers, limits: SizeLimits, form: FormatGrammar) -> str:
+    """Return the body of the start rule for answers in a text format: calls, or free text if it is allowed."""
     _check_answers(answers, form)
     calls = []
     for name, arguments in answers.calls:

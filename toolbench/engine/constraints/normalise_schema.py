@@ -106,6 +106,7 @@ class SchemaNormaliser:
         self._dropped.setdefault((dropped_keyword.path, keyword), dropped_keyword)
 
     def _normalise(self, part: Any, path: str, depth: int) -> JsonObject:
+        """Return the normalised form of a schema at any depth."""
         self._part_count += 1
         if self._part_count > MAX_PARTS:
             raise PlanError(f"the schemas of the tools have more than {MAX_PARTS} parts with references written out")
@@ -250,6 +251,7 @@ class SchemaNormaliser:
         )
 
     def _build_array(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
+        """Return the normalised form of an array schema."""
         for keyword in ("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"):
             if flat.get(keyword) not in (None, False):
                 self.drop(path, keyword, flat[keyword])
@@ -284,6 +286,7 @@ class SchemaNormaliser:
         return bounds
 
     def _build_object(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
+        """Return the normalised form of an object schema."""
         properties = flat.get("properties")
         members = {
             name: self._normalise(part, f"{path}.properties.{name}", depth + 1)

@@ -130,6 +130,8 @@ def complement_ranges(ranges: Ranges) -> Ranges:
 
 
 class _PatternParser:
+    """Parser of one pattern, by recursive descent; it raises _UnsupportedPatternError for other patterns."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._position = 0
@@ -195,6 +197,7 @@ class _PatternParser:
         return options[0] if len(options) == 1 else Alternation(tuple(options))
 
     def _parse_repetition(self, node: Node) -> Node:
+        """Parse the repetition sign after `node`, if there is one."""
         least, most = 1, 1
         max_count: int | None = most
         if self._skip("*"):
@@ -230,6 +233,7 @@ class _PatternParser:
         return int(self._text[start : self._position])
 
     def _parse_class(self) -> Ranges:
+        """Parse a character class after its opening bracket."""
         is_negated = self._skip("^")
         groups: list[Ranges] = []
         while not self._skip("]"):
@@ -264,6 +268,7 @@ class _PatternParser:
         return ((ord(char), ord(char)),)
 
     def _parse_escape(self) -> Ranges:
+        """Parse an escape after its backslash."""
         char = self._read_character()
         if char.lower() in _CLASSES:
             ranges = _CLASSES[char.lower()]

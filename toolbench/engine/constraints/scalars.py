@@ -66,6 +66,7 @@ def _has_negated_escape(character_class: CharacterClass) -> bool:
 
 
 def _normalise_lengths(flat: JsonObject, support: SchemaSupport, limits: SizeLimits, drop: OnDropped) -> JsonObject:
+    """Return the bounds of a string's length that are enforced; `drop` is called with the others."""
     if not support.keeps >= LENGTH_KEYWORDS:
         for keyword in sorted(LENGTH_KEYWORDS & set(flat)):
             drop(keyword)

@@ -31,6 +31,7 @@ def merge_schemas(first: Mapping[str, Any], second: Mapping[str, Any], drop: OnD
 
 
 def _merge_keyword(keyword: str, first: Any, second: Any, drop: OnDropped) -> Any:
+    """Return the value of a keyword that satisfies both schemas, or that of `first` if they cannot be merged."""
     if keyword in _SMALLER_WINS:
         return min(first, second)
     if keyword in _GREATER_WINS:

@@ -93,6 +93,7 @@ class MarkerExtent:
             self._set_end(*self._possible_end)
 
     def _read_marker(self, marker: str, end: int) -> int:
+        """Count a marker, update the state of the guard and set the end of the call if the marker ends it."""
         size_before, self.size = self.size, self.size + len(marker)
         if marker in self._guard:
             toggles = self._guard[0] == self._guard[-1]
@@ -164,6 +165,7 @@ class BracketExtent:
         return found.end, False
 
     def _in_value(self, text: str, at: int, final: bool) -> tuple[int, bool]:
+        """Read a value up to its closing bracket or the start of a string."""
         if self._depth == 0 and (size := _measure_json(text[at : at + MAX_LOOKAHEAD])):
             self._read_state = self._after_value
             return at + size, False
@@ -185,6 +187,7 @@ class BracketExtent:
         return at, True
 
     def _in_string(self, text: str, at: int, final: bool) -> tuple[int, bool]:
+        """Read a string up to its closing quote."""
         if self._escaped and at < len(text):
             self._escaped = False
             at_next = at + 1

@@ -211,6 +211,7 @@ def _guess_value(text: str) -> Any:
 
 
 def _get_allowed(schema: object, root: Mapping[str, Any]) -> AllowedValues:
+    """Return the values that a schema inside of `root` allows."""
     kinds: set[str] = set()
     listed_values: list[Any] = []
     for part in _iterate_subschemas(schema, root, _MAX_REFERENCES):

@@ -79,6 +79,11 @@ class TextDecoder:
             pass
 
     def _in_text(self) -> bool:
+        """Read text up to the next marker and choose the step for the marker.
+
+        Returns:
+            False if the step needs more text, or at the end of the text. All steps return this.
+        """
         buffer = self._buffer
         markers = self._markers.markers if self._expects_bare else self._markers.lasting
         found = markers.find(buffer.text, buffer.at, final=buffer.final)
@@ -167,6 +172,7 @@ class TextDecoder:
         return True
 
     def _in_reasoning(self) -> bool:
+        """Read reasoning up to its end marker or to a call inside it."""
         buffer = self._buffer
         found = self._markers.get_reasoning_markers(self._inside_closer).find(
             buffer.text, buffer.at, final=buffer.final
@@ -232,6 +238,7 @@ class TextDecoder:
         return (not block.whole or self._state.blank) and (not block.at_line or self._state.at_line())
 
     def _begin_block(self, block: Block) -> None:
+        """Begin a block after its start marker and choose the scanner that finds its end."""
         if block.wrapper:
             self._state.wait(self._opener)
             self._step = self._in_text
@@ -284,6 +291,7 @@ class TextDecoder:
             self._finish_block(text, "", cut=True)
 
     def _finish_block(self, body: str, closer: str, *, cut: bool) -> None:
+        """Read a block whose end is known, and add its calls or, if it is only mentioned, its text."""
         block = self._block
         assert block is not None
         raw = self._opener + body + closer

@@ -183,6 +183,7 @@ def read_values(text: str, notes: set[str]) -> Iterator[Any]:
 
 
 def _read_value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
+    """Return the value that begins at `at` and the index after it; BrokenValueError if it cannot be read."""
     if not notes:  # after a first value that was not JSON, JSON is not tried again: its errors take time
         with suppress(InvalidJsonError):
             return read_json_at(text, at)

@@ -76,6 +76,7 @@ def get_format(name: str) -> TextFormat:
 
 
 def _build_auto_format() -> TextFormat:
+    """Build the format that parses all others."""
     blocks = _merge_blocks(block for text_format in FORMATS for block in text_format.blocks)
     openers = {block.opener for block in blocks}
     dropped = (word for text_format in FORMATS for word in text_format.dropped if word not in openers)

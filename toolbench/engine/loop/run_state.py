@@ -89,6 +89,7 @@ class RunState:
         return replace(self._judge_answer(), final_text=self._last_text)
 
     def _judge_answer(self) -> LoopResult:
+        """Return the result without its text, by the tool use mode and the tool failure policy."""
         if self._policy.tool_use_mode != "enforced":
             return self._build_answered()
         if not self.any_calls:

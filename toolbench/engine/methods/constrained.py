@@ -76,6 +76,7 @@ class ConstrainedMethod:
         return replace(self._read(message, text, tools), message=separated_message) if separated_message else parsed
 
     def _read(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        """Return the calls or the final text in the text of an answer."""
         try:
             value = read_json(text)
         except InvalidJsonError:

@@ -57,6 +57,7 @@ class TextJsonMethod:
         return replace(parsed, message=separated_message) if separated_message else parsed
 
     def _read(self, message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
+        """Return the call in the text of an answer, or the answer without a call."""
         block_calls = _read_calls(find_blocks(text), names) or _read_calls(find_bare_blocks(text, names), names)
         if not block_calls:
             repaired_block = find_repairable_block(text, names, self._repairs)

@@ -99,6 +99,7 @@ class LayeredValue:
         return []
 
     def _merge_object(self, layer: str, patch: JsonObject) -> list[OverriddenSetting]:
+        """Merge an object leaf by leaf and return the leaves that it replaced."""
         value_before, self.value = self.value, merge_objects(self.value, patch)
         leaves_after, patched_leaves = dict(iterate_leaves(self.value)), dict(iterate_leaves(patch))
         overridden = [

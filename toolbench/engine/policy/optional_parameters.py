@@ -88,6 +88,7 @@ def _normalise_name(name: str) -> str:
 
 
 def _is_named(parameter: OptionalParameter, text: str) -> bool:
+    """Return whether an error message names the parameter as a parameter."""
     name = "_?".join(map(re.escape, parameter.name.split("_")))
     if not parameter.word:
         return re.search(rf"(?i)(?<![\w.-]){name}(?![\w-])", text) is not None

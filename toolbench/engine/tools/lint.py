@@ -42,6 +42,7 @@ def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
 
 
 def _lint_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
+    """Yield the findings on the number, size and names of all tools."""
     if len(tools) > MAX_TOOLS:
         yield Finding("tools_count", f"{len(tools)} tools; more than {MAX_TOOLS} are widely refused.")
     bytes_and_names = [
@@ -58,6 +59,7 @@ def _lint_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
 
 
 def _lint_name(path: str, tool: ToolDefinition) -> Iterator[Finding]:
+    """Yield the findings on a tool's name."""
     name_path, name = f"{path}.name", tool.name
     if not name.strip():
         yield Finding("name_empty", "The tool has no name.", name_path)
@@ -108,6 +110,7 @@ def _find_schema_error(schema: Mapping[str, Any]) -> str:
 
 
 def _lint_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield the findings on one schema, without the schemas inside it."""
     for keyword in schema:
         if reason := _DATA["keywords"].get(keyword):
             yield Finding("keyword_not_portable", f"{keyword}: {reason}.", f"{path}.{keyword}")

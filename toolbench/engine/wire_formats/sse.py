@@ -50,6 +50,7 @@ class EventReader:
         self._searched_length = max(0, len(self._unread) - 1)
 
     def _read_line(self, line: bytes) -> Iterator[Payload]:
+        """Read one line without its end and yield the event that it completes, if any."""
         if self._is_first_line:
             line, self._is_first_line = line.removeprefix(_BOM), False
         if not line:

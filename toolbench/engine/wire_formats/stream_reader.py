@@ -176,6 +176,7 @@ class ChatAssembler:
             yield from self._add_delta(delta)
 
     def _add_delta(self, delta: JsonObject) -> Iterator[Delta]:
+        """Add the delta of a choice and yield its deltas for the listener."""
         for key, value in delta.items():
             if key not in ("tool_calls", "function_call") and value is not None:
                 self._fields.setdefault(key, []).append(value)

@@ -148,6 +148,7 @@ def _put_tools_before_user(messages: list[PromptMessage], tools_text: str) -> li
 def _put_tools_in_system(
     messages: list[PromptMessage], tools_text: str, turns: TurnSpec
 ) -> list[PromptMessage | _RawText]:
+    """Return the messages with the tools in the system text or in a turn of their own."""
     if not tools_text:
         return list(messages)
     user_indexes = [position for position, message in enumerate(messages) if message.by == "user"]
@@ -169,6 +170,7 @@ def _put_tools_in_system(
 def _render_messages(
     placed: list[PromptMessage | _RawText], format: str, turns: TurnSpec, *, reminded: bool
 ) -> Iterator[str]:
+    """Yield the turns of the conversation and the beginning of the requested turn."""
     after_results = False
     for by, group in groupby(placed, key=lambda message: message.by):
         group_messages = [message for message in group if isinstance(message, PromptMessage)]
@@ -190,6 +192,7 @@ def _render_results(pairs: Sequence[tuple[TextCall, str]], format: str, turns: T
 
 
 def _render_turn(message: PromptMessage, format: str, turns: TurnSpec, *, resumed: bool) -> str:
+    """Render one message. `resumed` says that an assistant's turn continues after results."""
     if message.by != "assistant":
         return _enclose(message.text, turns.user if message.by == "user" or turns.system is None else turns.system)
     text = _enclose(message.text, turns.preamble if message.calls else turns.text) if message.text else ""

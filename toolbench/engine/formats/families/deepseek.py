@@ -131,6 +131,7 @@ _DSML_DROPPED = tuple(
 
 
 def _build_dsml_format(name: str, wrapper: str, prompt: PromptLayout, blank: str = "") -> TextFormat:
+    """Return a text format with DSML tags; `wrapper` is the name of the tag around all calls."""
     begin, end = _build_dsml_tag("｜", blank=blank), _build_dsml_tag("｜", "/", blank)
 
     parameter = f'{begin}parameter name="key" string="true|false">value{end}parameter>\n'

@@ -53,6 +53,7 @@ class GemmaCallReader:
         return () if reading.problem else reading.calls
 
     def _read_strictly(self, body: str, *, cut: bool) -> ParsedBlock:
+        """Read the calls without repairs."""
         calls: list[FoundCall] = []
         parts = body.split(self.quote)
         if not cut and any(not part.strip() for part in parts[2:-1:2]):
@@ -151,6 +152,7 @@ def _build_declarations_writer(opener: str, quote: str, closer: str) -> Callable
 def _build_format(
     name: str, tokens: tuple[str, str, str], prompt: PromptLayout, reasoning: tuple[tuple[str, str], ...]
 ) -> TextFormat:
+    """Return a format whose `tokens` are the start marker, the quote around strings and the end marker of a call."""
     opener, quote, closer = tokens
     return TextFormat(
         name,

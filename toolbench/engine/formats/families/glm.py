@@ -54,6 +54,7 @@ class TagSpelling:
 
 
 def _build_blocks(tags: TagSpelling) -> list[Block]:
+    """Return the blocks of a format with these tags."""
     opener, closer = tags.build_tags("tool_call")
     key, value = tags.build_tags("arg_key"), tags.build_tags("arg_value")
     kind = r"(?:{}(?P<kind>\w{{1,32}}){}\s{{0,64}})?".format(*map(re.escape, tags.build_tags("arg_type")))

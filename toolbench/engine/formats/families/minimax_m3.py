@@ -118,6 +118,7 @@ class _ElementConverter:
         return value if isinstance(value, list) else [self._convert_value(element, item_schema)]
 
     def _convert_value(self, element: _Element, schema: object) -> Any:
+        """Return the value of an element as its schema requires."""
         types = get_allowed_types(schema, self.root)
         if element.children and (
             "array" in types or (not types and all(child.key == ITEM for child in element.children))

@@ -77,6 +77,7 @@ class _TurnBuilder:
         return self._turns
 
     def _add_assistant(self, message: Message) -> None:
+        """Add an assistant's turn and note the ids of its calls, whose results have to follow."""
         chat_ids = [call.get("id") for call in list_structured_calls(message)]
         wire_ids = self._ids.assign_ids(chat_ids)
         blocks = build_assistant_blocks(message, wire_ids, self._changes)

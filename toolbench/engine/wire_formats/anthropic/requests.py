@@ -91,6 +91,7 @@ def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 
 def _build_output_config(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
+    """Return the effort and the answer's schema as `output_config`; {} for neither."""
     requested_config = options.get("output_config")
     config = dict(get_object(requested_config))
     if (effort := body.get("reasoning_effort")) is not None:

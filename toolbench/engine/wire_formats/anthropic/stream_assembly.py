@@ -103,6 +103,7 @@ class MessagesAssembler:
             self._unreadable = self._unreadable or event or "an empty event"
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
+        """Add the data of an event and yield its deltas."""
         event_type = payload.get("type")
         if payload.get("error"):
             self._error = self._error or payload["error"]
@@ -122,6 +123,7 @@ class MessagesAssembler:
         self._usage |= {name: value for name, value in get_object(usage).items() if value is not None}
 
     def _add_block_event(self, event_type: str, payload: JsonObject) -> Iterator[Delta]:
+        """Add an event of a content block, by its index or else to the last block, and yield its deltas."""
         index = payload.get("index")
         index = index if isinstance(index, int) else None
         if index is None:

@@ -77,6 +77,7 @@ class ResponsesAssembler:
             yield Delta(call=item.call, name=get_text(start.get("name")))
 
     def _add_item_event(self, event_name: str, payload: JsonObject) -> Iterator[Delta]:
+        """Add an event of an output item and yield its deltas."""
         final = get_object(payload.get("item")) if event_name == "output_item.done" else {}
         item = self._find_item(payload, final)
         if item is None and final:
