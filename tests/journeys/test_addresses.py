@@ -63,6 +63,7 @@ TRIAL_FILTER += (
     "cause",
     "seen",
     "path",
+    "place",
     "scope",
     "cluster",
     "failure_class",
@@ -92,10 +93,11 @@ READ = {
     "run-missing": ("target", "cell", "chosen"),
     "trials": TRIAL_FILTER,
     "trial": ("step", "view"),
-    "failures": ("scope", "run", *CHOOSING),
+    "failures": ("scope", "run", "look", "by", *CHOOSING),
     "decide": (*DECIDING, *CHOOSING),
     "recommendations": ("scope", "run"),
-    "latency": ("run", "metric"),
+    "latency": ("scope", "run", "metric", "by", "group", "page", *CHOOSING),
+    "latency-chart": ("scope", "run", "metric", "group", "page", *CHOOSING),
     "provider-models": ("q",),
     "models": ("q",),
     "what-if": ("trial", "cell", "run", "strategy", "format", "preset", "without", "ablate"),
@@ -186,7 +188,7 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"model_id": trial.config.model_id, "probe_id": Probe.objects.values_list("pk", flat=True).first()}
     found |= {"step_id": trial.steps.values_list("pk", flat=True).first(), "side": "request"}
     found |= {"config_id": trial.config_id, "record_id": save_record(DecideQuery(), owner=None).pk, "file": "openai.py"}
-    found |= {"slug": "happy_path", "token": "unknown", "kind": "csv"}
+    found |= {"slug": "happy_path", "token": "unknown", "kind": "csv", "chart": "dots"}
     found |= {"job_id": queue_import(BytesIO(b"{}"), "log.json", owner=None).pk}
     found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
     found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}

@@ -32,7 +32,14 @@ EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "token-revoke": (Role.VIEWER, Role.VIEWER),
     "sign-out": (Role.VIEWER, Role.VIEWER),
 }
-TEXT_ARGUMENTS = {"side": "request", "kind": "csv", "slug": "none", "file": "policy.json", "token": "none"}
+TEXT_ARGUMENTS = {
+    "side": "request",
+    "kind": "csv",
+    "slug": "none",
+    "file": "policy.json",
+    "chart": "dots",
+    "token": "none",
+}
 
 
 def list_patterns() -> Iterator[URLPattern]:

@@ -11,7 +11,7 @@ from toolbench.lab.models import SavedView
 from toolbench.lab.results.saved_views import PATHS, find_newest_run_id, list_views
 from toolbench.web.result_scope import ResultScope
 
-_FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/compare/", "/decide/")
+_FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/")
 THEMES = ("system", "light", "dark")
 
 

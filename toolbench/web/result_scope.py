@@ -10,18 +10,23 @@ from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 KINDS = (SIMULATED, IMPORTED, PUBLISHED)
-_SINGLE_RUN_PAGES = ("/latency/",)
 _UNSCOPED_PAGES = ("/trend/",)  # the page shows the runs of a schedule
 _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
         "/matrix/": "scope=demo",
         "/trials/": "demo=1",
         "/failures/": "scope=demo",
+        "/latency/": "scope=demo",
         "/compare/": "demo=1",
         "/decide/": "scope=demo",
     },
-    IMPORTED: {"/matrix/": "scope=imported", "/trials/": "imported=1", "/failures/": "scope=imported"},
-    PUBLISHED: {"/matrix/": "scope=published", "/failures/": "scope=published"},
+    IMPORTED: {
+        "/matrix/": "scope=imported",
+        "/trials/": "imported=1",
+        "/failures/": "scope=imported",
+        "/latency/": "scope=imported",
+    },
+    PUBLISHED: {"/matrix/": "scope=published", "/failures/": "scope=published", "/latency/": "scope=published"},
 }
 
 
@@ -56,8 +61,6 @@ class ResultScope:
     def build_query(self, url: str) -> str:
         """Return the query string, with its question mark, that gives the page at `url` this scope.
 
-        A page that shows a single run does not get a scope of several runs.
-
         Returns:
             The query string; empty if the page has no scope, or the scope is the default.
         """
@@ -68,7 +71,5 @@ class ResultScope:
 
     def _list_run_pairs(self, url: str) -> list[tuple[str, str]]:
         if self.runs:
-            if url in _SINGLE_RUN_PAGES and len(self.runs) > 1:
-                return []
             return [("runs" if url == "/trials/" else "run", ",".join(map(str, self.runs)))]
         return parse_qsl(_KIND_QUERIES.get(self.kind, {}).get(url, ""))

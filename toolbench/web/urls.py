@@ -93,6 +93,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("views/", saved_views.save, name="view-save"),
     path("views/<int:view_id>/delete/", saved_views.delete, name="view-delete"),
     path("latency/", latency.show, name="latency"),
+    path("latency/<str:chart>.svg", latency.export_chart, name="latency-chart"),
     path("trend/", trend.show, name="trend"),
     path("schedules/", schedules.list_schedules, name="schedules"),
     path("schedules/new/", schedules.create, name="schedule-new"),

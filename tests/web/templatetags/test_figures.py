@@ -171,10 +171,14 @@ def test_quantile_is_the_same_on_every_page(owner_client: Client) -> None:
 
     assert {text for page in pages.values() for text in QUANTILE.findall(page)} <= known
     assert [address for address, page in pages.items() if OLDER_LIMITS.search(page)] == []
-    for name in ("/runs/", f"/runs/{run.pk}/", f"/runs/{run.pk}/metrics/", "/matrix/", "/latency/", "/compare/"):
+    for name in ("/runs/", f"/runs/{run.pk}/", f"/runs/{run.pk}/metrics/", "/matrix/", "/compare/"):
         shown = next(page for address, page in pages.items() if address.partition("?")[0] == name)
         assert p50 in shown, name
         assert p95 in shown, name
+    latency = next(page for address, page in pages.items() if address.startswith("/latency/"))
+    for text in (p50, p95):  # value and bounds have columns of their own
+        value, low, high = re.findall(r"\d+\.\d+|open", text)
+        assert f"{value} {low}–{high}" in latency
     assert p95 in next(page for address, page in pages.items() if address.startswith("/decide/"))
     compared = next(page for address, page in pages.items() if address.startswith("/compare/"))
     sides = [render_quantile(compute_quantile(pool, q)) for pool in (pools[3], pools[-1]) for q in (0.5, 0.95)]

@@ -63,7 +63,7 @@ class FailuresParameters(ChosenQuery):
 class LatencyParameters(QuerySchema):
     """Choice of the measured time and of a group of scenarios."""
 
-    metric: Literal["trial", "working", "first_byte", "first_token", "first_call", "model", "tool"] = "trial"
+    metric: Literal["trial", "working", "first_byte", "first_token", "first_call", "model", "tool", "backoff"] = "trial"
     group: Text = ""
 
 

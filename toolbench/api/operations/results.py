@@ -40,10 +40,11 @@ from toolbench.lab.results.compare.page import get_compare_page
 from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS, SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.results.latency.page import LatencyRow, get_latency
+from toolbench.lab.results.latency.query import LatencyQuery
 from toolbench.lab.results.matrix.export import export_matrix
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
-from toolbench.lab.results.run.latency import get_latency
 
 router = Router()
 COMPARE_NAMES = (
@@ -154,8 +155,15 @@ def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any
 def get_run_latency(request: HttpRequest, run_id: int, query: Query[LatencyParameters]) -> dict[str, Any]:
     """Return the times of a run by configuration."""
     _get_run_or_404(run_id)
-    page = get_latency(run_id, query.metric, query.group)
-    return {"run": run_id, "metric": page.metric, "group": page.group, "groups": page.groups, "rows": page.rows}
+    page = get_latency(LatencyQuery(runs=(run_id,), metric=query.metric, group=query.group), all_rows=True)
+    rows = [_build_latency_row(row) for row in page.rows]
+    return {"run": run_id, "metric": query.metric, "group": page.group, "groups": page.groups, "rows": rows}
+
+
+def _build_latency_row(row: LatencyRow) -> dict[str, Any]:
+    names = ("config_id", "label", "provider", "local")
+    quantiles = {name: getattr(row.summary, name) for name in ("n", "p50", "p95", "p99")}
+    return {name: getattr(row, name) for name in names} | quantiles | {"saturated": row.counts.saturated}
 
 
 @router.post("/what-if", response=WhatIfDocument, auth=READ)

@@ -92,7 +92,7 @@ class CauseScope:
     Attributes:
         chosen: models, profiles, strategies, scenarios and times.
         simulated: True for runs of simulated models, False for runs of real models.
-        imported: True for imported runs, False for the others.
+        imported: True for imported runs, simulated or not; False for the others.
         runs: primary keys of runs; only these are then in scope, also if `simulated` and `imported` do not match. ()
             for all runs that match.
     """
@@ -105,7 +105,7 @@ class CauseScope:
     @property
     def kinds(self) -> dict[str, bool]:
         """Conditions for `simulated` and `imported`, by the column of a run or pool."""
-        return {"simulated": self.simulated, "imported": self.imported}
+        return {"imported": True} if self.imported else {"simulated": self.simulated, "imported": False}
 
     def filter_runs(self) -> QuerySet[Run]:
         """Return the runs in scope that are not deleted; `chosen` is not applied."""

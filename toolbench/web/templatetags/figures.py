@@ -143,6 +143,19 @@ def _format_number(number: float, unit: str) -> str:
     return money(number) if unit == "dollars" else f"{round_to_int(number):,}"
 
 
+@register.filter
+def quantile_value(found: Quantile) -> str:
+    """Return a quantile in seconds without its unit."""
+    return render_quantile_value(found).removesuffix(" s")
+
+
+@register.filter
+def quantile_bounds(found: Quantile) -> str:
+    """Return the bounds of a quantile in seconds, such as 7.6–9.6 or 9.1–open."""
+    low, _, high = render_quantile_bounds(found)[1:].partition(" – ")
+    return f"{low}–{high.partition(',')[0]}"
+
+
 @register.inclusion_tag("_quantile.html")
 def quantile(found: Quantile | None) -> dict[str, object]:
     """Show a quantile of times with its bounds; None is shown as unknown. The value is grey if a bound is open."""

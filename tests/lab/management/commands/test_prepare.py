@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import override_settings
 
-SCRIPT = "js/latency.js"
+SCRIPT = "js/heat.js"
 
 
 @pytest.mark.django_db

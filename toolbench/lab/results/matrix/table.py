@@ -7,10 +7,11 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.pools import RunSums, SumRow, contains_name, merge_rows, sum_all_runs, sum_cells
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
@@ -24,7 +25,7 @@ from toolbench.lab.results.matrix.rows import FIELD_LABELS, ROW_KEY, SETTING_FIE
 from toolbench.lab.results.run_choices import list_run_choices
 from toolbench.lab.results.table_layout import USUAL_LAYOUT
 
-_VERSION_KEY = ("scenario", "scenario_version")
+SCENARIO_KEY = ("scenario_group", "control", "scenario", "scenario_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Matrix:
 
 
 _matrices: VersionCache[Matrix] = VersionCache(max_entries=8)
+_lines: VersionCache[list[SumRow]] = VersionCache(max_entries=8)  # shared between calls: they must not be modified
 
 
 def get_matrix(query: MatrixQuery) -> Matrix:
@@ -80,7 +82,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
 
     A matrix over ended runs is kept in memory until their sums change.
     """
-    sums, published = _sum_cells(query), _read_published_counts()
+    sums, published = sum_matrix_rows(query), _read_published_counts()
     counted = replace(query, layout=USUAL_LAYOUT)  # columns and density change no figure
     key = (counted, tuple(sorted(published.items())))
     matrix = _matrices.get(sums.version, key, lambda: _build_matrix(counted, sums.rows, published))
@@ -109,11 +111,11 @@ def build_matrix(query: MatrixQuery, version: UUID | None, read_sums: Callable[[
 def _build_matrix(query: MatrixQuery, sums: list[SumRow], published: Mapping[tuple[str, str], str]) -> Matrix:
     """Return the matrix without the runs to choose from."""
     named = [line for line in sums if contains_name(line, query.q)]
-    found = merge_rows(named, (*ROW_KEY, *_list_split(query), "scenario_group", "control", *_VERSION_KEY))
+    found = merge_rows(named, (*ROW_KEY, *_list_split(query), *SCENARIO_KEY))
     present = {line["scenario_group"] for line in found} - {"control"}
     group = query.group if query.group in present else _choose_default_group(present)
     query = replace(query, group="" if group == _choose_default_group(present) else group)
-    tried = (build_row(lines, query, group, published) for lines in _group_by_row(found))
+    tried = (build_row(lines, query, group, published) for lines in group_by_row(found))
     rows = _mark_repeated_models(_add_versions([row for row in tried if row is not None], METRICS[query.metric]))
     same = (
         {name: rows[0].settings[name] for name in SETTING_FIELDS if len({row.settings[name] for row in rows}) == 1}
@@ -168,10 +170,17 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
     return kept.filter(imported=False, simulated=query.scope == "demo")
 
 
-def _sum_cells(query: MatrixQuery) -> RunSums:
+def sum_matrix_rows(query: MatrixQuery) -> RunSums:
+    """Return the sums over the cells of a scope: a line for each configuration, scenario and version, or several."""
     if query.scope == "runs" or query.prompt:
-        return RunSums(sum_cells(filter_matrix_cells(query), *_list_split(query)))
+        version = find_pool_version(Q(pk__in=query.runs) if query.scope == "runs" else Q())
+        key = (query.scope, query.runs, query.prompt, query.chosen)
+        return RunSums(_lines.get(version, key, lambda: _sum_matrix_cells(query)), version)
     return sum_all_runs(query.chosen, simulated=query.scope == "demo", imported=query.scope == "imported")
+
+
+def _sum_matrix_cells(query: MatrixQuery) -> list[SumRow]:
+    return sum_cells(filter_matrix_cells(query), *_list_split(query))
 
 
 def _list_split(query: MatrixQuery) -> tuple[str, ...]:
@@ -179,8 +188,9 @@ def _list_split(query: MatrixQuery) -> tuple[str, ...]:
     return ("prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
 
 
-def _group_by_row(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+def group_by_row(lines: list[SumRow]) -> list[list[SumRow]]:
+    """Return the lines of each row of the matrix."""
+    groups: dict[tuple[Any, ...], list[SumRow]] = {}
     for line in lines:
         groups.setdefault((*(line[name] for name in ROW_KEY), line.get("prompt_version")), []).append(line)
     return list(groups.values())

@@ -1,21 +1,44 @@
-"""View of the latency of one run, drawn by Plotly in the browser."""
+"""Views of the latency over any runs: the page, and its charts as SVG files."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.results.run.latency import TIME_METRICS, get_latency
-from toolbench.web.charts import allow_inline_styles, build_latency_chart
+from toolbench.lab.results.latency.page import MAX_ANSWERS, get_latency
+from toolbench.lab.results.latency.query import SCOPES, TIME_METRICS, LatencyQuery
+from toolbench.lab.results.published import get_published_matrix
+from toolbench.lab.results.scope_chips import get_scope_chips
+from toolbench.web.latency_charts import MAX_DOTS, build_latency_charts
 from toolbench.web.rendering import render_page
+
+CHARTS = ("dots", "shares")
+_METRIC_LABELS = {name: label for name, (label, _) in TIME_METRICS.items()}
 
 
 @require_safe
-@allow_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the latency of ?run=, or of the newest run."""
-    choice = (request.GET.get("metric", "trial"), request.GET.get("group", ""))
-    shown = get_latency(parse_whole_number(request.GET.get("run", "")), *choice)
-    metrics = {name: title for name, (title, _) in TIME_METRICS.items()}
-    return render_page(
-        request, "latency/show.html", {"page": shown, "metrics": metrics, "chart": build_latency_chart(shown)}
-    )
+    """Show the latency of ?scope= or ?run= (GET /latency/)."""
+    query = LatencyQuery.from_query(request.GET)
+    context: dict[str, object] = {"query": query, "scopes": SCOPES, "metrics": _METRIC_LABELS}
+    if query.is_published:
+        return render_page(
+            request, "latency/published.html", {**context, "published": get_published_matrix(), "runs": ()}
+        )
+    page = get_latency(query)
+    scope = get_scope_chips(query.chosen, kind=query.scope, runs=query.runs)
+    shown = {"page": page, "runs": page.runs, "scope": scope, "charts": build_latency_charts(page)}
+    limits = {"max_answers": MAX_ANSWERS, "max_dots": MAX_DOTS}
+    return render_page(request, "latency/show.html", {**context, **shown, **limits})
+
+
+@require_safe
+def export_chart(request: HttpRequest, chart: str) -> HttpResponse:
+    """Return a chart of the page as a file (GET /latency/dots.svg or shares.svg)."""
+    query = LatencyQuery.from_query(request.GET)
+    if chart not in CHARTS or query.is_published:
+        raise Http404("There is no such chart.")
+    page = get_latency(query)
+    context = {"page": page, "charts": build_latency_charts(page)}
+    response = render(request, f"latency/{chart}.svg", context, content_type="image/svg+xml")
+    response["Content-Disposition"] = f'attachment; filename="toolbench-latency-{chart}.svg"'
+    return response

@@ -1,0 +1,92 @@
+"""The latency page works without JavaScript, in every scope, and its charts can be saved."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Page
+
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_published_snapshot,
+    make_run,
+    make_trial,
+    make_trials,
+    recompute_stale_cells,
+)
+from tests.page_html import read_html
+
+pytestmark = pytest.mark.django_db
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def trials() -> None:
+    for model in ("vendor/a <b>", "vendor/c"):
+        config = make_config(make_run(), make_model(model))
+        make_trials(make_cell(config), **{"pass": 3, "infra": 1})
+        make_trial(make_cell(config, "type_error_recovery"), first_token_ms=300.0)
+    recompute_stale_cells()
+
+
+def test_show_draws_charts_and_table_without_plotly(trials: None, owner_client: Client) -> None:
+    shown = read_html(owner_client.get("/latency/?by=scenario"))
+    assert "plotly" not in shown
+    assert shown.count('class="dot"') == 2
+    assert 'aria-label="p50 and p95 in type_error_recovery"' in shown
+    assert "1.0–open" in shown or "open–open" in shown
+    assert shown.count(">type_error_recovery</th>") == 2
+    assert ">type_error_recovery</th>" not in read_html(owner_client.get("/latency/"))
+
+
+@pytest.mark.parametrize("query", ["", "?metric=first_token", "?metric=backoff&group=x", "?scope=demo", "?run=9999"])
+def test_show_answers_every_scope(query: str, trials: None, owner_client: Client) -> None:
+    assert "Latency · Toolbench" in read_html(owner_client.get(f"/latency/{query}"))
+
+
+def test_show_published_says_what_is_not_published(owner_client: Client) -> None:
+    assert "No published snapshot" in read_html(owner_client.get("/latency/?scope=published"))
+    make_published_snapshot(("vendor/a", "default", 8, 10))
+    shown = read_html(owner_client.get("/latency/?scope=published"))
+    assert "bounds and times by scenario are not published" in shown
+
+
+@pytest.mark.parametrize("chart", ["dots", "shares"])
+def test_export_chart_is_a_whole_svg_file(chart: str, trials: None, owner_client: Client) -> None:
+    answer = owner_client.get(f"/latency/{chart}.svg")
+    assert answer["Content-Type"] == "image/svg+xml"
+    assert f'filename="toolbench-latency-{chart}.svg"' in answer["Content-Disposition"]
+    drawing = ElementTree.fromstring(answer.content)
+    texts = ["".join(found.itertext()) for found in drawing.iter(f"{SVG}text")]
+    assert any("a <b>" in text for text in texts)
+    assert len(list(drawing.iter(f"{SVG}path"))) >= 8
+    assert "var(" not in answer.content.decode()
+
+
+def test_export_chart_of_simulated_models_says_so(owner_client: Client) -> None:
+    make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 2})
+    recompute_stale_cells()
+    for chart in ("dots", "shares"):
+        assert "Simulated models." in owner_client.get(f"/latency/{chart}.svg?scope=demo").content.decode()
+
+
+def test_export_chart_unknown_or_published_is_not_found(owner_client: Client) -> None:
+    assert owner_client.get("/latency/pie.svg").status_code == 404
+    assert owner_client.get("/latency/dots.svg?scope=published").status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_export_chart_as_png_in_the_browser(trials: None, browser_page: Page, tmp_path: Path) -> None:
+    page = browser_page
+    page.goto("/latency/")
+    page.get_by_text("Export", exact=True).click()
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Every answer, PNG").click()
+    assert started.value.suggested_filename == "toolbench-latency-dots.png"
+    started.value.save_as(saved := tmp_path / "chart.png")
+    content = saved.read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert int.from_bytes(content[16:20]) == 2 * 960

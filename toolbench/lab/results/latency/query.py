@@ -1,0 +1,104 @@
+"""The query of the latency page. Unreadable values are ignored and named; they never raise an error."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, urlencode
+
+from django.db.models import F, Q
+from django.db.models.expressions import Combinable
+
+from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
+from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids, parse_whole_number
+from toolbench.lab.results.matrix.query import MatrixQuery
+
+SCOPES = {"real": "My runs", "published": "Published", "demo": "Demo", "imported": "Imported"}
+# What is timed, by its name in a query string: its label, and the value of a trial.
+TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {
+    "trial": ("Whole trial", F("duration_ms")),
+    "working": ("Without back-off", F("duration_ms") - F("backoff_ms")),
+    "model": ("Model", F("model_ms")),
+    "tool": ("Tools", F("tool_ms")),
+    "backoff": ("Back-off", F("backoff_ms")),
+    "first_byte": ("First byte", F("first_byte_ms")),
+    "first_token": ("First token", F("first_token_ms")),
+    "first_call": ("First call", F("first_call_ms")),
+}
+STORED_METRICS = ("trial", "first_token")  # their times stand beside each cell
+SPLITS = ("", "scenario")
+_CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPES, "metric": TIME_METRICS, "by": SPLITS}
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyQuery:
+    """Scope of the latency page.
+
+    Attributes:
+        scope: a key of SCOPES; simulated and imported runs are only in scopes of their own or where they are named.
+        runs: primary keys of runs that are shown whatever the scope; () for all runs of the scope.
+        metric: a key of TIME_METRICS.
+        by: "scenario" adds figures by scenario to the table.
+        group: a scenario group; one that is not in scope means the default group.
+        page: number of the page, from 1.
+        chosen: models, profiles, strategies, scenarios and times.
+        ignored: names of the values that could not be read.
+    """
+
+    scope: str = "real"
+    runs: tuple[int, ...] = ()
+    metric: str = "trial"
+    by: str = ""
+    group: str = ""
+    page: int = 1
+    chosen: ResultFilter = NO_FILTER
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def from_query(cls, query: QueryParams) -> "LatencyQuery":
+        """Return the query of these URL parameters."""
+        given = {name: clean_text(query.get(name, "")) for name in _CHOICES}
+        wrong = {name: bool(value) and value not in _CHOICES[name] for name, value in given.items()}
+        chosen, unread = ResultFilter.from_query(query)
+        runs, wrong["run"] = parse_run_ids(query.getlist("run"))
+        return cls(
+            scope="real" if wrong["scope"] else given["scope"] or "real",
+            runs=runs,
+            metric="trial" if wrong["metric"] else given["metric"] or "trial",
+            by="" if wrong["by"] else given["by"],
+            group=clean_text(query.get("group", "")),
+            page=parse_whole_number(query.get("page", "")) or 1,
+            chosen=chosen,
+            ignored=(*(name for name, is_wrong in wrong.items() if is_wrong), *unread),
+        )
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the published snapshot is shown."""
+        return self.scope == "published" and not self.runs
+
+    @property
+    def title(self) -> str:
+        """The label of what is timed."""
+        return TIME_METRICS[self.metric][0]
+
+    @property
+    def matrix_query(self) -> MatrixQuery:
+        """The matrix over the same runs."""
+        return MatrixQuery(scope="runs" if self.runs else self.scope, runs=self.runs, chosen=self.chosen)
+
+    @property
+    def run_condition(self) -> Q:
+        """The condition of the runs of the scope."""
+        return Q(imported=True) if self.scope == "imported" else Q(imported=False, simulated=self.scope == "demo")
+
+    @property
+    def form_fields(self) -> list[tuple[str, str]]:
+        """The fields that a form for runs, models, profiles, strategies, scenarios and times must carry."""
+        return parse_qsl(replace(self, runs=(), chosen=NO_FILTER).query())
+
+    def query(self, **changes: object) -> str:
+        """Return the query string of the first page with some fields changed and without default values."""
+        values = {name: getattr(self, name) for name in ("scope", "metric", "by", "group")}
+        values |= {"run": ",".join(map(str, self.runs))}
+        usual = (None, "", "real", "trial")
+        pairs = [(name, value) for name, value in (values | changes).items() if value not in usual]
+        return urlencode([*pairs, *self.chosen.pairs], safe=",")
