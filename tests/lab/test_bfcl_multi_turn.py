@@ -11,7 +11,7 @@ from toolbench.lab.cases.edit import build_run_request
 from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from_trial
 from toolbench.lab.cases.pages import get_case_page
 from toolbench.lab.models import Case, Run, Trial
-from toolbench.lab.replays.execute import replay_trials
+from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.runs.launch import launch

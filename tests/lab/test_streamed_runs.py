@@ -48,7 +48,7 @@ def test_a_run_tries_both_ways_and_each_is_named_where_it_is_shown() -> None:
     query = MatrixQuery(scope="runs", runs=(run.pk,))
     matrix = get_matrix(query)
     assert [row.settings["stream"] for row in matrix.rows] == ["", "streamed"]
-    assert "stream" in matrix.varies
+    assert "stream" in matrix.differing_settings
     exported = export_matrix(query)
     assert [row[exported.columns.index("answers")] for row in exported.rows] == ["", "streamed"]
     assert None not in [row[exported.columns.index("p95_ms")] for row in exported.rows]

@@ -19,7 +19,7 @@ from toolbench.api import problems
 from toolbench.api.authentication import ToolbenchToken
 from toolbench.api.bodies import BodyParser, JsonRenderer
 from toolbench.api.etags import add_etag
-from toolbench.api.masking import mask_answer
+from toolbench.api.masking import mask_response
 from toolbench.api.operations import (
     cases,
     decisions,
@@ -32,8 +32,8 @@ from toolbench.api.operations import (
     sharing,
     trials,
 )
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 
 VERSION = "1"
 PREFIX = "/api/v1/"
@@ -56,7 +56,7 @@ HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
     (HttpError, problems.handle_http_error),
     (ValidationError, problems.handle_invalid_request),
     (InvalidFieldsError, problems.handle_invalid_fields),
-    (ConfirmationNeededError, problems.handle_confirmation),
+    (PaidRequestsUnconfirmedError, problems.handle_confirmation),
     (RequestDataTooBig, problems.handle_large_body),
     (UnreadablePostError, problems.handle_broken_body),
     (Exception, problems.handle_defect),
@@ -130,7 +130,7 @@ def _wrap_view(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespo
         if isinstance(response, HttpResponseNotAllowed):
             allowed = response.headers["Allow"]
             return problems.build_problem(405, f"Use {allowed} at this address.", headers={"Allow": allowed})
-        return add_etag(request, mask_answer(response))
+        return add_etag(request, mask_response(response))
 
     # The operations check tokens themselves, and no cookie allows a change, so that CSRF is not possible.
     return login_not_required(csrf_exempt(respond))

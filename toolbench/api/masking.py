@@ -1,4 +1,4 @@
-"""Masking of every known secret in the API's answers and files."""
+"""Masking of every known secret in the API's responses and files."""
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -6,9 +6,13 @@ from django.http.response import HttpResponseBase
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 
 
-def mask_answer(response: HttpResponseBase) -> HttpResponseBase:
-    """Mask known secrets in the body of a JSON response, in place, and return the response."""
+def mask_response(response: HttpResponseBase) -> HttpResponseBase:
+    """Mask known secrets in the body of a JSON response, in place, and return the response.
+
+    A streaming response, an empty one and one that is not JSON are returned unchanged.
+    """
     if isinstance(response, HttpResponse) and "json" in response.headers.get("Content-Type", "") and response.content:
+        # Each text of a document stands for itself, so no secret is split over several of them.
         response.content = load_known_secrets().masker.mask_body(response.content, join_parts=False)
     return response
 

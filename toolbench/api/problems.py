@@ -14,8 +14,8 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from pydantic import BaseModel
 
 from toolbench.api.sentences import describe_error, name_field
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 
 logger = logging.getLogger(__name__)
 
@@ -157,11 +157,11 @@ def handle_invalid_fields(request: HttpRequest, error: InvalidFieldsError) -> Ht
     )
 
 
-def handle_confirmation(request: HttpRequest, error: ConfirmationNeededError) -> HttpResponse:
+def handle_confirmation(request: HttpRequest, error: PaidRequestsUnconfirmedError) -> HttpResponse:
     """Return 409 with the number of paid requests to confirm."""
-    detail = f"{error} Send the same request with agreed: {error.requests}. Nothing was sent."
+    detail = f"{error} Send the same request with agreed: {error.max_request_count}. Nothing was sent."
     return build_problem(
-        409, detail, title=CONFIRMATION_TITLE, paid_requests=error.paid_requests, agreed=error.requests
+        409, detail, title=CONFIRMATION_TITLE, paid_requests=error.paid_requests, agreed=error.max_request_count
     )
 
 

@@ -45,7 +45,7 @@ class Gateway:
 
     def __init__(self) -> None:
         self.directory = Directory()
-        self._writer = TraceWriter(self.directory)
+        self._writer = TraceWriter(self.directory.run)
         self._client: HttpClient | None = None
         self._running: Counter[int] = Counter()  # requests by provider id
 
@@ -68,7 +68,7 @@ class Gateway:
         self.directory.close()
 
     async def _show_health(self, request: web.Request) -> web.Response:
-        health = {"status": "ok", "requests_running": self._running.total(), "traces_dropped": self._writer.dropped}
+        health = {"status": "ok", "requests_running": self._running.total(), "traces_dropped": self._writer.lost_count}
         return web.json_response(health)
 
     async def _list_models(self, request: web.Request) -> web.Response:

@@ -2,33 +2,36 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from toolbench.gateway.directory import Directory
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.serving.spending import Spending, add_spending
 from toolbench.lab.serving.traces import write_traces
 
 logger = logging.getLogger(__name__)
 
-MAX_WAITING = 2_000  # traces; more are dropped and counted, so that memory stays bounded
+MAX_WAITING = 2_000  # traces; further ones are dropped and counted, so that memory stays bounded
 MAX_BATCH = 200
 BATCH_SECONDS = 0.1
+DROPS_PER_WARNING = 200  # traces; one log line for each would itself slow the gateway
 
 
 class TraceWriter:
     """Queue of traces, sums of costs, and the task that stores both.
 
     Attributes:
-        dropped: number of traces that were not stored.
+        lost_count: number of traces that were not stored, because the queue was full or the database refused them.
     """
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, run_in_thread: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
+        """Create the queue. `run_in_thread` runs a function in the thread of the database."""
+        self._run_in_thread = run_in_thread
         self._waiting: asyncio.Queue[GatewayTrace] = asyncio.Queue(MAX_WAITING)
         self._task: asyncio.Task[None] | None = None
         self._spending: dict[int, Spending] = {}
-        self.dropped = 0
+        self.lost_count = 0
+        self._drop_count = 0
 
     def add_spending(self, provider_id: int, spending: Spending) -> None:
         """Add the cost of a request to the sums that are stored next."""
@@ -40,9 +43,10 @@ class TraceWriter:
         try:
             self._waiting.put_nowait(trace)
         except asyncio.QueueFull:
-            self.dropped += 1
-            if self.dropped % MAX_BATCH == 1:
-                logger.warning("%s traces were dropped: storing is slower than the requests", self.dropped)
+            self.lost_count += 1
+            self._drop_count += 1
+            if self._drop_count % DROPS_PER_WARNING == 1:
+                logger.warning("%s traces were dropped, because the queue was full", self._drop_count)
 
     def start(self) -> None:
         """Start the task in the running event loop."""
@@ -68,9 +72,9 @@ class TraceWriter:
     async def _store(self) -> None:
         batch = [self._waiting.get_nowait() for _ in range(min(MAX_BATCH, self._waiting.qsize()))]
         try:
-            await self._directory.run(lambda: write_traces(batch))
+            await self._run_in_thread(lambda: write_traces(batch))
         except Exception:  # a batch that fails must not end the task
-            self.dropped += len(batch)
+            self.lost_count += len(batch)
             logger.exception("%s traces could not be stored", len(batch))
 
     async def _store_spending(self) -> None:
@@ -78,7 +82,7 @@ class TraceWriter:
         if not sums:
             return
         try:
-            await self._directory.run(lambda: add_spending(sums))
+            await self._run_in_thread(lambda: add_spending(sums))
         except Exception:  # the sums are stored with the next ones
             logger.exception("Costs could not be stored; they are stored later")
             for provider_id, spending in sums.items():

@@ -10,7 +10,7 @@ from django.db import connection
 
 from toolbench.lab.interchange.queue import remove_orphaned_files
 from toolbench.lab.maintenance import sweep
-from toolbench.lab.metrics.cells import retry_set_aside
+from toolbench.lab.metrics.cells import mark_uncomputable_stale
 from toolbench.lab.runs.local_demo import launch_next_demo_run
 from toolbench.lab.schedules.alerting import check_ended_runs
 from toolbench.lab.schedules.canaries import check_canaries
@@ -77,7 +77,7 @@ def build_schedule() -> JobSchedule:
         (
             ScheduledJob("heartbeat", lambda: record_heartbeat("scheduler"), settings.HEARTBEAT_SECONDS),
             ScheduledJob("asking workers for a heartbeat", request_heartbeat, settings.HEARTBEAT_SECONDS),
-            ScheduledJob("retrying cells that were set aside", retry_set_aside, HOURLY_SECONDS),
+            ScheduledJob("recomputing cells that could not be computed", mark_uncomputable_stale, HOURLY_SECONDS),
             ScheduledJob("removing files of ended imports", remove_orphaned_files, HOURLY_SECONDS),
             ScheduledJob("sweeping", sweep, settings.SWEEP_SECONDS),
             ScheduledJob("launching the demo run", launch_next_demo_run, DEMO_RUN_SECONDS),

@@ -1,6 +1,7 @@
 """Command that finds a Chromium for the browser tests, and installs one if there is none.
 
-`python -m toolbench.running.chromium` prints its path. If there is none, it prints a sentence and exits with 1.
+`python -m toolbench.running.chromium` prints `Chromium: PATH`. If none is found and none can be installed, it prints an
+error message to stderr and exits with 1.
 """
 
 import os
@@ -19,7 +20,7 @@ _APT_COMMANDS = (
 
 
 def find_chromium() -> str | None:
-    """Return the path of Chromium from the variable CHROMIUM, from PATH or from Playwright; None if there is none."""
+    """Return the path of Chromium from the variable CHROMIUM (not checked), from PATH or from Playwright; else None."""
     if configured_path := os.environ.get("CHROMIUM"):
         return configured_path
     for name in _PROGRAM_NAMES:
@@ -31,7 +32,7 @@ def find_chromium() -> str | None:
 
 
 def install_chromium() -> str | None:
-    """Install Chromium with apt if this is root, otherwise or if that fails with Playwright.
+    """Install Chromium: as root with apt, and with Playwright if that is not possible or fails.
 
     Returns:
         The path, or None if both failed.
@@ -45,7 +46,7 @@ def install_chromium() -> str | None:
 
 
 def main() -> int:
-    """Print the path of a Chromium and return the exit code, 1 if there is none."""
+    """Print the path of a Chromium and return the exit code: 1 if none is found or installed."""
     path = find_chromium() or install_chromium()
     if path is None:
         print(

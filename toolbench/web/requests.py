@@ -6,17 +6,17 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from toolbench.lab.accounts.audit import Action, record_action
 
-__all__ = ["Action", "choose_local_path", "find_owner", "find_username", "record"]
+__all__ = ["Action", "choose_local_path", "find_user", "find_username", "record"]
 
 
-def find_owner(request: HttpRequest) -> User | None:
+def find_user(request: HttpRequest) -> User | None:
     """Return the signed-in user, or None without one."""
     return request.user if isinstance(request.user, User) else None
 
 
 def find_username(request: HttpRequest) -> str:
     """Return the name of the signed-in user, or "" without one."""
-    user = find_owner(request)
+    user = find_user(request)
     return user.username if user else ""
 
 
@@ -29,7 +29,7 @@ def record(request: HttpRequest, action: Action, subject: str, url: str = "") ->
         subject: what was changed, such as "run 7".
         url: path of a page about it; may be empty.
     """
-    record_action(find_owner(request), action, subject, url)
+    record_action(find_user(request), action, subject, url)
 
 
 def choose_local_path(path: str, default: str = "/") -> str:

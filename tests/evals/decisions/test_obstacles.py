@@ -34,13 +34,13 @@ def with_passes(before: MeasuredConfig, lacking: TrialShortfall) -> MeasuredConf
         ScenarioSample(p.k + lacking.per_scenario, p.n + lacking.per_scenario, p.stopping, p.clustered)
         if place in lacking.scenario_indices
         else p
-        for place, p in enumerate(before.delivered_samples)
+        for place, p in enumerate(before.end_to_end_samples)
     )
     more = lacking.total
     times = [*before.times, *([before.times[0]] * more)]
     return replace(
         before, passed=before.passed + more, tried=before.tried + more, answered=before.answered + more, times=times,
-        delivery=parts,
+        end_to_end_by_scenario=parts,
     )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ OBSTACLES: dict[str, tuple[MeasuredConfig, str]] = {
     "another task": (measured(missing=("guard",)), "It was not tried on guard"),
     "added by hand": (measured(added_manually=3), "3 of its trials were added manually"),
     "stopped when decided": (
-        measured(delivery=(ScenarioSample(100, 100, StoppingDesign(0.05)),)),
+        measured(end_to_end_by_scenario=(ScenarioSample(100, 100, StoppingDesign(0.05)),)),
         "used sequential stopping",
     ),
     "local model": (measured(local=True), "It shares this machine, so decisions do not use its latency."),
@@ -181,21 +181,38 @@ SCENARIOS = [measured(passed=n, tried=n) for n in (1, 20, 34, 40, 71)] + [
     measured(passed=94),
     measured(passed=58, tried=60),
     measured(passed=93, tried=97),
-    measured(passed=40, tried=40, delivery=(ScenarioSample(10, 10),) * 4),
-    measured(passed=57, tried=60, delivery=(ScenarioSample(29, 30), ScenarioSample(14, 15), ScenarioSample(14, 15))),
-    measured(passed=44, tried=45, delivery=(ScenarioSample(30, 30), ScenarioSample(14, 15))),
-    measured(passed=40, tried=40, delivery=(ScenarioSample(38, 38), ScenarioSample(2, 2))),
-    measured(passed=60, tried=60, delivery=(ScenarioSample(55, 55), ScenarioSample(5, 5))),
-    measured(passed=90, tried=90, delivery=(ScenarioSample(80, 80), ScenarioSample(5, 5), ScenarioSample(5, 5))),
-    measured(passed=100, tried=104, delivery=(ScenarioSample(50, 50), ScenarioSample(42, 45), ScenarioSample(8, 9))),
-    measured(passed=60, tried=60, delivery=(ScenarioSample(30, 30), ScenarioSample(7, 7, clustered=True))),
+    measured(passed=40, tried=40, end_to_end_by_scenario=(ScenarioSample(10, 10),) * 4),
     measured(
-        passed=80, tried=80, delivery=(ScenarioSample(12, 12, clustered=True), ScenarioSample(20, 20, clustered=True))
+        passed=57,
+        tried=60,
+        end_to_end_by_scenario=(ScenarioSample(29, 30), ScenarioSample(14, 15), ScenarioSample(14, 15)),
+    ),
+    measured(passed=44, tried=45, end_to_end_by_scenario=(ScenarioSample(30, 30), ScenarioSample(14, 15))),
+    measured(passed=40, tried=40, end_to_end_by_scenario=(ScenarioSample(38, 38), ScenarioSample(2, 2))),
+    measured(passed=60, tried=60, end_to_end_by_scenario=(ScenarioSample(55, 55), ScenarioSample(5, 5))),
+    measured(
+        passed=90, tried=90, end_to_end_by_scenario=(ScenarioSample(80, 80), ScenarioSample(5, 5), ScenarioSample(5, 5))
+    ),
+    measured(
+        passed=100,
+        tried=104,
+        end_to_end_by_scenario=(ScenarioSample(50, 50), ScenarioSample(42, 45), ScenarioSample(8, 9)),
+    ),
+    measured(
+        passed=60, tried=60, end_to_end_by_scenario=(ScenarioSample(30, 30), ScenarioSample(7, 7, clustered=True))
+    ),
+    measured(
+        passed=80,
+        tried=80,
+        end_to_end_by_scenario=(ScenarioSample(12, 12, clustered=True), ScenarioSample(20, 20, clustered=True)),
     ),
     measured(
         passed=60,
         tried=60,
-        delivery=(ScenarioSample(40, 40, StoppingDesign(0.05)), ScenarioSample(20, 20, StoppingDesign(0.05))),
+        end_to_end_by_scenario=(
+            ScenarioSample(40, 40, StoppingDesign(0.05)),
+            ScenarioSample(20, 20, StoppingDesign(0.05)),
+        ),
     ),
 ]
 
@@ -208,7 +225,7 @@ def test_after_the_missing_passes_the_obstacle_is_gone(want: str, candidate: Mea
     assert before.state == "open"
     assert before.shortfall
     after = assess_config(with_passes(candidate, before.shortfall), rule)
-    stopped = any(part.stopping.error is not None for part in candidate.delivered_samples)
+    stopped = any(part.stopping.error is not None for part in candidate.end_to_end_samples)
     assert after.state == ("confirm" if stopped else "qualified")
     decision = choose_config([candidate], rule)
     assert decision.more
@@ -230,7 +247,7 @@ SHORT = DecisionRule("reliable", 90, None)
 @pytest.mark.parametrize(("many", "few", "more"), [(38, 2, 10), (55, 5, 6)])
 def test_a_short_scenario_is_named_and_planned_alone(many: int, few: int, more: int) -> None:
     parts, tried = (ScenarioSample(many, many), ScenarioSample(few, few)), many + few
-    candidate = measured(passed=tried, tried=tried, delivery=parts, scenarios=("happy_path", "guard"))
+    candidate = measured(passed=tried, tried=tried, end_to_end_by_scenario=parts, scenarios=("happy_path", "guard"))
     decision = choose_config([candidate], SHORT)
     assert f"{more} more trials of guard ({few} so far) at this rate would decide it." in decision.sentence
     assert "passes without a failure" not in decision.sentence
@@ -251,7 +268,7 @@ STRAIGHT = {
 def test_straight_passes_are_named_only_where_their_sum_counts(name: str) -> None:
     parts, named = STRAIGHT[name]
     tried = sum(part.n for part in parts)
-    sentence = choose_config([measured(passed=tried, tried=tried, delivery=parts)], SHORT).sentence
+    sentence = choose_config([measured(passed=tried, tried=tried, end_to_end_by_scenario=parts)], SHORT).sentence
     assert "at this rate would decide it" in sentence
     assert ("35 passes without a failure are needed" in sentence) == named
 
@@ -276,7 +293,10 @@ def test_planned_trials_make_a_lone_leader_to_be_confirmed() -> None:
 
 def test_overlapping_leaders_plan_for_both() -> None:
     parts = (ScenarioSample(25, 25),) * 4
-    near = [measured(name, times=[base + n for n in range(100)], delivery=parts) for name, base in (("a", 3), ("b", 0))]
+    near = [
+        measured(name, times=[base + n for n in range(100)], end_to_end_by_scenario=parts)
+        for name, base in (("a", 3), ("b", 0))
+    ]
     decision = choose_config(near, DecisionRule("fastest"))
     assert decision.more
     assert [assessment.measured.key for assessment in decision.more.assessments] == ["b", "a"]

@@ -32,7 +32,9 @@ def differing() -> dict[str, list[tuple[str, str, str]]]:
     ours = advice_on_snapshot()
     found = {}
     for words in load_snapshots()[0].recommendations:
-        parted = list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile)
+        parted = list_disagreements(
+            ours[words.model], published_verdict=words.recommended, published_profile=words.profile
+        )
         name = words.model.partition("/")[2].partition(":")[0]
         found[name] = [(item.about, item.published, item.recommended) for item in parted]
     return {name: parted for name, parted in found.items() if parted}
@@ -52,17 +54,20 @@ def test_a_profile_is_preferred_only_where_intervals_lie_apart() -> None:
     assert all(ours == "default" for _, ours in profiles.values())
     assert "qwen3-235b-a22b-2507" not in profiles
     ours = {model: advice for model, advice in advice_on_snapshot().items()}
-    assert ours["qwen/qwen3-235b-a22b-2507:nitro"].profile_rule == "apart"
-    assert ours["deepseek/deepseek-v3.2:nitro"].profile_rule == "even"
+    assert ours["qwen/qwen3-235b-a22b-2507:nitro"].profile_rule == "best-interval"
+    assert ours["deepseek/deepseek-v3.2:nitro"].profile_rule == "overlapping"
 
 
 def test_every_difference_names_its_rule_and_reason() -> None:
     ours = advice_on_snapshot()
     for words in load_snapshots()[0].recommendations:
-        for disagreement in list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile):
+        for disagreement in list_disagreements(
+            ours[words.model], published_verdict=words.recommended, published_profile=words.profile
+        ):
             assert disagreement.reason.startswith("Rule ")
     assert ours["openai/gpt-5.2:nitro"].reason == (
-        "39/40 [87–100] %: 90 % lies inside, so it is not decided; 22 more trials at this rate would decide it."
+        "39/40 [87–100] %: the target of 90 % lies inside the interval, so more trials are needed; 22 more trials at "
+        "this rate would decide it."
     )
 
 
@@ -76,11 +81,11 @@ def test_forty_of_forty_overlaps_thirty_six_of_forty() -> None:
     ("tried", "rule"),
     [
         (ProfileResult("m", "p", 0, 40, 40, is_tools_off=True), "tools-off"),
-        (ProfileResult("m", "p", 0, 0, 0), "nothing-tried"),
+        (ProfileResult("m", "p", 0, 0, 0), "no-trials"),
         (ProfileResult("m", "p", 20, 40, 40), "below"),
-        (ProfileResult("m", "p", 60, 66, 60), "lost"),
-        (ProfileResult("m", "p", 99, 99, 99, p95_high=30_000, limit=20_000), "slow"),
-        (ProfileResult("m", "p", 99, 99, 99, p95_high=10_000, limit=20_000), "clears"),
+        (ProfileResult("m", "p", 60, 66, 60), "infrastructure"),
+        (ProfileResult("m", "p", 99, 99, 99, p95_high_ms=30_000, p95_limit_ms=20_000), "slow"),
+        (ProfileResult("m", "p", 99, 99, 99, p95_high_ms=10_000, p95_limit_ms=20_000), "reaches-target"),
         (ProfileResult("m", "p", 36, 40, 40), "undecided"),
     ],
 )
@@ -114,7 +119,9 @@ SHORT: dict[str, tuple[tuple[ScenarioSample, ...], str]] = {
 def test_the_trials_that_are_told_decide_where_they_are_told(name: str) -> None:
     parts, words = SHORT[name]
     count = sum(int(part.n) for part in parts)
-    advice = recommend([ProfileResult("m", "p", count, count, count, delivery=parts, scenarios=SCENARIOS)], 0.9)
+    advice = recommend(
+        [ProfileResult("m", "p", count, count, count, end_to_end_by_scenario=parts, scenarios=SCENARIOS)], 0.9
+    )
     assert advice.rule == "undecided"
     assert words in advice.reason
     total = re.search(r"; ([0-9,]+) more trial", advice.reason)

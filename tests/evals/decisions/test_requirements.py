@@ -26,7 +26,7 @@ def test_whoever_clears_both_bounds_qualifies() -> None:
 
 
 def test_a_pass_after_a_retried_error_is_not_delivered() -> None:
-    standing = assess_config(measured(100, 100, late=15), RULE)
+    standing = assess_config(measured(100, 100, retried_passes=15), RULE)
     assert names(standing) == ["delivery"]
     assert "15 of 100 trials brought no answer (only after a manual repeat × 15). Delivered 85/100" in (
         standing.reasons[0].sentence
@@ -36,8 +36,8 @@ def test_a_pass_after_a_retried_error_is_not_delivered() -> None:
 def test_bounds_of_trials_that_went_on_until_decided_hold_at_every_look() -> None:
     fixed, until = ScenarioSample(38, 40), ScenarioSample(38, 40, StoppingDesign(0.05))
     rule = DecisionRule("fastest", 75, None)
-    low = assess_config(measured(38, 40, delivery=(fixed,)), rule).low
-    standing = assess_config(measured(38, 40, delivery=(until,)), rule)
+    low = assess_config(measured(38, 40, end_to_end_by_scenario=(fixed,)), rule).low
+    standing = assess_config(measured(38, 40, end_to_end_by_scenario=(until,)), rule)
     assert standing.low < low
     assert "stopped" in names(standing)
 
@@ -102,9 +102,9 @@ def test_trials_added_by_hand_decide_nothing_until_fresh_ones_confirm() -> None:
 
 
 def test_trials_that_ended_when_decided_decide_nothing_either() -> None:
-    assert names(assess_config(measured(delivery=(ScenarioSample(100, 100, StoppingDesign(0.05)),)), RULE)) == [
-        "stopped"
-    ]
+    assert names(
+        assess_config(measured(end_to_end_by_scenario=(ScenarioSample(100, 100, StoppingDesign(0.05)),)), RULE)
+    ) == ["stopped"]
 
 
 def test_repeats_of_one_answer_claim_no_bound() -> None:

@@ -16,8 +16,8 @@ from toolbench.lab.cases.from_trial import build_draft_from_trial
 from toolbench.lab.cases.pages import get_case_page
 from toolbench.lab.models import Case, Model, Run, Trial
 from toolbench.lab.planning.launch_form import get_launch_choices, list_choices
-from toolbench.lab.replays.execute import list_differences, replay_trials
 from toolbench.lab.replays.rejudge import rejudge_trials
+from toolbench.lab.replays.stored_trials import list_differences, replay_trials
 from toolbench.lab.runs import control
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.runs.repeat import resend_trial

@@ -16,8 +16,8 @@ from toolbench.lab.cases.files import import_cases, render_cases
 from toolbench.lab.cases.from_scenario import build_draft_from_scenario
 from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.replays.execute import list_differences, replay_trials
 from toolbench.lab.replays.rejudge import rejudge_trials
+from toolbench.lab.replays.stored_trials import list_differences, replay_trials
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.providers.scripted_server import (

@@ -247,5 +247,5 @@ def test_orphaned_files_are_removed_by_the_scheduler() -> None:
 
 def test_name_of_an_import_is_that_of_its_file() -> None:
     assert str(queue_import(log(), "my log.json", owner=None)) == "import of my log.json"
-    assert str(Replay(kind=Replay.REJUDGE, scope_id=7)) == "judging run 7 again"
-    assert str(Replay(kind="cell", scope_id=7)) == "what if cell 7: as it ran"
+    assert str(Replay(kind=Replay.REJUDGE, scope_id=7)) == "re-judging of run 7"
+    assert str(Replay(kind="cell", scope_id=7)) == "replay of cell 7: original settings"

@@ -66,7 +66,7 @@ def test_the_example_of_times_in_the_docs_holds(name: str) -> None:
 
 
 def test_repeats_that_are_not_independent_give_no_estimate() -> None:
-    tally = Tally(cells=1, passed=4, failed=2, repeating=1)
+    tally = Tally(cells=1, passed=4, failed=2, repeating_cells=1)
     assert METRICS["pass_hat_3"].figure is not None
     assert METRICS["pass_hat_3"].figure(MetricInput(tally, Tally(), (tally,))) is None
 

@@ -8,10 +8,10 @@ from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import (
     OUT_OF_RANGE_ERROR,
     mark_stale,
+    mark_uncomputable_stale,
     recompute_all_stale,
     recompute_immediately,
     recompute_stale,
-    retry_set_aside,
 )
 from toolbench.lab.metrics.definitions import compute_tokens_per_trial
 from toolbench.lab.metrics.tally import build_aggregates, build_tally, tally_cells
@@ -70,7 +70,7 @@ def test_cell_is_computed_again_when_its_trials_are_healed() -> None:
     make_trial(plain, "fail")
     recompute_stale()
     Trial.objects.filter(cell=bad).update(input_tokens=400)
-    assert retry_set_aside() == 1
+    assert mark_uncomputable_stale() == 1
     recompute_stale()
     names = ("run", "config")
     assert refreshed(bad).compute_error == ""
@@ -129,7 +129,7 @@ def test_tally_with_a_cell_set_aside_has_unknown_tokens() -> None:
     recompute_stale()
     (line,) = Cell.objects.order_by().values("run_id").annotate(**build_aggregates())
     for one in (tally_cells(Cell.objects.all()), build_tally(line)):
-        assert (one.set_aside, one.passed, one.cost, compute_tokens_per_trial(one)) == (1, 2, None, None)
+        assert (one.uncomputed_cells, one.passed, one.cost, compute_tokens_per_trial(one)) == (1, 2, None, None)
 
 
 @pytest.mark.parametrize("cost", [1.7e308, float("nan"), float("inf"), -1.0])

@@ -29,9 +29,9 @@ def repeating() -> Cell:
 
 def test_the_interval_is_withheld_of_both_rates(repeating: Cell) -> None:
     counts = tally_cells([repeating])
-    assert counts.answered_success().withheld
-    assert counts.delivered().withheld
-    assert add_tallies([counts, tally_cells([])]).answered_success().withheld
+    assert counts.compute_answered_success().withheld
+    assert counts.compute_end_to_end_success().withheld
+    assert add_tallies([counts, tally_cells([])]).compute_answered_success().withheld
 
 
 def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> None:
@@ -73,8 +73,8 @@ def test_different_answers_keep_their_interval() -> None:
     cell = make_cell(make_config(make_run()), deterministic=True)
     make_trials(cell, **{"pass": 4, "infra": 2})
     cell.refresh_from_db()
-    assert not tally_cells([cell]).answered_success().withheld
-    assert not tally_cells([cell]).delivered().withheld
+    assert not tally_cells([cell]).compute_answered_success().withheld
+    assert not tally_cells([cell]).compute_end_to_end_success().withheld
 
 
 def test_a_query_counts_as_the_rows_do(repeating: Cell) -> None:

@@ -15,8 +15,8 @@ from tests.factories import (
     make_trial,
     recompute_stale_cells,
 )
-from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.models import Model, Provider, Trial
+from toolbench.lab.paid_requests import may_cost_money
 from toolbench.lab.planning.earlier_cells import PlannedTrials
 from toolbench.lab.planning.forecast import CellSample, RemainingLimits, estimate_range, estimate_trials
 

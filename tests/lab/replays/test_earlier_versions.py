@@ -13,8 +13,8 @@ from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simu
 from toolbench.evals.judging import verdict
 from toolbench.lab.models import Judgement, Run, Step, Trial
 from toolbench.lab.replays.check import check_replay
-from toolbench.lab.replays.execute import FIRST_JUDGING_VERSION, replay_trials
 from toolbench.lab.replays.rejudge import get_judging_state, list_run_trials, rejudge_trials
+from toolbench.lab.replays.stored_trials import FIRST_JUDGING_VERSION, replay_trials
 from toolbench.lab.runs.control import start_repeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,7 +31,7 @@ def test_replay_of_old_trials_gives_same_verdict_or_named_rule(before: list[Run]
     replayed = list(replay_trials(Trial.objects.order_by("pk").values_list("pk", flat=True)))
 
     assert len(replayed) == 144
-    assert [item for item in replayed if item.never_sent or item.unknown_from is not None] == []
+    assert [item for item in replayed if item.is_not_replayable or item.unknown_from is not None] == []
     assert {item.version for item in replayed} == {1}
     changed = [item for item in replayed if _verdict(item.columns) != _verdict(vars(item.trial))]
     assert [item for item in changed if not _is_named(item.trial, item.columns)] == []

@@ -61,11 +61,13 @@ def test_every_page_counts_the_chosen_trials_alone(query: str, chosen: str, runs
     names = "".join(sorted(row.name[0] for row in matrix.rows)).replace("g", "c")
     assert names == chosen
     for row in matrix.rows:
-        assert get_trials(TrialFilter.from_query(QueryDict(row.trials_query))).total == row.tally.trials
+        assert get_trials(TrialFilter.from_query(QueryDict(row.trials_query))).total == row.tally.trial_count
     assert get_trials(TrialFilter.from_query(given)).total == 3 * len(chosen)
     assert len(get_candidate_pool(DecideQuery.from_query(given)).candidates) == len(chosen)
     for candidate in get_candidate_pool(DecideQuery.from_query(given)).candidates:
-        assert get_trials(TrialFilter.from_query(QueryDict(candidate.trials.query()))).total == candidate.tally.trials
+        assert (
+            get_trials(TrialFilter.from_query(QueryDict(candidate.trials.query()))).total == candidate.tally.trial_count
+        )
     assert get_failures(FailuresQuery.from_query(given)).other_versions == len(chosen)
 
 

@@ -16,11 +16,11 @@ from tests.factories import (
 )
 from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
 from tests.lab.scripted_runs import launch_run
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.maintenance import list_waiting_providers, sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Model, Provider, Run, Step, Trial
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.runs import control
@@ -141,7 +141,7 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
     assert (Run.objects.get().state, Run.objects.get().finished_at) == (Run.State.RUNNING, None)
     assert Step.objects.count() == 1
     cell.refresh_from_db()
-    assert (cell.queued, cell.infra, tally_cells([cell]).done) == (3, 0, 6), "before anything else runs"
+    assert (cell.queued, cell.infra, tally_cells([cell]).ended) == (3, 0, 6), "before anything else runs"
     others = 2 * 6  # two requests each of those that are not tried again
     assert (cell.requests, cell.cost) == (others + 1, None)  # nobody named what the others cost
     assert cell.input_tokens == 400 * 6 + 900
@@ -155,11 +155,11 @@ def test_a_pass_after_a_retried_error_is_an_answer_and_was_not_delivered() -> No
     recompute([cell.pk])
     cell.refresh_from_db()
     counts = tally_cells([cell])
-    given, delivered = counts.answered_success(), counts.delivered()
+    given, delivered = counts.compute_answered_success(), counts.compute_end_to_end_success()
     assert ((given.k, given.n), (delivered.k, delivered.n)) == ((10, 10), (8, 10))
     assert counts.errors_retried == 2
     table = get_matrix(MatrixQuery(scope="real"))
-    assert table.warnings == ("2 trials were tried again after an error: delivered success counts them as failures.",)
+    assert table.warnings == ("2 trials were retried after an error; end-to-end success counts them as failures.",)
 
 
 def test_an_error_of_the_set_up_that_was_mended_costs_no_delivery() -> None:
@@ -171,7 +171,7 @@ def test_an_error_of_the_set_up_that_was_mended_costs_no_delivery() -> None:
     cell.trials.filter(state="queued").update(state="done", outcome="pass")
     recompute([cell.pk])
     cell.refresh_from_db()
-    delivered = tally_cells([cell]).delivered()
+    delivered = tally_cells([cell]).compute_end_to_end_success()
     assert (delivered.k, delivered.n) == (9, 10)
 
 
@@ -307,7 +307,7 @@ def test_what_may_cost_much_is_not_sent_unasked() -> None:
         (lambda agreed: control.retry_errored_trials(run.pk, agreed=agreed), 3600),
     ]
     for verb, most in verbs:
-        with pytest.raises(ConfirmationNeededError, match=f"up to {most:,} requests to Example"):
+        with pytest.raises(PaidRequestsUnconfirmedError, match=f"up to {most:,} requests to Example"):
             verb(most - 1)
     assert not Trial.objects.filter(state="queued").exists()
     assert [bool(verb(most)) for verb, most in verbs] == [True, True, True]

@@ -6,8 +6,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.factories import make_model, make_provider
 from tests.lab.scripted_runs import build_request, launch_run
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Model, Run, Trial
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import ConfigChoice
 from toolbench.lab.runs.launch import launch
@@ -86,14 +86,14 @@ def test_a_run_with_nothing_applicable_is_finished_at_once() -> None:
 
 def test_paid_launch_needs_confirmation_of_at_least_its_number() -> None:
     request = build_request(make_model(), trials=300)
-    with pytest.raises(ConfirmationNeededError) as needed:
+    with pytest.raises(PaidRequestsUnconfirmedError) as needed:
         launch(request)
-    assert needed.value.requests == build_plan(request).most_paid
+    assert needed.value.max_request_count == build_plan(request).most_paid
     assert str(needed.value).startswith("This may send up to ")
     assert not Run.objects.exists()
-    with pytest.raises(ConfirmationNeededError):
-        launch(replace(request, trials=301), agreed=needed.value.requests)
-    assert launch(request, agreed=needed.value.requests).trial_count == 300
+    with pytest.raises(PaidRequestsUnconfirmedError):
+        launch(replace(request, trials=301), agreed=needed.value.max_request_count)
+    assert launch(request, agreed=needed.value.max_request_count).trial_count == 300
 
 
 def test_a_simulated_model_marks_the_run() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from tests.lab.scripted_runs import launch_run
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Model
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
 
@@ -63,7 +63,7 @@ def test_cell_of_another_run_stops_all_missing_trials() -> None:
 def test_missing_trials_need_confirmation_of_all_paid_requests() -> None:
     run = launch_run(make_model(provider=make_provider(max_attempts=1)), trials=1, scenarios=("happy_path", "weather"))
     cells = list(run.cells.values_list("pk", flat=True))
-    with pytest.raises(ConfirmationNeededError) as raised:
+    with pytest.raises(PaidRequestsUnconfirmedError) as raised:
         control.add_missing_trials(run.pk, cells, 500)
     assert run.trials.count() == 2
-    assert control.add_missing_trials(run.pk, cells, 500, agreed=raised.value.requests) == 998
+    assert control.add_missing_trials(run.pk, cells, 500, agreed=raised.value.max_request_count) == 998

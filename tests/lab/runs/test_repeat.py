@@ -4,8 +4,8 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Model, Probe, Provider, Run
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.auto_method import decide_all_waiting_methods
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs import control
@@ -58,7 +58,7 @@ def test_repeat_of_a_run_never_probed_asks_the_probe_and_counts_it(settings: Set
     control.cancel_run(run.pk)
     Probe.objects.all().delete()
 
-    with pytest.raises(ConfirmationNeededError, match="up to 35 requests to Example"):
+    with pytest.raises(PaidRequestsUnconfirmedError, match="up to 35 requests to Example"):
         control.start_repeat(run.pk, owner=None, agreed=34)
     again = control.start_repeat(run.pk, owner=None, agreed=35)
 

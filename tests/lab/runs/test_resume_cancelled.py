@@ -6,9 +6,9 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_step, make_trial
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Run, Step, StepBody, Trial
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.providers.scripted_server import ScriptedServer
@@ -103,7 +103,7 @@ def test_only_an_ended_run_with_cancelled_trials_can_be_resumed(state: Run.State
 def test_paid_requests_of_a_resumed_run_need_confirmation() -> None:
     run = launch_run(make_model(provider=make_provider(max_attempts=2)), trials=300, overrides={"max_turns": 4})
     control.cancel_run(run.pk)
-    with pytest.raises(ConfirmationNeededError, match="up to 3,600 requests to Example"):
+    with pytest.raises(PaidRequestsUnconfirmedError, match="up to 3,600 requests to Example"):
         control.resume_cancelled_run(run.pk, agreed=3599)
     assert not Trial.objects.filter(state="queued").exists()
     assert control.resume_cancelled_run(run.pk, agreed=3600) == 300

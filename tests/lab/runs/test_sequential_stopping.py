@@ -171,14 +171,14 @@ def test_cells_that_went_on_until_decided_show_no_ordinary_interval() -> None:
     fixed = make_cell(cell.config, "long_arguments_guard")
     make_trials(fixed, **{"pass": 36, "fail": 4})
     fixed.refresh_from_db()
-    alone = tally_cells([cell]).answered_success(90)
+    alone = tally_cells([cell]).compute_answered_success(90)
     assert (alone.low_percent, alone.high_percent, alone.interval_name) == ("69", "99", "anytime-valid, 95 %")
-    together = tally_cells([cell, fixed]).delivered()
+    together = tally_cells([cell, fixed]).compute_end_to_end_success()
     grouped = Cell.objects.filter(run=cell.run).order_by().values("run_id").annotate(**build_aggregates()).get()
-    same = add_tallies([tally_cells([cell]), tally_cells([fixed])]).delivered()
-    assert together == same == build_tally(grouped).delivered()
+    same = add_tallies([tally_cells([cell]), tally_cells([fixed])]).compute_end_to_end_success()
+    assert together == same == build_tally(grouped).compute_end_to_end_success()
     assert together.error == 0.05
-    assert tally_cells([fixed]).delivered().interval_name == "Wilson, 95 %"
+    assert tally_cells([fixed]).compute_end_to_end_success().interval_name == "Wilson, 95 %"
 
 
 def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:

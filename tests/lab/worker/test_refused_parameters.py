@@ -15,7 +15,7 @@ from tests.lab.scripted_runs import (
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import RefusedParameter, Run, Step, Trial
 from toolbench.lab.replays.check import check_replay
-from toolbench.lab.replays.execute import replay_trials
+from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
 from toolbench.lab.worker.session import run_session
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply
@@ -158,6 +158,6 @@ def test_what_if_sends_no_refused_parameter_to_a_known_end() -> None:
     first, second = replay_trials(trials, WhatIfSettings("raw").apply)
     _, sending = replay_trials(trials, WhatIfSettings("raw", ("sequential_tool_calls",)).apply)
 
-    assert (first.unknown_from, first.why) == (1, "the endpoint refused a request that differs from this one")
+    assert (first.unknown_from, first.reason) == (1, "the endpoint refused a request that differs from this one")
     assert second.columns["outcome"] == "pass", "raw never sends it"
-    assert "the endpoint refuses parameters of this request (parallel_tool_calls)" in sending.why
+    assert "the endpoint refuses parameters of this request (parallel_tool_calls)" in sending.reason

@@ -9,7 +9,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.metrics.test_set_aside import POISON
 from tests.page_html import collapse_html
-from toolbench.lab.metrics.cells import recompute_stale, retry_set_aside
+from toolbench.lab.metrics.cells import mark_uncomputable_stale, recompute_stale
 from toolbench.lab.models import Cell, Run, Trial
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -61,7 +61,7 @@ def test_run_and_health_name_a_cell_set_aside(owner_client: Client) -> None:
         assert "bigint out of range" in text
     assert f'href="/runs/{bad.run_id}/">Run {bad.run_id}' in page(owner_client, "/health/")
     assert "could not be computed" not in page(owner_client, "/runs/{run}/", run=other.run_id)
-    assert "as not computable: 1." in page(owner_client, "/matrix/")
+    assert "Cells that could not be computed: 1." in page(owner_client, "/matrix/")
 
 
 def test_health_names_no_cell_of_a_deleted_run(owner_client: Client) -> None:
@@ -73,7 +73,7 @@ def test_health_names_no_cell_of_a_deleted_run(owner_client: Client) -> None:
 def test_healed_cell_is_named_no_more(owner_client: Client) -> None:
     bad, _ = poisoned_beside_innocent("input_tokens")
     Trial.objects.filter(cell=bad).update(input_tokens=400)
-    retry_set_aside()
+    mark_uncomputable_stale()
     recompute_stale()
     assert "could not be computed" not in page(owner_client, "/health/")
     assert "could not be computed" not in page(owner_client, "/runs/{run}/", run=bad.run_id)

@@ -6,6 +6,8 @@ from ninja import Schema
 from pydantic import ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.query_params import MAX_ID
 
 Id = Annotated[int, Field(ge=1, le=MAX_ID)]
@@ -72,22 +74,22 @@ class RateDocument(Schema):
     interval: str
 
     @staticmethod
-    def resolve_share(rate: Any) -> float | None:
+    def resolve_share(rate: Rate) -> float | None:
         """Return the share; None without trials."""
         return rate.share if rate.n else None
 
     @staticmethod
-    def resolve_low(rate: Any) -> float | None:
+    def resolve_low(rate: Rate) -> float | None:
         """Return the lower bound; None without trials or without a valid interval."""
         return None if rate.withheld or not rate.n else rate.low
 
     @staticmethod
-    def resolve_high(rate: Any) -> float | None:
+    def resolve_high(rate: Rate) -> float | None:
         """Return the upper bound; None without trials or without a valid interval."""
         return None if rate.withheld or not rate.n else rate.high
 
     @staticmethod
-    def resolve_interval(rate: Any) -> str:
+    def resolve_interval(rate: Rate) -> str:
         """Return the name of the interval's method with its level."""
         return rate.interval_name
 
@@ -111,6 +113,11 @@ class CountsDocument(Schema):
     input_tokens: int
     output_tokens: int
     cost: float | None
+
+    @staticmethod
+    def resolve_trials(tally: Tally) -> int:
+        """Return the number of trials in any state."""
+        return tally.trial_count
 
 
 class QuantileDocument(Schema):

@@ -23,7 +23,7 @@ from toolbench.lab.accounts.share_links import (
 )
 from toolbench.lab.interchange.bundle.selection import BundleError, UnknownRunError
 from toolbench.lab.interchange.bundle.write import iter_bundle_chunks
-from toolbench.lab.interchange.report.html_page import SharedPageError, check_shareable, render_run_report
+from toolbench.lab.interchange.report.html_page import PageUnavailableError, check_shareable, render_run_report
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.interchange.report.write import ReportError, iter_report_zip
 from toolbench.lab.models import ShareLink
@@ -90,7 +90,7 @@ def download_report_page(request: HttpRequest, run_id: int) -> HttpResponse:
         return HttpResponse(
             render_run_report(run_id), headers=_build_headers("text/html; charset=utf-8", run_id, "html")
         )
-    except SharedPageError as error:
+    except PageUnavailableError as error:
         raise Http404(str(error)) from error
 
 

@@ -68,12 +68,14 @@ class MeasuredConfig:
         local: Whether the model runs on this machine.
         repeating: Whether a deterministic endpoint gave the same answer several times.
         added_manually: The number of trials added after results were seen.
-        late: The number of passes after a manual repeat of an errored trial, which are no end-to-end successes.
-        delivery: The end-to-end successes of all trials by scenario; empty for one scenario of independent trials.
-        given: The passes of answered trials by scenario; empty for one scenario of independent trials.
+        retried_passes: The number of passes after a user retried an errored trial, which are no end-to-end successes.
+        end_to_end_by_scenario: The end-to-end successes and trials of each scenario; empty for one scenario of
+            independent trials.
+        answered_by_scenario: The passes and answered trials of each scenario; empty for one scenario of independent
+            trials.
         cost_from: The source of the cost, or the reason why it is not known.
         planned: Whether some trials are from a run that the decision page planned after results were seen.
-        scenarios: The names of the scenarios, in the order of `delivery`.
+        scenarios: The names of the scenarios, in the order of `end_to_end_by_scenario`.
     """
 
     key: str
@@ -88,32 +90,32 @@ class MeasuredConfig:
     local: bool = False
     repeating: bool = False
     added_manually: int = 0
-    late: int = 0
-    delivery: tuple[ScenarioSample, ...] = ()
-    given: tuple[ScenarioSample, ...] = ()
+    retried_passes: int = 0
+    end_to_end_by_scenario: tuple[ScenarioSample, ...] = ()
+    answered_by_scenario: tuple[ScenarioSample, ...] = ()
     cost_from: str = ""
     planned: bool = False
     scenarios: tuple[str, ...] = ()
 
     @property
-    def delivered(self) -> int:
+    def end_to_end_successes(self) -> int:
         """Return the number of end-to-end successes."""
-        return self.passed - self.late
+        return self.passed - self.retried_passes
 
     @property
-    def delivered_samples(self) -> tuple[ScenarioSample, ...]:
+    def end_to_end_samples(self) -> tuple[ScenarioSample, ...]:
         """Return the end-to-end successes by scenario, or as one sample if the scenarios are not known."""
-        return self.delivery or (ScenarioSample(self.delivered, self.tried),)
+        return self.end_to_end_by_scenario or (ScenarioSample(self.end_to_end_successes, self.tried),)
 
     @property
-    def delivered_pool(self) -> PooledRate:
+    def end_to_end_pool(self) -> PooledRate:
         """Return end-to-end success, pooled over scenarios."""
-        return pool_samples(self.delivered_samples)
+        return pool_samples(self.end_to_end_samples)
 
     @property
     def answered_pool(self) -> PooledRate:
         """Return answered success, pooled over scenarios."""
-        return pool_samples(self.given or (ScenarioSample(self.passed, self.answered),))
+        return pool_samples(self.answered_by_scenario or (ScenarioSample(self.passed, self.answered),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class TrialShortfall:
     """The trials that a configuration lacks.
 
     Attributes:
-        scenario_indices: The indices of the scenarios in `MeasuredConfig.delivered_samples`.
+        scenario_indices: The indices of the scenarios in `MeasuredConfig.end_to_end_samples`.
         per_scenario: The number of trials that each of them lacks.
     """
 

@@ -135,7 +135,7 @@ def get_target_figure(assessment: Assessment, rule: DecisionRule) -> IntervalEst
     if rule.want == CHEAPEST:
         return assessment.measured.cost
     if rule.want == RELIABLE:
-        return IntervalEstimate(1 - assessment.measured.delivered_pool.share, 1 - assessment.high, 1 - assessment.low)
+        return IntervalEstimate(1 - assessment.measured.end_to_end_pool.share, 1 - assessment.high, 1 - assessment.low)
     return (
         IntervalEstimate(p95.value, p95.low, p95.high) if p95 and p95.low is not None and p95.high is not None else None
     )
@@ -163,7 +163,7 @@ def find_pareto_configs(assessments: Iterable[Assessment]) -> frozenset[str]:
     is_every_cost_known = all(assessment.measured.cost for assessment, _ in known.values())
     points = {
         key: (
-            -assessment.measured.delivered_pool.share,
+            -assessment.measured.end_to_end_pool.share,
             float(p95.value),
             _get_cost(assessment.measured) if is_every_cost_known else 0.0,
         )
@@ -293,7 +293,7 @@ def _describe_overlap(
     (leader, leader_figure), (rival, rival_figure) = first, second
     trials = min(assessment.measured.answered for assessment in (leader, rival))
     needed = count_trials_to_separate(leader_figure, rival_figure, trials)
-    scenario_count = len(leader.measured.delivered_samples)
+    scenario_count = len(leader.measured.end_to_end_samples)
     per_scenario = math.ceil(needed / scenario_count) if needed else 0
     shortfall = TrialShortfall(tuple(range(scenario_count)), per_scenario)
     more = AdditionalTrials((leader, rival), shortfall) if per_scenario else None

@@ -33,9 +33,9 @@ CheckRequirement = Callable[[Assessment, DecisionRule], str]  # returns a senten
 
 def assess_config(measured: MeasuredConfig, rule: DecisionRule) -> Assessment:
     """Return the assessment of a configuration by a rule, with every requirement that it fails."""
-    delivered_pool, answered_pool = measured.delivered_pool, measured.answered_pool
+    end_to_end_pool, answered_pool = measured.end_to_end_pool, measured.answered_pool
     p95 = compute_quantile(measured.times, 0.95) if measured.times and not measured.local else None
-    assessment = Assessment(measured, delivered_pool.low, delivered_pool.high, answered_pool.low, p95)
+    assessment = Assessment(measured, end_to_end_pool.low, end_to_end_pool.high, answered_pool.low, p95)
     reasons = tuple(
         Reason(name, kind, sentence)
         for name, kind, check in REQUIREMENT_CHECKS
@@ -53,9 +53,9 @@ def count_passes_without_failure(target: float) -> int:
 def describe_delivered(measured: MeasuredConfig, rule: DecisionRule) -> str:
     """Return end-to-end success as text: successes/trials and the interval in percent."""
     low, high = (
-        _format_bound(bound, rule.target) for bound in (measured.delivered_pool.low, measured.delivered_pool.high)
+        _format_bound(bound, rule.target) for bound in (measured.end_to_end_pool.low, measured.end_to_end_pool.high)
     )
-    return f"{measured.delivered}/{measured.tried} [{low}–{high}]"
+    return f"{measured.end_to_end_successes}/{measured.tried} [{low}–{high}]"
 
 
 def _format_bound(bound: float, target: float) -> str:
@@ -78,7 +78,7 @@ def _find_shortfall(assessment: Assessment, rule: DecisionRule, names: Sequence[
     Returns:
         The shortfall; None without names, or if no number of trials decides.
     """
-    subsets = list_smallest_samples(assessment.measured.delivered_samples)
+    subsets = list_smallest_samples(assessment.measured.end_to_end_samples)
     candidate_subsets = subsets if UNDECIDED in names else subsets[-1:]
     computed = (_compute_shortfall(assessment, rule, names, subset) for subset in candidate_subsets)
     shortfalls = [shortfall for shortfall in computed if shortfall]
@@ -94,7 +94,7 @@ def _compute_shortfall(
 
 
 def _count_more_passes(assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]) -> int | None:
-    return count_trials_per_scenario(assessment.measured.delivered_samples, rule.target, scenario_indices)
+    return count_trials_per_scenario(assessment.measured.end_to_end_samples, rule.target, scenario_indices)
 
 
 def _count_more_answers(assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]) -> int | None:
@@ -104,7 +104,7 @@ def _count_more_answers(assessment: Assessment, rule: DecisionRule, scenario_ind
 
 def describe_shortfall(shortfall: TrialShortfall, measured: MeasuredConfig) -> str:
     """Return the shortfall as text, such as `10 more trials of guard (2 so far)`."""
-    samples, per_scenario, total = measured.delivered_samples, shortfall.per_scenario, shortfall.total
+    samples, per_scenario, total = measured.end_to_end_samples, shortfall.per_scenario, shortfall.total
     trials = f"{total:,} more trial{'' if total == 1 else 's'}"
     if len(shortfall.scenario_indices) == len(samples):
         return f"{trials} ({per_scenario:,} of each scenario)" if len(samples) > 1 else trials
@@ -138,9 +138,9 @@ def _check_delivery(assessment: Assessment, rule: DecisionRule) -> str:
     """Return the reason if the answers are good enough, but too many trials had none."""
     measured = assessment.measured
     is_only_answered = assessment.low < rule.target <= assessment.answered_low
-    if not is_only_answered or (measured.answered == measured.tried and not measured.late):
+    if not is_only_answered or (measured.answered == measured.tried and not measured.retried_passes):
         return ""
-    late = (("only after a manual repeat", measured.late),) if measured.late else ()
+    late = (("only after a manual repeat", measured.retried_passes),) if measured.retried_passes else ()
     causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *late)) or "trial deadline"
     return (
         f"Refused for delivery: {_count_unanswered(measured)} of {measured.tried} trials brought no answer "
@@ -151,7 +151,7 @@ def _check_delivery(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _count_unanswered(measured: MeasuredConfig) -> int:
-    return measured.tried - measured.answered + measured.late
+    return measured.tried - measured.answered + measured.retried_passes
 
 
 def _check_success(assessment: Assessment, rule: DecisionRule) -> str:
@@ -170,7 +170,7 @@ def _check_decided(assessment: Assessment, rule: DecisionRule) -> str:
     if shortfall is None:
         return f"{opening} At the observed share, no number of trials would lift its lower bound to {goal} %."
     sentence = f"{opening} {describe_shortfall(shortfall, measured)} at this rate would decide it"
-    if measured.delivered == measured.tried and _is_plain_count(measured):
+    if measured.end_to_end_successes == measured.tried and _is_plain_count(measured):
         needed = count_passes_without_failure(rule.target)
         return f"{sentence}: {needed} passes without a failure are needed for {goal} %."
     return f"{sentence}."
@@ -178,9 +178,9 @@ def _check_decided(assessment: Assessment, rule: DecisionRule) -> str:
 
 def _is_plain_count(measured: MeasuredConfig) -> bool:
     """Return whether every scenario has the same fixed number of independent trials, so that only their sum matters."""
-    samples = measured.delivered_samples
+    samples = measured.end_to_end_samples
     is_balanced = len({sample.n for sample in samples}) == 1
-    return is_balanced and not measured.delivered_pool.error and not any(sample.clustered for sample in samples)
+    return is_balanced and not measured.end_to_end_pool.error and not any(sample.clustered for sample in samples)
 
 
 def _check_local(assessment: Assessment, rule: DecisionRule) -> str:
@@ -234,7 +234,7 @@ def _check_added_manually(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_stopping(assessment: Assessment, rule: DecisionRule) -> str:
-    if assessment.measured.delivered_pool.error is None:
+    if assessment.measured.end_to_end_pool.error is None:
         return ""
     return (
         "Its cells used sequential stopping: its bounds of success are anytime-valid, but those of time and cost are "

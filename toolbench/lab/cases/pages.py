@@ -257,7 +257,15 @@ def _list_model_choices(row: ProviderRow, models: list[Model]) -> tuple[tuple[in
 
 def _build_case_run(cell: Cell, judged_version: int, failed_checks: tuple[FailedCaseCheck, ...]) -> CaseRun:
     tally = tally_cells([cell])
-    return CaseRun(cell.run, cell, judged_version, tally, tally.answered_success(), tally.delivered(), failed_checks)
+    return CaseRun(
+        cell.run,
+        cell,
+        judged_version,
+        tally,
+        tally.compute_answered_success(),
+        tally.compute_end_to_end_success(),
+        failed_checks,
+    )
 
 
 def _get_failed_checks(cell_ids: list[int]) -> dict[int, list[FailedCaseCheck]]:

@@ -1,4 +1,4 @@
-"""Masker of all secrets in the database and the environment, for data that leaves the machine."""
+"""Collection of the secrets of providers and local servers, to mask them in data that leaves the machine."""
 
 import os
 from collections.abc import Iterable
@@ -16,38 +16,40 @@ from toolbench.providers.masking.secrets import Masker, is_public_header
 
 
 @dataclass(frozen=True, slots=True)
-class KnownSecrets:
-    """The masker of all known secrets.
+class LoadedMasker:
+    """Masker of the secrets that could be read, and the providers whose secrets could not.
 
     Attributes:
-        unread: names of the providers whose secrets cannot be read, so that the masker lacks them.
+        unreadable_providers: names of the providers whose secrets the masker lacks. A provider whose key variable is
+            not set is not listed: there is no secret.
     """
 
     masker: Masker
-    unread: tuple[str, ...]
+    unreadable_providers: tuple[str, ...]
 
 
-def load_known_secrets(extra_secrets: Iterable[str] = ()) -> KnownSecrets:
-    """Return a masker for all known secrets.
+def load_known_secrets(extra_secrets: Iterable[str] = ()) -> LoadedMasker:
+    """Load the masker of all secrets that can be read.
 
     They are: keys, secret headers, proxy logins, private keys and secrets in URLs of all providers; keys of local
     servers; and `extra_secrets`.
     """
     secrets: list[str] = [*extra_secrets]
     secrets += [key for key in ServiceAddress.objects.values_list("key", flat=True) if key]
-    unread: list[str] = []
+    unreadable_providers: list[str] = []
     for provider in Provider.objects.all():
         secrets += list_url_secrets(provider)
         try:
             secrets += _list_endpoint_secrets(provider)
         except KeyUnavailableError:
             if provider.key_source != Provider.KeySource.ENVIRONMENT or provider.key_env in os.environ:
-                unread.append(provider.name)
-    return KnownSecrets(Masker(secrets), tuple(unread))
+                unreadable_providers.append(provider.name)
+    return LoadedMasker(Masker(secrets), tuple(unreadable_providers))
 
 
 def _list_endpoint_secrets(provider: Provider) -> list[str]:
     values = [str(value) for name, value in read_endpoint_headers(provider).items() if not is_public_header(name)]
+    # The token also without the scheme before it, such as Bearer.
     tokens = [value.partition(" ")[2].strip() for value in values]
     network = read_network_access(provider)
     values += [network.proxy_login, network.proxy_login.partition(":")[2], network.certificate_key]

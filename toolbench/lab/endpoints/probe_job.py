@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.db import transaction
 
-from toolbench.lab.confirmation import check_confirmed, may_cost_money
 from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints.probe_storage import (
     ClaimedProbe,
@@ -26,6 +25,7 @@ from toolbench.lab.endpoints.probe_storage import (
     store_exchanges,
 )
 from toolbench.lab.models import Model, Probe, Provider, ServiceAddress
+from toolbench.lab.paid_requests import check_confirmed, may_cost_money
 from toolbench.lab.worker.background_jobs import keep_running
 from toolbench.lab.worker.claims import has_free_slot
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread, is_unavailable
@@ -92,8 +92,8 @@ def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
         The new and open probes, by the name of the model.
 
     Raises:
-        ConfirmationNeededError: more paid requests may be sent than are allowed without confirmation, and more than
-            `agreed`.
+        PaidRequestsUnconfirmedError: more paid requests may be sent than are allowed without confirmation,
+            and more than `agreed`.
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)

@@ -1,4 +1,4 @@
-"""Computation of the counters and figures of cells from their trials.
+"""Computation of the counters, sums and statistics of cells from their trials.
 
 A change of a trial marks its cell as stale. One SQL statement recomputes stale cells from all of their trials, so it
 can be repeated at any time; no counter is ever incremented.
@@ -6,7 +6,6 @@ can be repeated at any time; no counter is ever incremented.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 from django.db import DataError, IntegrityError, connection, transaction
@@ -27,8 +26,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CELLS_PER_BATCH = 500
 OUT_OF_RANGE_ERROR = "cost or time out of range"
-MAX_START_DIFFERENCE = timedelta(hours=1)  # runs that started further apart ran at different times of day
-SATURATED_LAG_MS = 50  # a larger event-loop lag during a trial makes its times unreliable
+MAX_RELIABLE_LAG_MS = 50  # a larger event-loop lag during a trial makes its times unreliable
 
 _MARK_STALE = """
 UPDATE lab_cell SET stale = true
@@ -40,8 +38,8 @@ SELECT id FROM lab_cell WHERE stale AND id > %s AND (%s::bigint IS NULL OR run_i
 ORDER BY id LIMIT %s FOR NO KEY UPDATE
 """
 
-# The next refresh recomputes the pools of these runs (lab/metrics/pools.py).
-_NOTE_CHANGES = """
+# Marks the runs of these cells for `refresh_pools` (lab/metrics/pools.py).
+_INSERT_RUN_CHANGES = """
 INSERT INTO lab_runchange (run_id) SELECT DISTINCT run_id FROM lab_cell WHERE id = ANY(%s)
 """
 
@@ -49,7 +47,7 @@ _TRIAL_COUNTS = build_count_expressions(counts_trials=True)
 _SUMS = build_count_expressions(counts_trials=False)
 _STATISTICS = {
     "prompt_version": "max(prompt_version)",
-    # known only if the cost of every trial is known
+    # NULL if the cost of a trial is unknown or no trial was sent
     "cost": "CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END",
     "first_token_p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered)",
     "p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
@@ -62,7 +60,7 @@ _TIMES = {  # columns of lab_celltimes
     "longest_ms": "max(greatest(duration_ms, first_token_ms)) FILTER (WHERE answered)",
 }
 _BLANK_VALUES = {"prompt_version": "''", "upstreams": "'[]'::jsonb"}
-_UNKNOWN_FIGURES = {name: getattr(Cell(), name) for name in (*_SUMS, *_STATISTICS)}
+_DEFAULT_SUMS = {name: getattr(Cell(), name) for name in (*_SUMS, *_STATISTICS)}
 
 
 def _render_select(columns: Mapping[str, str]) -> str:
@@ -70,16 +68,20 @@ def _render_select(columns: Mapping[str, str]) -> str:
 
 
 def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
-    """Return the SQL that sets columns; a cell without trials has no row in `derived` and gets the blank values."""
+    """Return the SQL that sets columns.
+
+    A cell without trials has no row in `derived` (`d`, recompute_cells.sql), so its columns get their value in
+    _BLANK_VALUES, or `blank`.
+    """
     return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK_VALUES.get(name, blank)})' for name in columns)
 
 
-_TRIED = load_statement("metrics/tried_trials")
+_CELL_TRIALS_SQL = load_statement("metrics/tried_trials")
 
 
 _RECOMPUTE = load_statement(
     "metrics/recompute_cells",
-    tried=_TRIED,
+    tried=_CELL_TRIALS_SQL,
     lost_spending=LOST_SPENDING_SQL,
     retry_counts=RETRY_COUNTS_SQL,
     cost=COST_SQL,
@@ -95,7 +97,7 @@ _RECOMPUTE = load_statement(
 
 _COUNT_TRIALS = load_statement(
     "metrics/count_trials",
-    tried=_TRIED,
+    tried=_CELL_TRIALS_SQL,
     counts=_render_select(_TRIAL_COUNTS),
     set_counts=_render_assignments(_TRIAL_COUNTS),
 )
@@ -133,9 +135,9 @@ def recompute_stale(limit: int = MAX_CELLS_PER_BATCH) -> int:
 
 
 def recompute_all_stale(run_id: int | None = None) -> None:
-    """Recompute each stale cell of a run, or of all runs, once. Waits for cells that another transaction has locked.
+    """Recompute each stale cell of a run, or of all runs, once; wait for cells that another transaction has locked.
 
-    Cells are visited in id order, so it ends even if they become stale again meanwhile.
+    Cells are visited in id order, so the function ends even if they become stale again meanwhile.
     """
     last_id = 0
     while cell_ids := _recompute_stale(_LOCK_STALE, after=last_id, run_id=run_id, limit=MAX_CELLS_PER_BATCH):
@@ -152,18 +154,22 @@ def _recompute_stale(lock_sql: str, *, after: int, run_id: int | None, limit: in
 
 
 def recompute(cell_ids: Sequence[int]) -> None:
-    """Compute all counters and figures of these cells. Call it in the transaction that created or locked their rows.
+    """Compute all counters, sums and statistics of these cells.
 
-    A cell whose sums are out of the database's range is set aside: its trials are counted, its sums are unknown,
-    `compute_error` says why, and it is no longer stale. The other cells are computed as usual.
+    Call it in the transaction that created or locked their rows.
+
+    A cell whose sums are out of the database's range is marked as not computable: its trials are counted, its sums are
+    reset to their defaults (0 or NULL), `compute_error` says why, and it is no longer stale. The other cells are
+    computed as usual.
     """
     if not cell_ids:
         return
-    configs, inputs, outputs = to_price_columns(find_prices(RunConfig.objects.filter(cells__in=cell_ids)))
-    prices: dict[str, Any] = {"priced": configs, "input": inputs, "output": outputs}
-    _recompute_or_split(list(cell_ids), {"lag": SATURATED_LAG_MS, **prices})
+    prices = find_prices(RunConfig.objects.filter(cells__in=cell_ids))
+    priced_config_ids, input_prices, output_prices = to_price_columns(prices)
+    price_parameters = {"priced": priced_config_ids, "input": input_prices, "output": output_prices}
+    _recompute_or_split(list(cell_ids), {"lag": MAX_RELIABLE_LAG_MS, **price_parameters})
     with connection.cursor() as cursor:
-        cursor.execute(_NOTE_CHANGES, [list(cell_ids)])
+        cursor.execute(_INSERT_RUN_CHANGES, [list(cell_ids)])
 
 
 def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> None:
@@ -175,24 +181,26 @@ def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> N
         if len(cell_ids) == 1:
             # The message of an IntegrityError names a constraint, which does not help the reader.
             is_constraint = isinstance(error, IntegrityError)
-            _set_aside(cell_ids, parameters, OUT_OF_RANGE_ERROR if is_constraint else str(error).partition("\n")[0])
+            _mark_uncomputable(
+                cell_ids, parameters, OUT_OF_RANGE_ERROR if is_constraint else str(error).partition("\n")[0]
+            )
             return
         middle = len(cell_ids) // 2
         _recompute_or_split(cell_ids[:middle], parameters)
         _recompute_or_split(cell_ids[middle:], parameters)
 
 
-def _set_aside(cell_ids: list[int], parameters: Mapping[str, Any], reason: str) -> None:
-    """Count the trials of the cells, and store that their sums are unknown and why."""
-    logger.error("The sums of cell %s cannot be computed, so it is set aside: %s", *cell_ids, reason)
+def _mark_uncomputable(cell_ids: list[int], parameters: Mapping[str, Any], reason: str) -> None:
+    """Count the trials of the cells, reset their sums to the defaults (0 or NULL) and store the reason."""
+    logger.error("The sums of cell %s cannot be computed: %s", *cell_ids, reason)
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_TRIALS, {"lag": parameters["lag"], "cells": cell_ids})
-    Cell.objects.filter(pk__in=cell_ids).update(compute_error=reason[:200], **_UNKNOWN_FIGURES)
+    Cell.objects.filter(pk__in=cell_ids).update(compute_error=reason[:200], **_DEFAULT_SUMS)
     CellTimes.objects.filter(cell__in=cell_ids).delete()
 
 
-def retry_set_aside() -> int:
-    """Mark every cell that was set aside as stale, so that the next sweep recomputes it; return their number."""
+def mark_uncomputable_stale() -> int:
+    """Mark every cell that could not be computed as stale, for the next sweep; return their number."""
     cell_ids = list(Cell.objects.exclude(compute_error="").values_list("pk", flat=True))
     with transaction.atomic():
         mark_stale(cell_ids)

@@ -34,7 +34,7 @@ def _build_rate(numerator: str, *denominators: str) -> Callable[[Tally, float | 
     """Return the function that computes the rate of one count in the sum of others, by their names in Tally."""
 
     def compute(tally: Tally, target: float | None) -> Rate:
-        return tally.rate(getattr(tally, numerator), sum(getattr(tally, name) for name in denominators), target)
+        return tally.build_rate(getattr(tally, numerator), sum(getattr(tally, name) for name in denominators), target)
 
     return compute
 
@@ -43,7 +43,7 @@ def _build_request_rate(numerator: str) -> Callable[[Tally, float | None], Rate 
     """Return the function that computes the rate of a retry count in the requests; None if retries are unknown."""
 
     def compute(tally: Tally, target: float | None) -> Rate | None:
-        return tally.rate(getattr(tally, numerator), tally.requests, target) if tally.retries_known else None
+        return tally.build_rate(getattr(tally, numerator), tally.requests, target) if tally.retries_known else None
 
     return compute
 
@@ -56,7 +56,7 @@ def _compute_backoff(counts: MetricInput) -> Figure | None:
 def _compute_per_trial(tally: Tally, tokens: int) -> Figure | None:
     """Compute tokens per trial; None if no trial was tried, no tokens were counts or a cell was set aside."""
     return _build_single_figure(
-        tokens / tally.tried if tally.tried and tokens and not tally.set_aside else None, "tokens"
+        tokens / tally.tried if tally.tried and tokens and not tally.uncomputed_cells else None, "tokens"
     )
 
 
@@ -93,7 +93,7 @@ def _build_scenario_mean(
     """
 
     def compute(counts: MetricInput) -> Figure | None:
-        values = [estimate(part.passed, part.answered, k) for part in counts.parts if not part.repeating]
+        values = [estimate(part.passed, part.answered, k) for part in counts.parts if not part.repeating_cells]
         known_values = [value for value in values if value is not None]
         return _build_single_figure(sum(known_values) / len(known_values) if known_values else None, "share")
 
@@ -133,8 +133,20 @@ def _build_pass_metrics(k: int) -> Iterable[Metric]:
 
 _p50, _p95, _first_token = attrgetter("p50"), attrgetter("p95"), attrgetter("first_token")
 _SUCCESS = (
-    Metric("given", "Success given an answer", "passed / trials with an answer", Tally.answered_success, judged=True),
-    Metric("delivered", "Delivered success", "passed / trials, infrastructure included", Tally.delivered, judged=True),
+    Metric(
+        "given",
+        "Success given an answer",
+        "passed / trials with an answer",
+        Tally.compute_answered_success,
+        judged=True,
+    ),
+    Metric(
+        "delivered",
+        "Delivered success",
+        "passed / trials, infrastructure included",
+        Tally.compute_end_to_end_success,
+        judged=True,
+    ),
     Metric(
         "first",
         "First-attempt success",
@@ -149,7 +161,9 @@ _SUCCESS = (
         _build_rate("parity_passed", "parity_judged"),
         judged=True,
     ),
-    Metric("control", "Control", "passed / control trials with an answer", Tally.answered_success, of_control=True),
+    Metric(
+        "control", "Control", "passed / control trials with an answer", Tally.compute_answered_success, of_control=True
+    ),
     *_build_pass_metrics(3),
     *_build_pass_metrics(5),
     Metric(

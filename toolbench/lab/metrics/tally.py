@@ -19,37 +19,39 @@ class Tally(CellCounts):
 
     Attributes:
         cells: number of cells.
-        repeating: number of cells with a deterministic endpoint that repeated an answer; their rates have no interval.
-        unpriced: number of cells in which the cost of a trial is unknown.
-        set_aside: number of cells whose sums could not be computed; the sums here do not include them.
+        repeating_cells: number of cells with a deterministic endpoint that repeated an answer. Rates that include such
+            a cell have no interval.
+        unpriced_cells: number of cells in which the cost of a trial is unknown.
+        uncomputed_cells: number of cells whose sums could not be computed; the sums here do not include them.
         cost: dollars; None if the cost of a trial is unknown or there are no costs.
-        error: the smallest error probability of cells with sequential stopping; None without such a cell.
+        min_error_probability: the smallest error probability of cells with sequential stopping; None without such
+            a cell.
     """
 
     cells: int = 0
-    repeating: int = 0
-    unpriced: int = 0
-    set_aside: int = 0
+    repeating_cells: int = 0
+    unpriced_cells: int = 0
+    uncomputed_cells: int = 0
     cost: float | None = None
-    error: float | None = None
+    min_error_probability: float | None = None
 
     @property
-    def total(self) -> int:
-        """Trials in any state."""
-        return self.done + self.queued + self.running
+    def trial_count(self) -> int:
+        """Number of trials in any state."""
+        return self.ended + self.queued + self.running
 
     @property
-    def done(self) -> int:
-        """Trials that have ended, cancelled ones included."""
+    def ended(self) -> int:
+        """Number of trials that have ended, cancelled ones included."""
         return self.passed + self.failed + self.infra + self.not_applicable + self.cancelled
 
     @property
-    def finished(self) -> int:
-        """Trials that have ended and were not cancelled."""
-        return self.done - self.cancelled
+    def ended_uncancelled(self) -> int:
+        """Number of trials that have ended and were not cancelled."""
+        return self.ended - self.cancelled
 
     @property
-    def dots(self) -> Mapping[str, int]:
+    def counts_by_outcome(self) -> Mapping[str, int]:
         """Number of trials by outcome, or by state if they have not ended."""
         return {
             "pass": self.passed,
@@ -62,24 +64,20 @@ class Tally(CellCounts):
         }
 
     @property
-    def trials(self) -> int:
-        """All trials of the cells."""
-        return sum(self.dots.values())
-
-    @property
     def answered(self) -> int:
-        """Trials that passed, or failed within the deadline."""
+        """Number of trials that passed, or failed other than by the trial deadline."""
         return self.passed + self.failed - self.deadline_failed
 
     @property
     def tried(self) -> int:
-        """Trials that passed, failed or had an infrastructure error."""
+        """Number of trials that passed, failed or had an infrastructure error."""
         return self.passed + self.failed + self.infra
 
     @property
     def retries_known(self) -> bool:
         """Whether the counts of 429 and 5xx, retries and back-off include all these trials."""
-        return not self.set_aside and not self.trials_without_status and bool(self.requests or not self.answered)
+        # Answers without any request: the requests of these trials were not recorded.
+        return not self.uncomputed_cells and not self.trials_without_status and bool(self.requests or not self.answered)
 
     @property
     def retries_json(self) -> dict[str, int | float] | None:
@@ -88,37 +86,43 @@ class Tally(CellCounts):
         return {name: getattr(self, name) for name in names} if self.retries_known else None
 
     @property
-    def has_retries(self) -> bool:
-        """Whether pages show retry counts: if they are not all 0, or unknown."""
+    def shows_retries(self) -> bool:
+        """Whether pages show retry counts: when they are unknown or one of them is above 0."""
         return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
 
     @property
     def stopping(self) -> StoppingDesign:
         """The stopping design of these cells."""
-        return StoppingDesign(self.error, self.cells)
+        return StoppingDesign(self.min_error_probability, self.cells)
 
-    def rate(self, k: int, n: int, target: float | None = None) -> Rate:
+    def build_rate(self, k: int, n: int, target: float | None = None) -> Rate:
         """Return the rate of `k` in `n`, both counted over these cells; `target` is in percent.
 
-        The interval is withheld if a cell is repeating, and anytime-valid if a cell used sequential stopping.
+        The interval is withheld if a cell repeated an answer, and anytime-valid if a cell used sequential stopping.
         """
-        distinct, withheld = self.distinct or None, bool(self.repeating)
+        distinct, withheld = self.distinct or None, bool(self.repeating_cells)
         return build_rate(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
 
-    def answered_success(self, target: float | None = None) -> Rate:
+    def compute_answered_success(self, target: float | None = None) -> Rate:
         """Return answered success: trials that passed, of those with an answer; `target` is in percent."""
-        return self.rate(self.passed, self.answered, target)
+        return self.build_rate(self.passed, self.answered, target)
 
-    def delivered(self, target: float | None = None) -> Rate:
+    def compute_end_to_end_success(self, target: float | None = None) -> Rate:
         """Return end-to-end success; `target` is in percent.
 
         Infrastructure errors and trials over the deadline count as failures. So do trials that a user retried after an
         error, whatever their later outcome.
         """
-        return self.rate(self.passed - self.late_passes, self.tried, target)
+        return self.build_rate(self.passed - self.late_passes, self.tried, target)
 
 
-_CELL_COUNTS = ("cells", "repeating", "unpriced", "set_aside")  # numbers of cells, not of trials
+# Numbers of cells, with the columns of the stored sums.
+_CELL_COUNTS = {
+    "cells": "sum_cells",
+    "repeating_cells": "sum_repeating",
+    "unpriced_cells": "sum_unpriced",
+    "uncomputed_cells": "sum_set_aside",
+}
 _ADDED_FIELDS = (*_CELL_COUNTS, *COUNTERS)
 _SUM_NAMES = tuple(f"sum_{name}" for name in COUNTERS)
 _read_counters = attrgetter(*COUNTERS)
@@ -129,11 +133,11 @@ def tally_cells(cells: Iterable[Cell]) -> Tally:
     """Add up the counters of cells."""
     cells = tuple(cells)
     counts = _add_counts(map(_read_counters, cells), tuple(COUNTERS))
-    counts |= {"repeating": sum(map(_has_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
-    counts["set_aside"] = sum(bool(cell.compute_error) for cell in cells)
-    cost = _sum_costs((cell.cost for cell in cells), counts["unpriced"])
+    counts |= {"repeating_cells": sum(map(_has_repeats, cells)), "unpriced_cells": sum(map(_is_unpriced, cells))}
+    counts["uncomputed_cells"] = sum(bool(cell.compute_error) for cell in cells)
+    cost = _sum_costs((cell.cost for cell in cells), counts["unpriced_cells"])
     error = _find_min_error(cell.error for cell in cells)
-    return Tally(cells=len(cells), cost=cost, error=error, **counts)
+    return Tally(cells=len(cells), cost=cost, min_error_probability=error, **counts)
 
 
 def _add_counts(rows: Iterable[Sequence[int]], names: Sequence[str]) -> dict[str, int]:
@@ -160,7 +164,7 @@ def _has_repeats(cell: Cell) -> bool:
 
 
 def build_aggregates() -> dict[str, Aggregate]:
-    """Return the annotations of a grouped query over cells whose rows `build_tally` reads."""
+    """Return the annotations that `build_tally` needs in the rows of a grouped query over cells."""
     repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
     aggregates: dict[str, Aggregate] = {
@@ -174,7 +178,7 @@ def build_aggregates() -> dict[str, Aggregate]:
 
 
 def read_sums(cell: Cell) -> dict[str, int | float | None]:
-    """Return what such a query returns for a single cell."""
+    """Return the annotations of `build_aggregates` for a single cell."""
     counts: dict[str, int | float | None] = dict(zip(_SUM_NAMES, _read_counters(cell), strict=True))
     return counts | {
         "sum_cells": 1,
@@ -188,13 +192,16 @@ def read_sums(cell: Cell) -> dict[str, int | float | None]:
 
 def build_tally(row: Mapping[str, Any]) -> Tally:
     """Build a tally from a row of a query with the annotations of `build_aggregates`."""
-    counts = {name: row[f"sum_{name}"] for name in (*_CELL_COUNTS, *COUNTERS, "error")}
-    return Tally(cost=_sum_costs([row["sum_cost"]], counts["unpriced"]), **counts)
+    counts = {name: row[column] for name, column in _CELL_COUNTS.items()}
+    counts |= {name: row[f"sum_{name}"] for name in COUNTERS}
+    cost = _sum_costs([row["sum_cost"]], counts["unpriced_cells"])
+    return Tally(cost=cost, min_error_probability=row["sum_error"], **counts)
 
 
 def add_tallies(tallies: Iterable[Tally]) -> Tally:
     """Add up tallies; no cell may be in more than one of them."""
     tallies = tuple(tallies)
     counts = _add_counts(map(_read_counts, tallies), _ADDED_FIELDS)
-    cost = _sum_costs((tally.cost for tally in tallies), counts["unpriced"])
-    return Tally(cost=cost, error=_find_min_error(tally.error for tally in tallies), **counts)
+    cost = _sum_costs((tally.cost for tally in tallies), counts["unpriced_cells"])
+    error = _find_min_error(tally.min_error_probability for tally in tallies)
+    return Tally(cost=cost, min_error_probability=error, **counts)

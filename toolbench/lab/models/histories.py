@@ -1,10 +1,13 @@
-"""Imported turns of other programs. They have no scenario and no verdict, so no cell and no rate counts them."""
+"""Imported conversation logs of other programs, one row for each turn.
+
+Turns have no scenario and no verdict, so no cell and no rate counts them.
+"""
 
 from django.db import models
 
 
 class History(models.Model):
-    """An imported file of turns."""
+    """An imported log file."""
 
     name = models.CharField(max_length=200)
     sha256 = models.CharField(max_length=64, unique=True)
@@ -19,7 +22,7 @@ class History(models.Model):
 
 
 class HistoryTurn(models.Model):
-    """One line of the file. A value that the line lacks is None or empty; it is never guessed."""
+    """One line of an imported file. A missing value is stored as None or ""; missing `retries` as 0."""
 
     history = models.ForeignKey(History, on_delete=models.CASCADE, related_name="turns")
     line = models.PositiveIntegerField()
@@ -29,15 +32,15 @@ class HistoryTurn(models.Model):
     at = models.DateTimeField(null=True)
     model = models.CharField(max_length=200)
     prompt_version = models.CharField(max_length=80, blank=True)
-    path = models.CharField(max_length=20)  # how calls were requested: tool_use, json_fallback, …
+    path = models.CharField(max_length=20)  # `strategy` of the line: the method used, such as tool_use or json_fallback
     called = models.BooleanField(null=True)  # a call was attempted; a parse error is an attempt
     ok = models.BooleanField(null=True)  # the turn succeeded
     retries = models.PositiveIntegerField(default=0)
-    probe_ok = models.BooleanField(null=True)  # None: not probed
+    probe_ok = models.BooleanField(null=True)  # result of the other program's probe; None without one
     probe_error = models.CharField(max_length=200, blank=True)
-    parse_mode = models.CharField(max_length=20, blank=True)
-    parse_error = models.CharField(max_length=200, blank=True)  # "": none
-    snippet = models.CharField(max_length=200, blank=True)  # secrets masked
+    parse_mode = models.CharField(max_length=20, blank=True)  # of the parse error; "" without one
+    parse_error = models.CharField(max_length=200, blank=True)  # "" if parsing succeeded
+    snippet = models.CharField(max_length=200, blank=True)  # of the text that failed, masked
 
     class Meta:
         ordering = ["history_id", "line"]

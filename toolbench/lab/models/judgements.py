@@ -1,4 +1,4 @@
-"""Tables of new verdicts on trials, verdicts of users, and replays and imports that workers process."""
+"""Verdicts on trials by judging rules and by users, and jobs of workers: replays, re-judging and imports."""
 
 from urllib.parse import parse_qs
 
@@ -9,8 +9,8 @@ from django.db import models
 class Judgement(models.Model):
     """A verdict on a trial, with the versions of the rules that made it.
 
-    A trial that was judged once has no row; its own columns hold the verdict. Otherwise the first verdict has a row
-    too, and the trial's columns hold the current one.
+    Rows exist only for re-judged trials: one for each verdict, including the first. The columns of a trial always hold
+    its current verdict.
     """
 
     trial = models.ForeignKey("Trial", on_delete=models.CASCADE, related_name="judgements")
@@ -18,7 +18,7 @@ class Judgement(models.Model):
     judging_version = models.PositiveSmallIntegerField()
     current = models.BooleanField(default=True)
     outcome = models.CharField(max_length=10)
-    columns = models.JSONField(default=dict)  # VERDICT_COLUMNS of lab/replays/execute.py
+    columns = models.JSONField(default=dict)  # VERDICT_COLUMNS of lab/replays/stored_trials.py
     judged_at = models.DateTimeField()
 
     class Meta:
@@ -72,15 +72,20 @@ class HumanVerdict(models.Model):
 
 
 class Replay(models.Model):
-    """A what-if, a re-judging or an import that a worker processes.
+    """Job of a worker: a replay with other settings (what-if), a re-judging or an import.
 
     Attributes:
-        query: the settings of a what-if, as in its URL; for an import, the name of the file. Each URL has one row.
-        counts: of a what-if, `[before, after, is left out before, is left out after, number of trials]` for each
-            combination; of an import, the id of the run.
-        listed: the first changed and unknown trials, in the form of TrialChange in lab/replays/what_if.py.
+        query: URL query string with the settings of a what-if, or `name=FILE` for an import. There is at most one row
+            for each kind, scope and query.
+        done: number of trials that are processed.
+        total: number of trials to process.
+        counts: of a what-if, lists of the outcome before and after, whether answered success omits the trial before and
+            after, and the number of such trials; of an import, the id of the run.
+        listed: the first MAX_CHANGES_LISTED changed or unknown trials (lab/replays/queue.py), as dictionaries of
+            TrialChange.
+        assumed: names of fields in which requests differed from the stored ones without an effect on the model.
         requests_before: requests that the run had reserved when the replay was requested.
-        refused: why it failed; "" while it has not.
+        refused: error message; "" without an error.
     """
 
     IMPORT = "import"  # scope_id is the owner's id, 0 for none
@@ -118,8 +123,8 @@ class Replay(models.Model):
         if self.kind == self.IMPORT:
             return f"import of {self.file_name}"
         if self.kind == self.REJUDGE:
-            return f"judging run {self.scope_id} again"
-        return f"what if {self.kind} {self.scope_id}: {self.query or 'as it ran'}"
+            return f"re-judging of run {self.scope_id}"
+        return f"replay of {self.kind} {self.scope_id}: {self.query or 'original settings'}"
 
     @property
     def file_name(self) -> str:

@@ -18,8 +18,8 @@ from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals import few_shot
 from toolbench.evals.statistics.stopping import FIRST_ANALYSIS_TRIALS
 from toolbench.evals.types import Scenario
-from toolbench.lab.confirmation import may_cost_money, needs_confirmation
 from toolbench.lab.models import Model, Provider
+from toolbench.lab.paid_requests import may_cost_money, needs_confirmation
 from toolbench.lab.planning.auto_method import (
     add_capability_layers,
     add_routing_layer,

@@ -11,10 +11,10 @@ from typing import Any
 from django.db.models import Avg, Count, QuerySet, Variance
 
 from toolbench.evals.prices import Price, find_price
-from toolbench.lab.confirmation import FREE_KINDS
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.values import Figure
 from toolbench.lab.models import Trial
+from toolbench.lab.paid_requests import FREE_KINDS
 from toolbench.lab.planning.earlier_cells import PlannedTrials, SimilarCells, find_similar_cells
 
 ESTIMATED_FIGURES = ("requests", "input_tokens", "output_tokens", "cost", "duration_ms")

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from toolbench.evals.prices import read_price
-from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Model, Run, RunConfig
+from toolbench.lab.paid_requests import may_cost_money
 from toolbench.lab.planning.earlier_cells import PlannedTrials
 from toolbench.lab.planning.forecast import Estimate, RemainingLimits, estimate_trials
 from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
@@ -70,7 +70,7 @@ def _iter_remaining_trials(run: Run) -> Iterator[PlannedTrials]:
         tally = tally_cells([cell])
         open_trials = tally.queued + tally.running
         is_undecided = cell.error is not None and not cell.decided
-        max_trials = max(open_trials, run.trials_per_cell - tally.done) if is_undecided else open_trials
+        max_trials = max(open_trials, run.trials_per_cell - tally.ended) if is_undecided else open_trials
         model = cell.config.model
         if max_trials and model is not None:
             yield _build_planned_trials(model, cell.config, cell.scenario, open_trials, max_trials)

@@ -9,8 +9,8 @@ from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS
 from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals.types import Instance, Scenario
-from toolbench.lab.confirmation import FREE_KINDS, check_confirmed, may_cost_money
 from toolbench.lab.models import Cell, Provider
+from toolbench.lab.paid_requests import FREE_KINDS, check_confirmed, may_cost_money
 from toolbench.lab.scenarios.catalogue import load_scenario
 
 
@@ -74,7 +74,7 @@ def check_paid_requests(
         probes: paid requests of probes by provider name; the run's limit does not apply to them.
 
     Raises:
-        ConfirmationNeededError: more paid requests may be sent than were confirmed.
+        PaidRequestsUnconfirmedError: more paid requests may be sent than were confirmed.
     """
     paid_requests: dict[str, int] = defaultdict(int)
     for cell, policy, count in trials:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.models import Trial
-from toolbench.lab.replays.execute import replay_trials
+from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.replays.what_if import (
     UNKNOWN,
     ChangeTotals,

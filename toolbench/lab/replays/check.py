@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from toolbench.evals.judging.verdict import NEW_CLASSES_BY_VERSION
 from toolbench.lab.models import Trial
-from toolbench.lab.replays.execute import ReplayedTrial, list_differences, read_judging_version, replay_trials
+from toolbench.lab.replays.stored_trials import ReplayedTrial, list_differences, read_judging_version, replay_trials
 
 _DECISIVE_COLUMNS = ("outcome", "end", "task_pass", "parity_pass", "failure_class", "category")
 
@@ -16,14 +16,14 @@ class ReplayCheck:
     Attributes:
         same: number of trials with the stored verdict and end. For trials judged by older rules, only the decisive
             columns are compared.
-        never_sent: number of trials that sent no request.
+        not_replayable: number of trials that sent no request or were ended by an error of Toolbench.
         by_newer_rules: one sentence for each trial to which newer judging rules give a failure class that they added.
         differing: one sentence for each other trial whose verdict or end differs.
-        unknown: one sentence for each trial whose end is unknown.
+        unknown: one sentence for each trial whose replay stopped early.
     """
 
     same: int
-    never_sent: int
+    not_replayable: int
     by_newer_rules: tuple[str, ...]
     differing: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -39,7 +39,7 @@ class ReplayCheck:
         replayed = self.same + len(self.by_newer_rules) + len(self.differing) + len(self.unknown)
         newer = len(self.by_newer_rules)
         changed = f"{newer} change{'s' if newer == 1 else ''} by newer judging rules, " if newer else ""
-        left_out = f"; {self.never_sent} were never sent" if self.never_sent else ""
+        left_out = f"; {self.not_replayable} cannot be replayed" if self.not_replayable else ""
         return (
             f"{self.same} of {replayed} replayed trials have the same verdict and end, {changed}"
             f"{len(self.differing)} differ, {len(self.unknown)} cannot be known{left_out}. No request was sent."
@@ -49,16 +49,16 @@ class ReplayCheck:
 def check_replay(run_id: int) -> ReplayCheck:
     """Replay all finished trials of the run. Must not be called from a running event loop."""
     ids = Trial.objects.filter(run_id=run_id, state=Trial.State.DONE).order_by("position").values_list("pk", flat=True)
-    same = never_sent = 0
+    same = not_replayable = 0
     by_newer_rules: list[str] = []
     differing: list[str] = []
     unknown: list[str] = []
     for replayed in replay_trials(ids):
         name = f"trial {replayed.trial.pk} ({replayed.trial.scenario})"
-        if replayed.never_sent:
-            never_sent += 1
+        if replayed.is_not_replayable:
+            not_replayable += 1
         elif replayed.unknown_from is not None:
-            unknown.append(f"{name}: unknown from step {replayed.unknown_from}: {replayed.why}.")
+            unknown.append(f"{name}: unknown from step {replayed.unknown_from}: {replayed.reason}.")
         elif not (changed := _list_changed_columns(replayed)):
             same += 1
         elif version := _find_rules_version(replayed):
@@ -66,7 +66,7 @@ def check_replay(run_id: int) -> ReplayCheck:
             by_newer_rules.append(f"{name}: {before} → {after}, by version {version} of the rules.")
         else:
             differing.append(f"{name}: {', '.join(changed)} differ.")
-    return ReplayCheck(same, never_sent, tuple(by_newer_rules), tuple(differing), tuple(unknown))
+    return ReplayCheck(same, not_replayable, tuple(by_newer_rules), tuple(differing), tuple(unknown))
 
 
 def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.lab.models import Judgement, Replay, Run
-from toolbench.lab.replays.execute import replay_trials
 from toolbench.lab.replays.rejudge import RejudgeResult, list_run_trials, rejudge_in_batches, rejudge_trials
+from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.replays.what_if import UNKNOWN, ChangeCounts, ReplayScope, TrialChange, build_change, count_changes
 from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, WhatIfSettings
 from toolbench.lab.worker.database_thread import is_unavailable

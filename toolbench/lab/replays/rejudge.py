@@ -16,14 +16,14 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.judging import verdict as judging
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
 from toolbench.lab.models import Judgement, Run, Trial
-from toolbench.lab.replays.execute import (
+from toolbench.lab.replays.reclassify import reclassify_trials
+from toolbench.lab.replays.stored_trials import (
     VERDICT_COLUMNS,
     ReplayedTrial,
     list_differences,
     read_judging_version,
     replay_trials,
 )
-from toolbench.lab.replays.reclassify import reclassify_trials
 from toolbench.lab.scenarios.catalogue import load_judging_scenario
 from toolbench.lab.sql import load_statement
 
@@ -125,7 +125,7 @@ def rejudge_in_batches(trial_ids: Iterable[int], result: RejudgeResult) -> Itera
         trial_ids: the trials.
         result: is updated with each batch.
     """
-    replayed = replay_trials(trial_ids, anew=True)
+    replayed = replay_trials(trial_ids, use_current_scenarios=True)
     while batch := list(islice(replayed, TRIALS_PER_BATCH)):
         with transaction.atomic():
             rejudged = _store_verdicts(batch, result)
@@ -192,7 +192,7 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
         trial = locked.get(replayed.trial.pk)
         if trial is None or trial.execution != replayed.trial.execution or trial.state != Trial.State.DONE:
             continue
-        if replayed.never_sent:
+        if replayed.is_not_replayable:
             continue
         if replayed.unknown_from is not None:
             result.unknown += 1

@@ -13,7 +13,7 @@ from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign
 from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.replays.execute import ReplayedTrial
+from toolbench.lab.replays.stored_trials import ReplayedTrial
 
 UNKNOWN = "unknown"
 SCOPE_KINDS = ("trial", "cell", "run")
@@ -141,11 +141,11 @@ class ChangeTotals:
 
 
 def build_change(replayed: ReplayedTrial) -> TrialChange:
-    """Build the change of a replayed trial. The outcome of a trial that was never sent stays."""
+    """Build the change of a replayed trial. The outcome of a trial that cannot be replayed stays."""
     trial, columns = replayed.trial, replayed.columns
     is_unknown = replayed.unknown_from is not None
-    after = UNKNOWN if is_unknown else trial.outcome if replayed.never_sent else columns["outcome"]
-    end = trial.end if is_unknown or replayed.never_sent else columns["end"]
+    after = UNKNOWN if is_unknown else trial.outcome if replayed.is_not_replayable else columns["outcome"]
+    end = trial.end if is_unknown or replayed.is_not_replayable else columns["end"]
     return TrialChange(
         trial=trial.pk,
         scenario=trial.scenario,
@@ -155,8 +155,8 @@ def build_change(replayed: ReplayedTrial) -> TrialChange:
         left_out_before=trial.end == _DEADLINE_END,
         left_out_after=not is_unknown and end == _DEADLINE_END,
         unknown_from=replayed.unknown_from,
-        why=replayed.why if is_unknown or replayed.never_sent else columns["sentence"],
-        assumed=replayed.assumed,
+        why=replayed.reason if is_unknown or replayed.is_not_replayable else columns["sentence"],
+        assumed=replayed.differing_fields,
     )
 
 

@@ -8,8 +8,8 @@ from toolbench.engine.formats import list_format_names
 from toolbench.engine.policy.presets import STRATEGIES
 from toolbench.lab.models import Replay, Run, Trial
 from toolbench.lab.replays.ablation import Ablation, list_transforms, run_ablation
-from toolbench.lab.replays.execute import replay_trials
 from toolbench.lab.replays.queue import MAX_CHANGES_LISTED, read_changes, read_counts, request_replay
+from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.replays.what_if import (
     ChangeTotals,
     NothingToReplayError,

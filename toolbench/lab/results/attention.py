@@ -43,7 +43,7 @@ def _iter_runs(runs: Sequence[RunRow]) -> Iterator[AttentionItem]:
     for row in runs:
         if row.run.state == Run.State.PAUSED:
             reason = row.run.stopped_reason or "Paused."
-            detail = f"{row.tally.queued:,} of {row.tally.total:,} trials are queued"
+            detail = f"{row.tally.queued:,} of {row.tally.trial_count:,} trials are queued"
             yield AttentionItem("cancelled", f"Run {row.run.pk} is paused: {reason}", detail, "run", row.run.pk)
         if row.answered and row.answered.target_status == "below":
             text = f"Run {row.run.pk}: {row.answered.percent} % passed"

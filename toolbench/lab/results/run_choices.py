@@ -1,12 +1,14 @@
-"""Reading of the runs that a page offers as choices."""
+"""Runs that a page offers as choices, and the limit up to which their start times count as equal."""
 
 from collections.abc import Collection
+from datetime import timedelta
 
 from django.db.models import Case, QuerySet, When
 
 from toolbench.lab.models import Run
 
 DEFAULT_RUN_COUNT = 12
+MAX_TIME_BETWEEN_RUNS = timedelta(hours=1)  # the load of a provider may differ between runs further apart
 
 
 def list_run_choices(

@@ -8,9 +8,9 @@ from django.db import transaction
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.settings import Policy
-from toolbench.lab.confirmation import may_cost_money
 from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.paid_requests import may_cost_money
 from toolbench.lab.planning.auto_method import list_models_to_probe
 from toolbench.lab.planning.request_bounds import check_paid_requests, resolve_frozen_policy
 from toolbench.lab.scenarios.catalogue import is_version_available
@@ -83,7 +83,7 @@ def check_trials(
 
     Raises:
         RunActionError: a scenario or the engine has changed, or a provider has spent its budget for the month.
-        ConfirmationNeededError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
     cells = Cell.objects.select_related("config__provider").in_bulk(counts_by_cell)
     for cell in cells.values():

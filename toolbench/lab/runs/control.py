@@ -123,7 +123,7 @@ def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
         agreed: the confirmed number of paid requests.
 
     Raises:
-        ConfirmationNeededError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
     with transaction.atomic():
         run = get_local_run(run_id)
@@ -154,7 +154,7 @@ def resume_cancelled_run(run_id: int, *, agreed: int = 0) -> int:
 
     Raises:
         RunActionError: the run has not ended or has no such trial.
-        ConfirmationNeededError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
     with transaction.atomic():
         run = get_local_run(run_id)
@@ -185,7 +185,7 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
         agreed: the confirmed number of paid requests.
 
     Raises:
-        ConfirmationNeededError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
     if not 1 <= count <= MAX_ADDED_TRIALS:
         raise RunActionError(f"Between 1 and {MAX_ADDED_TRIALS} trials can be added at once.")
@@ -212,7 +212,7 @@ def add_missing_trials(
 
     Raises:
         RunActionError: no trial is missing, or more are missing than were shown or may be added at once.
-        ConfirmationNeededError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
     if not 1 <= target <= MAX_TARGET_TRIALS:
         raise RunActionError(f"The target is 1 to {MAX_TARGET_TRIALS:,} trials in each cell; nothing was added.")
@@ -256,7 +256,7 @@ def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], agreed: int
 
     Raises:
         RunActionError: a provider was deleted, or as in `check_trials`.
-        ConfirmationNeededError: as in `check_trials`.
+        PaidRequestsUnconfirmedError: as in `check_trials`.
     """
     cells = Cell.objects.select_related("run", "config").in_bulk(counts_by_cell)
     for cell in cells.values():
@@ -284,7 +284,7 @@ def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0
         agreed: the confirmed number of paid requests.
 
     Raises:
-        ConfirmationNeededError: it may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
     return repeat_run(_check_repeatable(run_id, agreed), owner=owner)
 
@@ -298,7 +298,7 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: i
         agreed: the confirmed number of paid requests.
 
     Raises:
-        ConfirmationNeededError: it may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
     return repeat_for_noise(_check_repeatable(run_id, agreed), owner=owner)
 
@@ -308,7 +308,7 @@ def _check_repeatable(run_id: int, agreed: int) -> Run:
 
     Raises:
         RunActionError: a provider was deleted, or as in `check_trials`.
-        ConfirmationNeededError: as in `check_trials`.
+        PaidRequestsUnconfirmedError: as in `check_trials`.
     """
     run = get_local_run(run_id)
     deleted_provider = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()

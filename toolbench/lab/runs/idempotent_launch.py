@@ -37,7 +37,7 @@ def launch_once(request: RunRequest, *, owner: User, key: str, body: JsonObject,
     Raises:
         LaunchKeyError: the key belongs to another request, or its run was deleted.
         LaunchError: as in `launch`.
-        ConfirmationNeededError: as in `launch`.
+        PaidRequestsUnconfirmedError: as in `launch`.
     """
     if not key:
         return launch(request, owner=owner, agreed=agreed), True

@@ -11,11 +11,11 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from toolbench.evals.statistics.stopping import StoppingRule
-from toolbench.lab.confirmation import check_confirmed
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
+from toolbench.lab.paid_requests import check_confirmed
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.expansion import build_plan, count_competitors, count_first_blocks
 from toolbench.lab.planning.run_names import build_run_title
@@ -36,7 +36,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
 
     Raises:
         LaunchError: the request is invalid, or a provider has spent its budget for the month.
-        ConfirmationNeededError: it may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
     plan = build_plan(request)
     try:

@@ -188,7 +188,7 @@ def get_local_demo() -> LocalDemo:
     weather = methods_by_run.get(run.pk, ())
     intent = methods_by_run.get(intent_run.pk, ()) if intent_run else ()
     methods = (*weather, *intent)
-    done, total = sum(method.tally.done for method in methods), sum(method.tally.total for method in methods)
+    done, total = sum(method.tally.ended for method in methods), sum(method.tally.trial_count for method in methods)
     low, high = _estimate_seconds_left(run.created_at, done, total)
     return LocalDemo(
         state="live" if done < total or _is_between_runs(run, intent_run) else "finished",
@@ -251,7 +251,7 @@ def _build_method(cell: Cell, counts: _CellCounts, main_failure: str) -> DemoMet
         label=label,
         hint=hint,
         valid=build_rate(counts.valid, counts.answered),
-        correct=tally.answered_success(),
+        correct=tally.compute_answered_success(),
         tally=tally,
         main_failure=main_failure,
         dropped_trial=counts.dropped_trial,

@@ -134,7 +134,7 @@ def _get_last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
 
 def _find_other_reason(cell: Cell, last_index: int, max_trials: int) -> str:
     """Return why an undecided cell gets no more trials; "" if it gets more."""
-    if tally_cells([cell]).repeating:
+    if tally_cells([cell]).repeating_cells:
         return ANSWERS_REPEAT
     if cell.config.provider_id is None:
         return PROVIDER_DELETED

@@ -95,7 +95,7 @@ def _find_drop(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
 
 def _find_below_target(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
     for series, point in ended.iter_points():
-        rate = point.tally.answered_success(threshold)
+        rate = point.tally.compute_answered_success(threshold)
         if rate.target_status == "below":
             yield ConditionFinding(series.key, f"{series.label}: success is below {threshold:g} %: {rate.text}.")
 

@@ -7,8 +7,8 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Run, Schedule
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.schedules.edit import compute_next_due
@@ -91,7 +91,7 @@ def _launch_run(schedule: Schedule) -> Run:
         run = launch(request, owner=schedule.owner, agreed=schedule.requests_per_run)
     except LaunchError as error:
         raise SkippedError(f"The plan cannot be launched: {error}") from error
-    except ConfirmationNeededError as error:
+    except PaidRequestsUnconfirmedError as error:
         raise SkippedError(f"The budget of a run is too small: {error}") from error
     Run.objects.filter(pk=run.pk).update(schedule=schedule)
     return run

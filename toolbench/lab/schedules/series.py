@@ -36,7 +36,7 @@ class SeriesPoint:
     @property
     def answered(self) -> Rate:
         """Answered success."""
-        return self.tally.answered_success()
+        return self.tally.compute_answered_success()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ def _find_obstacle(points: Sequence[SeriesPoint], baseline: Sequence[SeriesPoint
         return "no baseline"
     if not any(point.tally.answered for point in baseline):
         return "no answer in the baseline"
-    if any(point.tally.error is not None for point in points):
+    if any(point.tally.min_error_probability is not None for point in points):
         return "sequential stopping: the number of trials depends on their outcomes"
-    if any(point.tally.repeating for point in points):
+    if any(point.tally.repeating_cells for point in points):
         return "repeated answers at temperature 0 are not independent"
     return ""

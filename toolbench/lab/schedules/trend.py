@@ -171,7 +171,7 @@ def _describe_state(series: RunSeries) -> tuple[str, str]:
 
 def _describe_pooled_success(series: RunSeries) -> str:
     since = series.since[series.drift.begins :] if series.drift else series.since
-    return add_tallies(point.tally for point in since or series.points).answered_success().text
+    return add_tallies(point.tally for point in since or series.points).compute_answered_success().text
 
 
 def _build_points(series: RunSeries, measure: str) -> list[TrendPoint]:
@@ -211,7 +211,7 @@ def _measure_cost(point: SeriesPoint) -> MeasuredValue | None:
 
 def _measure_tokens(point: SeriesPoint) -> MeasuredValue | None:
     tokens = point.tally.input_tokens + point.tally.output_tokens
-    return MeasuredValue(tokens / 1000) if point.tally.tried and not point.tally.set_aside else None
+    return MeasuredValue(tokens / 1000) if point.tally.tried and not point.tally.uncomputed_cells else None
 
 
 def _build_time_measurer(name: str) -> Callable[[SeriesPoint], MeasuredValue | None]:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from toolbench.providers.simulated.chat_request import ChatRequest
-from toolbench.providers.simulated.knowledge.facts import find_plain_answer
+from toolbench.providers.simulated.knowledge.plain_answers import find_answer_without_tools
 from toolbench.providers.simulated.knowledge.tasks import render_final_reply
 from toolbench.providers.simulated.script import Call, CallScript, build_script
 
@@ -74,5 +74,5 @@ def _build_final_move(request: ChatRequest) -> Move:
     elif request.reports:
         text = f"Finished after calling {request.reports[-1].name}."
     else:
-        text = find_plain_answer(request.question) or "I do not know."
+        text = find_answer_without_tools(request.question) or "I do not know."
     return Move(text=text, place=place, has_failed_before=request.is_reprompted)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest, find_json_objects
 from toolbench.providers.simulated.knowledge.argument_guess import guess_arguments, rank_tools
-from toolbench.providers.simulated.knowledge.facts import find_plain_answer
 from toolbench.providers.simulated.knowledge.instruction_tasks import find_known_messages
+from toolbench.providers.simulated.knowledge.plain_answers import find_answer_without_tools
 from toolbench.providers.simulated.knowledge.tasks import KnownTask, find_known_task
 from toolbench.providers.simulated.knowledge.values import fill_arguments
 
@@ -116,7 +116,7 @@ def _guess_call(request: ChatRequest) -> Call | None:
     A tool whose required arguments are all known is preferred to one whose arguments are guessed.
     """
     question, tools = request.question, list_offered_tools(request)
-    if find_plain_answer(question):
+    if find_answer_without_tools(question):
         return None
     ranked = rank_tools(tools, question)
     known = next((tool for tool in ranked or tools if fill_arguments(tool, question) is not None), None)

@@ -40,7 +40,7 @@ class RunAction:
 
         Raises:
             RunActionError: the action is not possible or not known.
-            ConfirmationNeededError: paid requests must be confirmed first.
+            PaidRequestsUnconfirmedError: paid requests must be confirmed first.
         """
         if self.name in REPEAT_ACTIONS:
             repeat, sentence = REPEAT_ACTIONS[self.name]

@@ -8,8 +8,8 @@ from django import forms
 from django.contrib.auth.models import User
 
 from toolbench.lab.accounts.audit import Action, record_action
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Run
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.query_params import parse_whole_number
@@ -61,7 +61,7 @@ def plan_or_launch(
         if start is not StartMode.PLAN:
             is_one_of_each = start is StartMode.ONE_OF_EACH
             launched_request = replace(run_request, trials=1, until={}) if is_one_of_each else run_request
-            with suppress(ConfirmationNeededError):
+            with suppress(PaidRequestsUnconfirmedError):
                 run = launch(launched_request, owner=owner, agreed=agreed)
                 record_action(owner, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
                 return LaunchResult(run=run)

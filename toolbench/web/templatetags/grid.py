@@ -83,7 +83,7 @@ def cell_style(cell: GridCell) -> SafeString | str:
     if rate is None or not rate.n or rate.withheld:
         return ""
     tally = cell.tally
-    ended = f";--ended:{100 * tally.done // tally.total}" if tally.done < tally.total else ""
+    ended = f";--ended:{100 * tally.ended // tally.trial_count}" if tally.ended < tally.trial_count else ""
     return mark_safe(f"--lo:{rate.low_axis};--hi:{rate.high_axis};--k:{rate.axis};--d:{cell.depth}{ended}")
 
 

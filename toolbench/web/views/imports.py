@@ -13,7 +13,7 @@ from toolbench.lab.models import History, Replay
 from toolbench.lab.results.run.index import get_runs
 from toolbench.web.forms.imports import start_import
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, find_user, record
 
 
 @require_safe
@@ -38,7 +38,7 @@ def upload(request: HttpRequest) -> HttpResponse:
     """Import the uploaded file, or queue a large one for a worker."""
     file = request.FILES.get("file")
     try:
-        imported = start_import(file, find_owner(request))
+        imported = start_import(file, find_user(request))
     except RunImportError as error:
         messages.error(request, str(error))
         return redirect("imported")

@@ -6,10 +6,10 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.interchange.bundle.selection import find_private_scenarios
 from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Run
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.launch_form import get_launch_choices
 from toolbench.lab.planning.run_request import Plan, RunRequest
@@ -26,7 +26,7 @@ from toolbench.web.forms.run_actions import ActionResult, parse_action
 from toolbench.web.forms.run_list import RunListAction
 from toolbench.web.forms.start_run import StartMode, plan_or_launch
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
-from toolbench.web.requests import Action, choose_local_path, find_owner, record
+from toolbench.web.requests import Action, choose_local_path, find_user, record
 
 MAX_PAGE = 1_000_000
 
@@ -66,7 +66,7 @@ def create(request: HttpRequest) -> HttpResponse:
     form_data = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), form_data)
     run_request = form.to_request()
-    answer = plan_or_launch(form, run_request, start=_read_start_mode(request), owner=find_owner(request))
+    answer = plan_or_launch(form, run_request, start=_read_start_mode(request), owner=find_user(request))
     if answer.run:
         return redirect("run", answer.run.pk)
     context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed}
@@ -122,12 +122,12 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     """Execute an action of the run page (POST /runs/ID/act/); ask for confirmation before paid requests."""
     action = parse_action(request.POST)
     try:
-        result = action.execute(run_id, find_owner(request))
+        result = action.execute(run_id, find_user(request))
         _announce(request, run_id, result)
     except RunActionError as error:
         messages.error(request, str(error))
         return redirect("run", run_id)
-    except ConfirmationNeededError as confirmation:
+    except PaidRequestsUnconfirmedError as confirmation:
         return render_page(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": confirmation})
     return redirect("run", result.run_id) if result.run_id else redirect("runs")
 

@@ -17,7 +17,7 @@ from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.schedule_actions import ScheduleActionError, act_on_rule, act_on_schedule
 from toolbench.web.forms.schedules import PlanIncompleteError, RuleForm, ScheduleForm, read_plan_source
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, find_user, record
 
 
 @require_safe
@@ -35,7 +35,7 @@ def create(request: HttpRequest) -> HttpResponse:
     form = ScheduleForm(request.POST) if request.method == "POST" else ScheduleForm(initial=new.defaults)
     if request.method == "POST" and form.is_valid():
         try:
-            schedule = create_schedule(source, form.build_settings(), owner=find_owner(request))
+            schedule = create_schedule(source, form.build_settings(), owner=find_user(request))
             record(request, Action.ADDED, f"schedule {schedule}", reverse("schedule", args=[schedule.pk]))
             return redirect("schedule", schedule.pk)
         except ScheduleError as error:

@@ -8,7 +8,7 @@ from toolbench.lab.accounts.roles import Role, has_role
 from toolbench.lab.results.site_search import Hit, HitGroup, search_site
 from toolbench.web.context_processors import SECTIONS
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import find_owner
+from toolbench.web.requests import find_user
 
 COMMANDS = (  # label, URL name, required role
     ("New run", "run-new", Role.OPERATOR),
@@ -35,7 +35,7 @@ def show(request: HttpRequest) -> HttpResponse:
 def _find_pages(request: HttpRequest, text: str) -> tuple[HitGroup, ...]:
     pages = {section.label: Hit(section.label, section.url) for section in SECTIONS}
     pages |= {tab.label: Hit(tab.label, tab.url, section.label) for section in SECTIONS for tab in section.tabs}
-    user = find_owner(request)
+    user = find_user(request)
     commands = [Hit(label, reverse(name)) for label, name, role in COMMANDS if user and has_role(user, role)]
     groups = {"Commands": commands, "Pages": pages.values()}
     matches = {title: tuple(hit for hit in hits if text in hit.label.lower()) for title, hits in groups.items()}

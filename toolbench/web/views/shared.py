@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from toolbench.lab.accounts import share_links
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.interchange.report.html_page import (
-    SharedPageError,
+    PageUnavailableError,
     check_shareable,
     render_run_report,
     render_shared_page,
@@ -20,7 +20,7 @@ from toolbench.lab.models import ShareLink
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.downloads import build_file_response
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, find_user, record
 from toolbench.web.roles import Role, require_roles
 
 
@@ -32,7 +32,7 @@ def show(request: HttpRequest, token: str) -> HttpResponse:
     link = share_links.find_share_link(token)
     try:
         content = render_shared_page(link) if link else None
-    except SharedPageError as error:
+    except PageUnavailableError as error:
         raise Http404(str(error)) from None
     if content is None:
         raise Http404("This link has expired or was revoked. Ask for a new one.")
@@ -57,7 +57,7 @@ def list_links(request: HttpRequest) -> HttpResponse:
 @require_POST
 def revoke(request: HttpRequest, link_id: int) -> HttpResponse:
     """Revoke a link (POST /settings/links/ID/revoke/)."""
-    user = find_owner(request)
+    user = find_user(request)
     assert user is not None
     link = share_links.revoke_share_link(user, link_id)
     if link is None:
@@ -73,7 +73,7 @@ def download_report(request: HttpRequest, run_id: int) -> HttpResponse:
     """Return a run as one HTML file that opens offline (GET /runs/ID/report.html)."""
     try:
         content = render_run_report(run_id)
-    except SharedPageError as error:
+    except PageUnavailableError as error:
         raise Http404(str(error)) from None
     return build_file_response(content, "text/html; charset=utf-8", name=f"toolbench-run-{run_id}.html")
 
@@ -84,7 +84,7 @@ def _create_link(request: HttpRequest) -> ShareLink:
     Raises:
         InvalidFieldsError: a field is not valid, or its subject cannot be shared.
     """
-    user = find_owner(request)
+    user = find_user(request)
     assert user is not None
     kind, query = (request.POST.get(name, "") for name in ("kind", "query"))
     target, days = (parse_whole_number(request.POST.get(name, "")) for name in ("target", "days"))
@@ -95,7 +95,7 @@ def _create_link(request: HttpRequest) -> ShareLink:
 def _render_links(
     request: HttpRequest, *, made: ShareLink | None = None, error: str = "", status: int = 200
 ) -> HttpResponse:
-    user = find_owner(request)
+    user = find_user(request)
     assert user is not None
     links = [(link, _build_address(link)) for link in share_links.list_share_links(user)]
     url = request.build_absolute_uri(_build_address(made)) if made else ""

@@ -12,7 +12,7 @@ from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import ApiToken
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, find_user, record
 from toolbench.web.roles import Role, require_roles
 
 NEVER = "never"
@@ -26,7 +26,7 @@ def list_tokens(request: HttpRequest) -> HttpResponse:
     """Show the user's tokens; on POST, create one and show its secret once."""
     if request.method != "POST":
         return _render_tokens(request)
-    user, days = find_owner(request), request.POST.get("days", "")
+    user, days = find_user(request), request.POST.get("days", "")
     assert user is not None
     expiry_days = None if days == NEVER else parse_whole_number(days) or 0
     try:
@@ -42,7 +42,7 @@ def list_tokens(request: HttpRequest) -> HttpResponse:
 @require_POST
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     """Revoke a token of the user (POST /settings/tokens/ID/revoke/)."""
-    user = find_owner(request)
+    user = find_user(request)
     assert user is not None
     try:
         token = tokens.revoke_token(user, token_id)
@@ -57,7 +57,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
 def _render_tokens(
     request: HttpRequest, *, made: ApiToken | None = None, secret: str = "", error: str = "", status: int = 200
 ) -> HttpResponse:
-    user = find_owner(request)
+    user = find_user(request)
     assert user is not None
     context: dict[str, object] = {"tokens": tokens.list_tokens(user), "scopes": tokens.list_allowed_scopes(user)}
     context |= {"expiries": EXPIRIES, "made": made, "secret": secret, "error": error}

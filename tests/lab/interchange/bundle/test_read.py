@@ -113,7 +113,7 @@ def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
     assert ids == [(run.pk,)]
     only = get_matrix(MatrixQuery(scope="imported"))
     assert [row.run_ids for row in only.rows] == [(copy.pk,)]
-    assert only.warnings[0] == "Imported runs are counted here: they were tried elsewhere."
+    assert only.warnings[0] == "Includes imported runs, which were made on another instance."
     assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
     assert [line.run.pk for line in get_runs("own")] == [run.pk]
     assert [line.run.pk for line in get_runs("imported")] == [copy.pk]

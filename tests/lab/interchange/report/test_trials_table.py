@@ -19,7 +19,7 @@ def test_delivered_success_and_every_sum_can_be_counted_from_the_trials() -> Non
     cell.refresh_from_db()
     table = export_trials(cell.run_id)
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    delivered = tally_cells([cell]).delivered()
+    delivered = tally_cells([cell]).compute_end_to_end_success()
     passed = [row for row in rows if row["outcome"] == "pass" and not row["errors_retried"]]
     assert (len(passed), len(rows)) == (delivered.k, delivered.n) == (1, 3)
     assert [item["p50_ms_value"] for item in table.times] == [1010.0]

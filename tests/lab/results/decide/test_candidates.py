@@ -91,9 +91,9 @@ def test_repeated_instances_count_by_independence_and_scenarios_equally() -> Non
             make_trial(cell, "pass" if seed < 8 else "fail", instance_seed=seed)
     make_trials(make_cell(config, "long_arguments_guard"), **{"pass": 5})
     measured = get_candidate_pool(DecideQuery()).candidates[0].measured
-    assert (measured.delivered, measured.tried) == (21, 25)
-    assert [(part.n, part.clustered) for part in measured.delivery] == [(10, True), (5, False)]
-    assert measured.delivered_pool.share == pytest.approx((0.8 + 1) / 2)
+    assert (measured.end_to_end_successes, measured.tried) == (21, 25)
+    assert [(part.n, part.clustered) for part in measured.end_to_end_by_scenario] == [(10, True), (5, False)]
+    assert measured.end_to_end_pool.share == pytest.approx((0.8 + 1) / 2)
 
 
 def test_errors_tried_again_are_not_delivered_and_are_named() -> None:
@@ -101,7 +101,7 @@ def test_errors_tried_again_are_not_delivered_and_are_named() -> None:
     make_trial(cell, "pass", errors_retried=1)
     make_trials(cell, **{"pass": 3})
     found = get_candidate_pool(DecideQuery()).candidates[0]
-    assert (found.measured.passed, found.measured.delivered) == (4, 3)
+    assert (found.measured.passed, found.measured.end_to_end_successes) == (4, 3)
     assert "errors tried again, not delivered whatever came of it: 1" in found.cautions
 
 

@@ -10,9 +10,9 @@ from toolbench.evals.decisions.assessments import DecisionRule, MeasuredConfig
 from toolbench.evals.decisions.requirements import assess_config
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import pool_samples
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.metrics.cells import recompute_immediately
 from toolbench.lab.models import DecisionRecord, Provider, Run, SamplingProfile
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.decide.candidates import get_candidate_pool
 from toolbench.lab.results.decide.confirmation_run import (
@@ -101,11 +101,11 @@ def test_paid_requests_are_sent_up_to_confirmed_number_only(
     record: DecisionRecord,
 ) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
-    with pytest.raises(ConfirmationNeededError) as asked:
+    with pytest.raises(PaidRequestsUnconfirmedError) as asked:
         launch_confirmation(record, owner=None, trials=72)
-    with pytest.raises(ConfirmationNeededError):
-        launch_confirmation(record, owner=None, trials=73, agreed=asked.value.requests)
-    assert launch_confirmation(record, owner=None, trials=72, agreed=asked.value.requests).trials.count() == 72
+    with pytest.raises(PaidRequestsUnconfirmedError):
+        launch_confirmation(record, owner=None, trials=73, agreed=asked.value.max_request_count)
+    assert launch_confirmation(record, owner=None, trials=72, agreed=asked.value.max_request_count).trials.count() == 72
 
 
 def test_there_is_one_confirmation_and_no_choice_among_several(record: DecisionRecord) -> None:
@@ -141,7 +141,8 @@ def test_the_trials_wanted_clear_the_bound_at_the_shares_seen(parts: tuple[Scena
     rule = {"want": "reliable", "success": 90.0, "within_ms": None}
     row = standing_to_json(
         assess_config(
-            MeasuredConfig("a", "a", passed, tried, tried, delivery=parts), DecisionRule("reliable", 90.0, None)
+            MeasuredConfig("a", "a", passed, tried, tried, end_to_end_by_scenario=parts),
+            DecisionRule("reliable", 90.0, None),
         )
     )
     row |= {"scenarios": [f"scenario_{place}" for place in range(len(parts))]}

@@ -13,9 +13,9 @@ from django.test import Client
 
 from tests.factories import make_model, make_provider
 from tests.page_html import read_html
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.compare.choices import get_compare_choices
 from toolbench.lab.results.decide.fresh_trials import MAX_TRIALS, FreshTrialsError
@@ -177,6 +177,6 @@ def test_two_requests_at_once_plan_one_run(run: Run) -> None:
 
 def test_paid_trials_are_asked_about_first(run: Run) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
-    with pytest.raises(ConfirmationNeededError) as asked:
+    with pytest.raises(PaidRequestsUnconfirmedError) as asked:
         planned_now(DEMO)
-    assert planned_now(DEMO, agreed=asked.value.requests).trials.count() == 32
+    assert planned_now(DEMO, agreed=asked.value.max_request_count).trials.count() == 32

@@ -56,7 +56,7 @@ def test_a_split_leads_to_exactly_its_trials(config: RunConfig) -> None:
     assert panel is not None
     for split in panel.scenario_details:
         listed = get_trials(TrialFilter.from_query(QueryDict(split.trials_query)))
-        assert (listed.total, {row.scenario for row in listed.rows}) == (split.tally.total, {split.scenario})
+        assert (listed.total, {row.scenario for row in listed.rows}) == (split.tally.trial_count, {split.scenario})
 
 
 def test_scenario_split_shows_known_true_rates(config: RunConfig) -> None:

@@ -90,7 +90,7 @@ def behind(query: MatrixQuery) -> list[tuple[int, int]]:
     matrix = get_matrix(query)
     counted = [row.control if matrix.metric.of_control else row.tally for row in matrix.rows]
     listed = [get_trials(TrialFilter.from_query(QueryDict(row.trials_query))).total for row in matrix.rows]
-    return [(tally.total, total) for tally, total in zip(counted, listed, strict=True)]
+    return [(tally.trial_count, total) for tally, total in zip(counted, listed, strict=True)]
 
 
 @pytest.mark.parametrize("metric", ["given", "control"])
@@ -129,7 +129,7 @@ def test_strategies_methods_and_examples_are_rows_of_their_own() -> None:
         tried(make_config(run, None, **{name: value}), **{"pass": 1})
     matrix = get_matrix(REAL)
     assert len(matrix.rows) == 4
-    assert set(matrix.varies) == {"strategy", "method", "examples"}
+    assert set(matrix.differing_settings) == {"strategy", "method", "examples"}
 
 
 def test_parity_and_drawn_instances_are_never_one_row() -> None:
@@ -162,7 +162,7 @@ def test_groups_of_scenarios_are_never_pooled() -> None:
     tried(config, "weather", **{"fail": 5})
     matrix = get_matrix(REAL)
     assert matrix.scenario_groups == ("tools", "weather")
-    assert matrix.rows[0].tally.done == 2
+    assert matrix.rows[0].tally.ended == 2
     assert get_matrix(MatrixQuery(scope="real", group="weather")).rows[0].tally.failed == 5
 
 
@@ -276,7 +276,7 @@ def test_summary_control_is_of_the_newest_version_alone() -> None:
         in_version(name, 1, 50)
         in_version(name, version, passed, scenario="chat_only")
     matrix = get_matrix(REAL)
-    assert (matrix.summary.control.k, matrix.summary.control.n) == (90, 100)
+    assert (matrix.summary.control_success.k, matrix.summary.control_success.n) == (90, 100)
     assert matrix.summary.ranked == 2
     assert any(said.startswith("Not counted in the control") for said in matrix.warnings)
     unfolded = get_matrix(replace(REAL, metric="control"))
@@ -287,7 +287,7 @@ def test_the_same_model_at_two_providers_is_two_rows_grouped_by_provider() -> No
     run = make_run()
     for name in ("One", "Two"):
         tried(make_config(run, make_model("same", provider=make_provider(name))), **{"pass": 1})
-    assert [name for name, _ in get_matrix(REAL).groups] == ["One", "Two"]
+    assert [name for name, _ in get_matrix(REAL).rows_by_provider] == ["One", "Two"]
 
 
 def test_published_figures_stand_beside_the_row_they_are_about() -> None:

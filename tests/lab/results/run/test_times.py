@@ -81,4 +81,4 @@ def test_tally_finished_leaves_out_cancelled_trials() -> None:
     run = make_run(state=Run.State.CANCELLED)
     make_trials(make_cell(make_config(run)), **{"pass": 2, "fail": 1, "cancelled": 4})
     tally = get_run_page(run.pk).tally
-    assert (tally.finished, tally.cancelled, tally.total) == (3, 4, 7)
+    assert (tally.ended_uncancelled, tally.cancelled, tally.trial_count) == (3, 4, 7)

@@ -40,7 +40,7 @@ def test_names_of_calls_take_one_query_more(django_assert_num_queries: DjangoAss
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 30, "fail": 30})
     with django_assert_num_queries(3):
-        rows = get_trials(TrialFilter(run=cell.run_id), with_calls=True).rows
+        rows = get_trials(TrialFilter(run=cell.run_id), needs_call_names=True).rows
     assert {row.calls.expected for row in rows if row.calls} == {"state_patch"}
 
 

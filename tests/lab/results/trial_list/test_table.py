@@ -54,7 +54,7 @@ def test_trials_without_a_cause_come_last_by_cause() -> None:
 
 def test_cells_follow_the_chosen_columns() -> None:
     make_trial(make_cell(make_config(make_run())), "fail", turns=3)
-    (row,) = get_trials(TrialFilter(), with_calls=True).rows
+    (row,) = get_trials(TrialFilter(), needs_call_names=True).rows
     cells = list_cells(row, choose_trial_columns(["turns", "outcome", "expected"]))
     assert [(cell.column.name, cell.value) for cell in cells] == [
         ("outcome", "fail"),

@@ -28,4 +28,4 @@ def test_ones_own_runs_stand_beside_what_was_published_of_the_model(owner_client
     text = read_html(owner_client.get("/decide/recommendations/?scope=real"))
     assert "97.5% tool success in this snapshot." in text
     assert "<b>verdict</b>: Yes / No." in text
-    assert "Nothing measured in this scope" in read_html(owner_client.get("/decide/recommendations/?scope=demo"))
+    assert "No trials in this scope" in read_html(owner_client.get("/decide/recommendations/?scope=demo"))

@@ -81,7 +81,7 @@ def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Ma
         LeftOutItem(
             f"a second masking of the key of {name}", "the key cannot be read; it was masked when it was stored"
         )
-        for name in known_secrets.unread
+        for name in known_secrets.unreadable_providers
     )
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         return (

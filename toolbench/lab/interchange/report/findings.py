@@ -52,7 +52,8 @@ def build_findings(
 def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
     scenarios = dict.fromkeys(cell.scenario for cell in cells if not cell.control)
     rates = {
-        name: tally_cells(cell for cell in cells if cell.scenario == name).answered_success() for name in scenarios
+        name: tally_cells(cell for cell in cells if cell.scenario == name).compute_answered_success()
+        for name in scenarios
     }
     ranked_rates = sorted(((rate, name) for name, rate in rates.items() if rate.n), key=lambda pair: pair[0].axis)
     if len(ranked_rates) < 2:
@@ -122,7 +123,7 @@ def _get_rates_by_profile(
         config, label = report.config, report.label
         settings = (label.strategy, label.fallback_profile, config.method, config.examples)
         config_cells = [cell for cell in members if cell.config_id == config.pk and not cell.control]
-        rate = tally_cells(config_cells).answered_success()
+        rate = tally_cells(config_cells).compute_answered_success()
         if rate.n and not rate.withheld:
             rates_by_key[config.model_name, config.provider_name, group, *settings][config.profile] = rate
     return rates_by_key

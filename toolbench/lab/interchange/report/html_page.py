@@ -1,4 +1,4 @@
-"""HTML documents of a run, comparison or trial for readers without an account."""
+"""HTML documents: the report file of a run, and the pages of share links."""
 
 from django.http import QueryDict
 from django.template.loader import render_to_string
@@ -18,15 +18,15 @@ from toolbench.lab.results.trial_list.filter import TrialFilter
 STYLE_SHEETS = ("tokens", "base", "components", "shared")
 
 
-class SharedPageError(Exception):
-    """Shared page that cannot be shown; the message gives the reason."""
+class PageUnavailableError(Exception):
+    """Raised when the run, comparison or trial of a page cannot be shown; the message gives the reason."""
 
 
 def render_run_report(run_id: int) -> bytes:
     """Return the page of a run as one HTML file that contains its style.
 
     Raises:
-        SharedPageError: there is no such run.
+        PageUnavailableError: there is no such run.
     """
     return _render_run(run_id, _read_styles())
 
@@ -35,23 +35,23 @@ def render_shared_page(link: ShareLink) -> bytes:
     """Return the page of a share link, which loads its style from this site.
 
     Raises:
-        SharedPageError: the run, comparison or trial no longer exists.
+        PageUnavailableError: the run, comparison or trial no longer exists.
     """
-    if link.kind == ShareLink.Kind.RUN:
-        return _render_run(link.target or 0, "")
-    if link.kind == ShareLink.Kind.TRIAL:
-        return _render_trial(link.target or 0)
+    if link.kind == ShareLink.Kind.RUN and link.target is not None:
+        return _render_run(link.target, "")
+    if link.kind == ShareLink.Kind.TRIAL and link.target is not None:
+        return _render_trial(link.target)
     if sentence := _find_comparison_error(link.query):
-        raise SharedPageError(sentence)
+        raise PageUnavailableError(sentence)
     page = get_compare_page(CompareQuery.from_query(QueryDict(link.query))).page
     return _render("shared/comparison.html", {"page": page}, "")
 
 
 def check_shareable(kind: str, query: str) -> None:
-    """Check that a comparison can be shared. Runs and trials are checked when the link is created.
+    """Check that the comparison of a new link can be shared; `create_share_link` checks runs and trials.
 
     Raises:
-        InvalidFieldsError: the query string does not select two measured sides, or cannot be read.
+        InvalidFieldsError: the query string cannot be read, does not select two sides, or selects published figures.
     """
     if kind == ShareLink.Kind.COMPARISON and (sentence := _find_comparison_error(query)):
         raise InvalidFieldsError({"query": [sentence]})
@@ -63,7 +63,7 @@ def _find_comparison_error(query: str) -> str:
     if parsed.ignored:
         return f"The comparison cannot be shared: {', '.join(parsed.ignored)[:200]} cannot be read."
     if not parsed.is_complete or parsed.published or parsed.has_several:
-        return "Compare two measured sides first, then share the comparison."
+        return "Compare two sides with trials first, then share the comparison."
     return ""
 
 
@@ -71,7 +71,7 @@ def _render_run(run_id: int, style: str) -> bytes:
     try:
         page = get_run_page(run_id)
     except Run.DoesNotExist:
-        raise SharedPageError(f"There is no run {run_id}; it may have been deleted.") from None
+        raise PageUnavailableError(f"There is no run {run_id}; it may have been deleted.") from None
     return _render("shared/run.html", {"page": page}, style)
 
 
@@ -79,7 +79,7 @@ def _render_trial(trial_id: int) -> bytes:
     try:
         trace = get_trace(trial_id, TrialFilter(), view=CONVERSATION)
     except Trial.DoesNotExist:
-        raise SharedPageError(f"There is no trial {trial_id}; its run may have been deleted.") from None
+        raise PageUnavailableError(f"There is no trial {trial_id}; its run may have been deleted.") from None
     return _render("shared/trial.html", {"trace": trace}, "")
 
 

@@ -127,7 +127,11 @@ def _render_case_study_columns(report: ConfigReport) -> list[str]:
 def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
     config = report.config
     tallies = (rates.overall, rates.tools, rates.control)
-    rate_texts = [text for tally in tallies for text in (tally.answered_success().text, tally.delivered().text)]
+    rate_texts = [
+        text
+        for tally in tallies
+        for text in (tally.compute_answered_success().text, tally.compute_end_to_end_success().text)
+    ]
     settings = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [
         *map(escape_cell, settings), escape_cell(config.examples or "-"), *rate_texts,

@@ -40,8 +40,8 @@ class ConfigRates:
         tallies = {"overall": self.overall, "tools": self.tools, "control": self.control}
         return {
             name: {
-                "success_given_an_answer": rate_to_json(tally.answered_success()),
-                "delivered_success": rate_to_json(tally.delivered()),
+                "success_given_an_answer": rate_to_json(tally.compute_answered_success()),
+                "delivered_success": rate_to_json(tally.compute_end_to_end_success()),
                 "infrastructure": tally.infra,
                 "not_applicable": tally.not_applicable,
                 "cancelled": tally.cancelled,

@@ -12,7 +12,6 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.interchange.report.write import ReportError, check_empty_folder, write_report
 from toolbench.lab.management.eval.names import EvalError
 from toolbench.lab.management.eval.options import (
@@ -32,6 +31,7 @@ from toolbench.lab.management.eval.workers import EvalSessions
 from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Model, Run
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs import control
@@ -108,10 +108,10 @@ class Command(BaseCommand):
                         run = launch(source.request, agreed=agreed)
                 self._print(*notes)
                 return run
-            except ConfirmationNeededError as error:
+            except PaidRequestsUnconfirmedError as error:
                 if not (yes or _is_confirmed(str(error))):
                     raise EvalError(f"{error} Add --yes.") from error
-                agreed = error.requests
+                agreed = error.max_request_count
 
     def _run_sessions(self, run: Run) -> None:
         """Run sessions until no trial of the run is left to run.

@@ -41,7 +41,7 @@ class Command(BaseCommand):
             CommandError: the file of further keys cannot be read, or a key in it is too short.
         """
         known = load_known_secrets(_read_keys(secrets))
-        for name in known.unread:
+        for name in known.unreadable_providers:
             self.stderr.write(f"The key of {name} cannot be read, so it is not searched for.")
         if not known.masker:
             self.stdout.write("No key is known that could be searched for.")

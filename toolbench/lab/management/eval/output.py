@@ -44,12 +44,12 @@ def render_run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
         cells_by_pack["control" if cell.control else cell.scenario_group].append(cell)
     for name, pack_cells in cells_by_pack.items():
         tally = tally_cells(pack_cells)
-        yield f"{name}: {render_rates(tally.answered_success(), tally.delivered())}"
-        if tally.has_retries:
+        yield f"{name}: {render_rates(tally.compute_answered_success(), tally.compute_end_to_end_success())}"
+        if tally.shows_retries:
             yield f"  {_describe_retries(tally)}"
     for cell in cells if each_cell else ():
         tally = tally_cells([cell])
-        rates = render_rates(tally.answered_success(), tally.delivered())
+        rates = render_rates(tally.compute_answered_success(), tally.compute_end_to_end_success())
         yield f"  {build_cell_name(cell)}: {rates}{_describe_decision(cell)}"
 
 

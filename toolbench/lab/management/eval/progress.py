@@ -63,7 +63,7 @@ class RunProgressBar:
     def update(self) -> None:
         """Read the run's cells and show their counts."""
         tally = tally_cells(self.run.cells.all())
-        self.progress.update(self.task, completed=tally.done, total=tally.total, words=_describe_counts(tally))
+        self.progress.update(self.task, completed=tally.ended, total=tally.trial_count, words=_describe_counts(tally))
 
 
 @contextmanager

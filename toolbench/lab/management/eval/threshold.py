@@ -13,8 +13,8 @@ def list_cells_below(run: Run, percent: float) -> tuple[str, ...]:
     lines: list[str] = []
     for cell in run.cells.select_related("config"):
         tally = tally_cells([cell])
-        rate = tally.answered_success()
-        if tally.not_applicable == tally.total or percent <= 0:
+        rate = tally.compute_answered_success()
+        if tally.not_applicable == tally.trial_count or percent <= 0:
             continue
         if not rate.n or 100 * rate.k < percent * rate.n:
             lines.append(f"{build_cell_name(cell)}: {rate.text if rate.n else 'no answer'}")

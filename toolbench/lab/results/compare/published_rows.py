@@ -1,4 +1,7 @@
-"""Comparison of two rows of the published matrix, by totals only because its split by scenario is incomplete."""
+"""Comparison of two rows of the published matrix.
+
+It uses totals, since the published results by scenario are incomplete.
+"""
 
 from dataclasses import dataclass
 
@@ -11,19 +14,23 @@ from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_p
 
 @dataclass(frozen=True, slots=True)
 class PublishedComparison:
-    """Comparison of two rows of the published matrix."""
+    """Comparison of the totals of two rows of the published matrix.
+
+    Attributes:
+        required_trials: the trials that each side needs to detect the difference that the query names.
+    """
 
     published: PublishedMatrix
     rows: tuple[PublishedRow, PublishedRow]
-    whole: RateComparison
-    needed: RequiredTrials
+    comparison: RateComparison
+    required_trials: RequiredTrials
 
 
 def compare_published(query: CompareQuery) -> PublishedComparison | None:
     """Compare the two published rows that the query names.
 
     Returns:
-        None where a row is not published or is not applicable because its tools are off.
+        The comparison; None without a published matrix, or if a row is unknown or not applicable.
     """
     published = get_published_matrix()
     keys = [query.side(name)["published"].removeprefix("p") for name in SIDES]
@@ -33,6 +40,7 @@ def compare_published(query: CompareQuery) -> PublishedComparison | None:
     if len(rows) != len(SIDES):
         return None
     first, second = rows
-    found = compute_difference([Stratum(first.tool.k, first.tool.n, second.tool.k, second.tool.n)])
-    whole = RateComparison(first.tool, second.tool, found, withheld=False, clustered=False)
-    return PublishedComparison(published, (first, second), whole, compute_required_trials(whole, query.points))
+    difference = compute_difference([Stratum(first.tool.k, first.tool.n, second.tool.k, second.tool.n)])
+    comparison = RateComparison(first.tool, second.tool, difference, withheld=False, clustered=False)
+    required_trials = compute_required_trials(comparison, query.points)
+    return PublishedComparison(published, (first, second), comparison, required_trials)

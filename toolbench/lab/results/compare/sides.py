@@ -8,7 +8,7 @@ from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import Avg, Count, Max, Min, Q, QuerySet, Sum
 
 from toolbench.evals.decisions.assessments import IntervalEstimate
-from toolbench.lab.metrics.cells import SATURATED_LAG_MS
+from toolbench.lab.metrics.cells import MAX_RELIABLE_LAG_MS
 from toolbench.lab.metrics.cost import add_costs, estimate_cost_per_success, sum_costs
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
@@ -126,7 +126,7 @@ _SIDE_AGGREGATES = {
     "trials": Count("pk"), "passed": Count("pk", filter=Q(outcome="pass")),
     "input": Sum("input_tokens"), "output": Sum("output_tokens"),
     "began": Min("started_at"), "ended": Max("started_at"), "concurrency": Avg("concurrency"),
-    "saturated": Count("pk", filter=Q(client_lag_ms__gt=SATURATED_LAG_MS)),
+    "saturated": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
     "by_hand": Count("pk", filter=Q(added_by_hand=True)),
     "errors_retried": Count("pk", filter=Q(errors_retried__gt=0)), "simulated": BoolOr("run__simulated"),
     "provider_kinds": ArrayAgg("config__provider_kind", distinct=True),

@@ -25,7 +25,7 @@ from django.db.models.functions import Cast
 
 from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.types import DRAWN
-from toolbench.lab.metrics.cells import SATURATED_LAG_MS
+from toolbench.lab.metrics.cells import MAX_RELIABLE_LAG_MS
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.models import Trial
 from toolbench.lab.models.trials import ANSWERED
@@ -158,7 +158,7 @@ _COUNT_AGGREGATES = {
     "began": Min("started_at"),
     "ended": Max("started_at"),
     "simulated": BoolOr("run__simulated"),
-    "saturated": Count("pk", filter=Q(client_lag_ms__gt=SATURATED_LAG_MS)),
+    "saturated": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
     "by_hand": Count("pk", filter=Q(added_by_hand=True)),
 }
 

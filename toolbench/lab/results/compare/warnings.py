@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Protocol
 
 from toolbench.lab.engine_version import select_distinct_versions
-from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.results.compare.matching import ComparisonCounts
 from toolbench.lab.results.compare.sides import Side
+from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 
 MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight
 EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
@@ -61,7 +61,7 @@ def is_far_apart(first: TimeSpan, second: TimeSpan) -> bool:
     """Return whether the sides began or ended so far apart that the time of day may matter."""
     if first.began is None or second.began is None or first.ended is None or second.ended is None:
         return False
-    return max(abs(first.began - second.began), abs(first.ended - second.ended)) > MAX_START_DIFFERENCE
+    return max(abs(first.began - second.began), abs(first.ended - second.ended)) > MAX_TIME_BETWEEN_RUNS
 
 
 def _has_any(first: int, second: int) -> bool:

@@ -15,7 +15,6 @@ from django.db.models import Count, Q, QuerySet
 from toolbench.evals.decisions.assessments import IntervalEstimate, MeasuredConfig
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.lab.engine_version import select_distinct_versions
-from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.cost import CostSums, estimate_cost_per_success, sum_costs
 from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.pools import (
@@ -45,6 +44,7 @@ from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, CandidateContext, read_context, sort_counts
 from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
 MORE_TRIALS_PURPOSE = (
@@ -251,18 +251,18 @@ def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
     return _TrialFigures(times, sum_costs(trials), lost)
 
 
-def _build_parts(
+def _build_samples(
     lines: list[SumRow], context: CandidateContext
 ) -> tuple[tuple[ScenarioSample, ...], tuple[ScenarioSample, ...]]:
     """Return the samples of end-to-end success and of answered success, by scenario."""
-    delivery, given = [], []
+    end_to_end_samples, answered_samples = [], []
     for line in lines:
         counts = build_tally(line)
         repeated = context.find_repeated(line)
-        delivered, stopping = counts.passed - counts.late_passes, counts.stopping
-        delivery.append(build_scenario_sample(delivered, counts.tried, repeated.delivery, stopping))
-        given.append(build_scenario_sample(counts.passed, counts.answered, repeated.given, stopping))
-    return tuple(delivery), tuple(given)
+        successes, stopping = counts.passed - counts.late_passes, counts.stopping
+        end_to_end_samples.append(build_scenario_sample(successes, counts.tried, repeated.delivery, stopping))
+        answered_samples.append(build_scenario_sample(counts.passed, counts.answered, repeated.given, stopping))
+    return tuple(end_to_end_samples), tuple(answered_samples)
 
 
 def _build_candidate(
@@ -273,7 +273,7 @@ def _build_candidate(
     run_ids = tuple(sorted({pk for line in lines for pk in line["run_ids"]}))
     scenarios = tuple(sorted(line["scenario"] for line in lines))
     key = " · ".join(str(first[name]) for name in CANDIDATE_KEY)
-    delivery, given = _build_parts(lines, context)
+    end_to_end_samples, answered_samples = _build_samples(lines, context)
     paid = context.build_cost_sums(first, tally)
     measured = MeasuredConfig(
         key=key,
@@ -286,11 +286,11 @@ def _build_candidate(
         lost=context.count_lost(lines),
         missing=met.missing(lines),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
-        repeating=bool(tally.repeating),
+        repeating=bool(tally.repeating_cells),
         added_manually=tally.added_by_hand,
-        late=tally.late_passes,
-        delivery=delivery,
-        given=given,
+        retried_passes=tally.late_passes,
+        end_to_end_by_scenario=end_to_end_samples,
+        answered_by_scenario=answered_samples,
         cost_from=paid.source,
         planned=any(MORE_TRIALS_PURPOSE in line["purposes"] for line in lines),
         scenarios=tuple(line["scenario"] for line in lines),
@@ -340,9 +340,11 @@ def _measure_config(config: RunConfig, counted: list[ScenarioCount], figures: _T
         cost=cost,
         lost=sort_counts(figures.lost.get(config.pk, {})),
         local=config.provider_kind == Provider.Kind.LOCAL,
-        late=sum(scenario.late for scenario in counted),
-        delivery=tuple(ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counted),
-        given=tuple(ScenarioSample(scenario.passed, scenario.answered) for scenario in counted),
+        retried_passes=sum(scenario.late for scenario in counted),
+        end_to_end_by_scenario=tuple(
+            ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counted
+        ),
+        answered_by_scenario=tuple(ScenarioSample(scenario.passed, scenario.answered) for scenario in counted),
         cost_from=cost_from,
     )
 
@@ -371,7 +373,7 @@ def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[SumRow]) 
     models = [(candidate.provider, candidate.measured.label) for candidate in candidates]
     found = {
         "Some of these runs began more than an hour apart: the time of day may be part of a difference.": bool(
-            apart and first and apart - first > MAX_START_DIFFERENCE
+            apart and first and apart - first > MAX_TIME_BETWEEN_RUNS
         ),
         "Some rows differ only in frozen settings: they are kept apart, never pooled.": len(set(models)) < len(models),
     }

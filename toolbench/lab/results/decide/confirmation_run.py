@@ -72,7 +72,7 @@ def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | Non
     Raises:
         FreshTrialsError: the number is out of range, a confirmation exists, or the same settings cannot be tried.
         LaunchError: the plan cannot be launched.
-        ConfirmationNeededError: more paid requests may be sent than without confirmation and than `agreed`.
+        PaidRequestsUnconfirmedError: more paid requests may be sent than without confirmation and than `agreed`.
     """
     if not 1 <= trials <= MAX_TRIALS:
         raise FreshTrialsError(f"Between 1 and {MAX_TRIALS} trials of each scenario can be asked for.")

@@ -82,7 +82,7 @@ def launch_missing_trials(query: DecideQuery, *, owner: AbstractBaseUser | None,
     Raises:
         FreshTrialsError: no trials are missing, others are missing than shown, or the same settings cannot be tried.
         LaunchError: the plan cannot be launched.
-        ConfirmationNeededError: more paid requests may be sent than without confirmation and than `agreed`.
+        PaidRequestsUnconfirmedError: more paid requests may be sent than without confirmation and than `agreed`.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:

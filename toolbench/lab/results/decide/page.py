@@ -146,7 +146,7 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
 def _build_row(number: int, standing: Assessment, candidate: Candidate, decision: Decision) -> DecideRow:
     measured = standing.measured
     delivered = build_pooled_rate(
-        measured.delivered, measured.tried, measured.delivered_pool, withheld=measured.repeating
+        measured.end_to_end_successes, measured.tried, measured.end_to_end_pool, withheld=measured.repeating
     )
     return DecideRow(
         standing=standing,

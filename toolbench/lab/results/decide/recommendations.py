@@ -1,9 +1,10 @@
-"""Recommendations: the published ones verbatim, the computed ones beside them, and their differences."""
+"""Recommendations of the page /recommendations/: published ones, computed ones, and their differences."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from toolbench.evals.decisions.assessments import Assessment
 from toolbench.evals.decisions.recommendations import (
     PROFILE_RULES,
     RECOMMENDATION_RULES,
@@ -11,37 +12,39 @@ from toolbench.evals.decisions.recommendations import (
     ModelRecommendation,
     ProfileResult,
     RecommendationRule,
+    has_overlap,
     list_disagreements,
     recommend,
 )
-from toolbench.evals.decisions.recommendations import has_overlap as overlap
 from toolbench.evals.statistics.pooling import pool_samples
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate, build_rate
 from toolbench.lab.models import PublishedRecommendation
+from toolbench.lab.results.decide.candidates import Candidate
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
 PUBLISHED_SCOPE = "published"
-OVERLAP_SHARE = 0.9
+OVERLAP_SHARE = 0.9  # share of the row that the page compares with the best one
 
 
 @dataclass(frozen=True, slots=True)
 class RecommendationRow:
-    """Recommendation for one model.
+    """Computed and published recommendation for one model.
 
     Attributes:
-        rate: the rate under the rules of Toolbench; None where it is not applicable.
-        published_rate: the rate as published; None for measured rows.
-        theirs: None if nothing was published about the model.
+        rate: success of the recommended profile by the rules of Toolbench; None if its tools were off.
+        published_rate: success of that profile as published; None for measured trials.
+        published: the published recommendation; None if there is none for the model.
+        p95: the p95 of the recommended profile, in words.
     """
 
-    advice: ModelRecommendation
+    recommendation: ModelRecommendation
     provider: str
     rate: Rate | None
     published_rate: Rate | None
-    theirs: PublishedRecommendation | None
-    differences: tuple[Disagreement, ...]
+    published: PublishedRecommendation | None
+    disagreements: tuple[Disagreement, ...]
     p95: str
     simulated: bool = False
 
@@ -51,14 +54,15 @@ class Recommendations:
     """Recommendations of a scope.
 
     Attributes:
-        published: the snapshot, if the recommendations are computed from it.
-        overlap: the best count, and one at nine of ten that is not significantly different.
+        published: the published matrix if the recommendations are computed from it; else None.
+        overlap: the published rate with the highest lower bound, and a rate of 90 % whose interval overlaps with that
+            of the former; None for measured trials, or without such a pair.
     """
 
     query: DecideQuery
     rows: tuple[RecommendationRow, ...] = ()
-    published: PublishedMatrix | None = None  # the snapshot, when it is what is looked at
-    overlap: tuple[Rate, Rate] | None = None  # the best count and one with nine of ten that it cannot be told from
+    published: PublishedMatrix | None = None
+    overlap: tuple[Rate, Rate] | None = None
     rules: tuple[RecommendationRule, ...] = RECOMMENDATION_RULES
 
     @property
@@ -67,13 +71,13 @@ class Recommendations:
         return self.query.rule.success
 
     @property
-    def differing(self) -> int:
-        """Return the number of rows that differ from the published recommendation."""
-        return sum(bool(row.differences) for row in self.rows)
+    def disagreement_count(self) -> int:
+        """Return the number of models whose computed recommendation differs from the published one."""
+        return sum(bool(row.disagreements) for row in self.rows)
 
 
-def recommend_from_snapshot(query: DecideQuery) -> Recommendations:
-    """Return recommendations from the published snapshot; without rows if it is not loaded."""
+def recommend_from_published(query: DecideQuery) -> Recommendations:
+    """Return recommendations from the published matrix; without rows if it is not loaded."""
     published = get_published_matrix()
     if published is None:
         return Recommendations(query)
@@ -83,12 +87,12 @@ def recommend_from_snapshot(query: DecideQuery) -> Recommendations:
 
 
 def recommend_from_trials(query: DecideQuery) -> Recommendations:
-    """Return recommendations from the measured trials in scope."""
+    """Return recommendations from the trials that the query selects."""
     return Recommendations(query, _build_measured_rows(query))
 
 
 def get_profile_rules() -> Mapping[str, str]:
-    """Return how a profile is chosen, by the names of the rules."""
+    """Return the descriptions of the rules that choose a profile, by rule name."""
     return PROFILE_RULES
 
 
@@ -96,95 +100,115 @@ def _build_published_rows(published: PublishedMatrix, target: float) -> tuple[Re
     by_model: dict[str, list[PublishedRow]] = defaultdict(list)
     for row in published.rows:
         by_model[row.model].append(row)
-    words = {recommendation.model: recommendation for recommendation in published.recommendations}
-    return tuple(_build_published_row(rows, words.get(model), target) for model, rows in by_model.items())
+    recommendations = {recommendation.model: recommendation for recommendation in published.recommendations}
+    return tuple(_build_published_row(rows, recommendations.get(model), target) for model, rows in by_model.items())
 
 
 def _build_published_row(
     rows: list[PublishedRow], published: PublishedRecommendation | None, target: float
 ) -> RecommendationRow:
-    advice = recommend([_build_tried(row) for row in rows], target)
-    chosen = next(row for row in rows if row.profile == advice.result.profile)
-    parted = (
-        list_disagreements(advice, recommended=published.recommended, profile=published.profile) if published else ()
-    )
+    recommendation = recommend([_build_published_result(row) for row in rows], target)
+    chosen = next(row for row in rows if row.profile == recommendation.result.profile)
     return RecommendationRow(
-        advice=advice,
+        recommendation=recommendation,
         provider="",
         rate=None if chosen.not_applicable else build_rate(chosen.tool.k, chosen.tool.n),
         published_rate=chosen.tool,
-        theirs=published,
-        differences=parted,
-        p95=f"{chosen.p95_ms / 1000:.1f} s by the index rule over 50 trials with controls: no number under our rules",
+        published=published,
+        disagreements=_list_disagreements(recommendation, published),
+        p95=(
+            f"{chosen.p95_ms / 1000:.1f} s as published (nearest rank, 50 trials with controls); too few answers for a "
+            "bound"
+        ),
     )
 
 
-def _build_tried(row: PublishedRow) -> ProfileResult:
-    """Return the result of a published row. A published timeout is no answer but counts as tried."""
+def _build_published_result(row: PublishedRow) -> ProfileResult:
+    """Return the result of a published row. A published timeout counts as a trial without an answer."""
     return ProfileResult(
         row.model, row.profile, row.tool.k, row.tool.n, row.answered.n, is_tools_off=row.not_applicable
     )
 
 
 def _find_overlap(published: PublishedMatrix) -> tuple[Rate, Rate] | None:
-    counted = [row for row in published.rows if not row.not_applicable]
-    best = max(counted, key=lambda row: row.tool.low, default=None)
-    near = next((row for row in counted if row.tool.k == OVERLAP_SHARE * row.tool.n), None)
-    if best is None or near is None or not overlap(_build_tried(best), _build_tried(near)):
+    applicable_rows = [row for row in published.rows if not row.not_applicable]
+    best = max(applicable_rows, key=lambda row: row.tool.low, default=None)
+    other = next((row for row in applicable_rows if row.tool.k == OVERLAP_SHARE * row.tool.n), None)
+    if best is None or other is None or not has_overlap(_build_published_result(best), _build_published_result(other)):
         return None
-    return best.tool, near.tool
+    return best.tool, other.tool
 
 
 def _build_measured_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
     page = get_decide_page(query)
-    limit = page.decision.rule.within_ms
-    words = {row.model: row for row in PublishedRecommendation.objects.all()}
+    p95_limit_ms = page.decision.rule.within_ms
+    published_by_model = {row.model: row for row in PublishedRecommendation.objects.all()}
     by_model: dict[tuple[str, str], list[ProfileResult]] = defaultdict(list)
     simulated: dict[tuple[str, str], bool] = {}
     for row in page.rows:
-        found, measured = row.candidate, row.standing.measured
-        high = row.standing.p95.high if row.standing.p95 else None
-        key = (found.provider, found.model)
-        named = measured.label.removeprefix(f"{found.provider} · {found.model} · ")
-        off = bool(found.tally.not_applicable) and not measured.tried
-        tried = ProfileResult(
-            found.model, _shorten_label(named), measured.passed, measured.tried, measured.answered, off, high, limit,
-            late=measured.late, delivery=measured.delivery, given=measured.given, scenarios=measured.scenarios,
-        )  # fmt: skip
-        by_model[key].append(tried)
-        simulated[key] = found.simulated
+        key = (row.candidate.provider, row.candidate.model)
+        by_model[key].append(_build_measured_result(row.candidate, row.standing, p95_limit_ms))
+        simulated[key] = row.candidate.simulated
     return tuple(
-        _build_measured_row(key[0], profiles, words, simulated=simulated[key], target=query.rule.target)
+        _build_measured_row(
+            key[0], profiles, published_by_model.get(key[1]), simulated=simulated[key], target=query.rule.target
+        )
         for key, profiles in sorted(by_model.items())
     )
 
 
+def _build_measured_result(candidate: Candidate, assessment: Assessment, p95_limit_ms: float | None) -> ProfileResult:
+    measured = assessment.measured
+    return ProfileResult(
+        candidate.model,
+        _shorten_label(measured.label.removeprefix(f"{candidate.provider} · {candidate.model} · ")),
+        measured.passed,
+        measured.tried,
+        measured.answered,
+        is_tools_off=bool(candidate.tally.not_applicable) and not measured.tried,
+        p95_high_ms=assessment.p95.high if assessment.p95 else None,
+        p95_limit_ms=p95_limit_ms,
+        retried_passes=measured.retried_passes,
+        end_to_end_by_scenario=measured.end_to_end_by_scenario,
+        answered_by_scenario=measured.answered_by_scenario,
+        scenarios=measured.scenarios,
+    )
+
+
 def _shorten_label(label: str) -> str:
-    """Return the profile alone where the rest is the default, so that it can be compared with published profiles."""
+    """Return only the profile if strategy and method are the defaults; published profiles are named like this."""
     return label.removesuffix(" · production · native")
 
 
 def _build_measured_row(
     provider: str,
     profiles: list[ProfileResult],
-    words: Mapping[str, PublishedRecommendation],
+    published: PublishedRecommendation | None,
     *,
     simulated: bool,
     target: float,
 ) -> RecommendationRow:
-    advice = recommend(profiles, target)
-    published = words.get(advice.model)
-    parted = (
-        list_disagreements(advice, recommended=published.recommended, profile=published.profile) if published else ()
-    )
-    tried, high = advice.result, advice.result.p95_high
+    recommendation = recommend(profiles, target)
+    result, p95_high_ms = recommendation.result, recommendation.result.p95_high_ms
+    pooled = pool_samples(result.end_to_end_samples)
     return RecommendationRow(
-        advice=advice,
+        recommendation=recommendation,
         provider=provider,
-        rate=None if tried.is_tools_off else build_pooled_rate(tried.delivered, tried.tried, pool_samples(tried.parts)),
+        rate=None if result.is_tools_off else build_pooled_rate(result.end_to_end_successes, result.tried, pooled),
         published_rate=None,
-        theirs=published,
-        differences=parted,
-        p95="unknown" if high is None else f"at most {high / 1000:.1f} s",
+        published=published,
+        disagreements=_list_disagreements(recommendation, published),
+        p95="unknown" if p95_high_ms is None else f"at most {p95_high_ms / 1000:.1f} s",
         simulated=simulated,
+    )
+
+
+def _list_disagreements(
+    recommendation: ModelRecommendation, published: PublishedRecommendation | None
+) -> tuple[Disagreement, ...]:
+    """Return the differences from the published recommendation; () if there is none."""
+    if published is None:
+        return ()
+    return list_disagreements(
+        recommendation, published_verdict=published.recommended, published_profile=published.profile
     )

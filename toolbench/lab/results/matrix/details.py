@@ -88,7 +88,7 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
         cells = cells.filter(prompt_version=row.trials.prompt)
     cell_upstreams = list(cells.filter(build_exclusion(row.trials.without)).values_list("pk", "upstreams"))
     upstreams = {name for _, names in cell_upstreams for name in names}
-    answered = row.tally.answered_success(target)
+    answered = row.tally.compute_answered_success(target)
     return RowDetails(
         row=row,
         scenario_details=_build_scenario_details(row, target, config.true_rates),
@@ -97,7 +97,7 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
         policy_hash=config.policy_hash,
         upstreams=tuple(sorted(upstreams)),
         more=count_trials_to_decide(answered),
-        delivered=row.tally.delivered(target),
+        delivered=row.tally.compute_end_to_end_success(target),
         answered=answered,
     )
 
@@ -107,8 +107,8 @@ def _build_scenario_details(row: MatrixRow, target: int, true_rates: Mapping[str
         ScenarioDetails(
             scenario=scenario.scenario,
             control=scenario.control,
-            answered=scenario.tally.answered_success(None if scenario.control else target),
-            delivered=scenario.tally.delivered(None if scenario.control else target),
+            answered=scenario.tally.compute_answered_success(None if scenario.control else target),
+            delivered=scenario.tally.compute_end_to_end_success(None if scenario.control else target),
             tally=scenario.tally,
             p50=scenario.times.p50,
             p95=scenario.times.p95,

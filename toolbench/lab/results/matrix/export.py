@@ -124,7 +124,7 @@ def _build_further_values(row: MatrixRow) -> tuple[Value, ...]:
         row.simulated,
         row.prompt,
         " ".join(map(str, row.run_ids)),
-        tally.done,
+        tally.ended,
         " ".join(sorted(f"{scenario.scenario}@{scenario.version}" for scenario in row.scenarios)),
         *(value for metric in METRICS.values() for value in _list_metric_values(metric, row)),
         tally.infra,
@@ -132,7 +132,7 @@ def _build_further_values(row: MatrixRow) -> tuple[Value, ...]:
         tally.cancelled,
         tally.distinct,
         tally.added_by_hand,
-        tally.delivered().interval_name,
+        tally.compute_end_to_end_success().interval_name,
     )
 
 

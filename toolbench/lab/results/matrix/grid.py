@@ -60,7 +60,7 @@ def get_grid_with_causes(matrix: Matrix, page: int = 1) -> Grid:
     """
     grid = get_grid(matrix, page)
     cells = [cell for row in grid.shown_rows for cell in row.cells if cell]
-    if sum(cell.tally.trials for cell in cells) > MAX_CAUSE_TRIALS:
+    if sum(cell.tally.trial_count for cell in cells) > MAX_CAUSE_TRIALS:
         return grid
     ids = tuple(sorted({pk for cell in cells for pk in cell.config_ids}))
     slugs = tuple(sorted({slug for cell in cells for slug, _ in cell.scenarios}))
@@ -217,10 +217,10 @@ def _build_source(row: MatrixRow, is_control: bool = False) -> _Source:
 
 
 def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None]) -> GridRow:
-    varying = [row.settings[name] for name in matrix.varies if row.settings[name]]
+    varying = [row.settings[name] for name in matrix.differing_settings if row.settings[name]]
     prompt = [f"prompts {row.prompt or 'of no known version'}"] if row.prompt is not None else []
     special = {
-        row.provider: len(matrix.groups) > 1,
+        row.provider: len(matrix.rows_by_provider) > 1,
         "simulated": row.simulated,
         f"scenario version {', '.join(map(str, row.versions))}": bool(row.versions),
         "not ranked": bool(row.outdated),
@@ -237,7 +237,7 @@ def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source |
         note=" · ".join([row.profile, *varying, *prompt, *special_notes]),
         key=row.key,
     )
-    return replace(built, title=f"{row.model} at {row.provider}", is_repeated=row.again)
+    return replace(built, title=f"{row.model} at {row.provider}", is_repeated=row.repeats_model)
 
 
 def _build_row(
@@ -285,11 +285,11 @@ def compute_depth(value: MetricValue, target: float | None) -> int:
 
 def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:
     """Return the state of a cell, as GridCell names it."""
-    if tally.not_applicable and tally.not_applicable == tally.done:
+    if tally.not_applicable and tally.not_applicable == tally.ended:
         return "na"
     rate = value.rate
     if not (rate.n if rate else value.is_known):
-        return "waiting" if tally.queued or tally.running or not tally.done else "unknown"
+        return "waiting" if tally.queued or tally.running or not tally.ended else "unknown"
     if is_control:
         return "control"
     if not metric.judged or rate is None:

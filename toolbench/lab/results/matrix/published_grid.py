@@ -45,7 +45,7 @@ def _build_matrix(published: PublishedMatrix, query: MatrixQuery) -> Matrix:
         undecided=published.undecided,
         below=published.below,
         overlapping=max(0, published.perfect - 1),
-        control=published.control,
+        control_success=published.control,
         infra=0,
     )
     timeouts = "Published timeouts count as failures, as in the publication."

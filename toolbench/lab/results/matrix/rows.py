@@ -39,7 +39,7 @@ class MatrixRow:
 
     Attributes:
         key: name of the row in the URL.
-        again: True if the row above has the same model at the same provider.
+        repeats_model: True if the row above has the same model at the same provider.
         value: the value of the chosen metric.
         times: of all its tool scenarios together.
         prompt: the prompt version where rows are split by it, else None.
@@ -52,7 +52,7 @@ class MatrixRow:
     name: str
     profile: str
     settings: Mapping[str, str]
-    again: bool
+    repeats_model: bool
     counted: MetricInput
     value: MetricValue
     times: Times
@@ -97,7 +97,7 @@ class MatrixRow:
     @property
     def applicable(self) -> bool:
         """Return whether any finished trial was applicable, or none has finished."""
-        return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.done)
+        return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.ended)
 
     @property
     def ranked(self) -> bool:
@@ -151,7 +151,7 @@ def build_row(
         name=first["model_name"].rpartition("/")[2],
         profile=first["profile"],
         settings={**{name: first[name] for name in SETTING_FIELDS}, "stream": "streamed" if first["stream"] else ""},
-        again=False,
+        repeats_model=False,
         counted=counted,
         value=compute_metric(metric, counted, target=query.target),
         times=counted.pooled_times,

@@ -1,4 +1,4 @@
-"""Frozen settings of a configuration, each with its origin: the policy layer that set it."""
+"""Settings of a run's configuration, each with its origin: the policy layer that set it."""
 
 import json
 from dataclasses import dataclass
@@ -24,18 +24,20 @@ class FrozenSetting:
 
     @property
     def text(self) -> str:
-        """Return the value as JSON; a string without quotation marks."""
+        """Return the value as text: a string unchanged, anything else as JSON."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenSettings:
-    """Settings that a run froze for a configuration.
+    """Settings of a configuration, resolved from its stored layers.
+
+    If a scenario is chosen, the layer of its current version is applied last.
 
     Attributes:
-        scenario: slug of the scenario whose layer is applied last; empty for none.
-        chosen: settings that a layer sets.
-        defaults: settings with the engine's default.
+        scenario: slug of that scenario; empty for none.
+        chosen: settings whose origin is not the engine's layer.
+        defaults: settings whose origin is the engine's layer.
         lint: findings about the tools of the scenario; empty without one.
     """
 
@@ -51,7 +53,7 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
 
     Args:
         run_id: primary key of the run.
-        config: primary key of the configuration; any other text stands for the first configuration of the run.
+        config: primary key of the configuration; if the run has no such configuration, its first one is used.
         scenario: slug of the scenario whose layer is applied last; empty for none.
     """
     configs = RunConfig.objects.filter(run_id=run_id)
@@ -62,10 +64,11 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
 
 
 def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
-    """Return the resolved settings; layers that this version of the engine cannot resolve are returned as stored."""
+    """Return the resolved settings; if the layers cannot be resolved, return every stored entry as `chosen`."""
     layers = [(name, patch) for name, patch in config.layers]
     lint: tuple[Finding, ...] = ()
     if loaded_scenario := find_scenarios([scenario] if scenario else ()).get(scenario):
+        # The published wording with a fixed seed, so that the page does not change between visits.
         instance = loaded_scenario.draw_instance(0, kind="parity")
         layers.append((f"scenario {loaded_scenario.slug}", instance.layer))
         lint = lint_tools(instance.tools)

@@ -52,7 +52,7 @@ class RunRow:
     @property
     def tokens(self) -> int | None:
         """Return the number of input and output tokens; None if the sums of a cell are unknown."""
-        return None if self.tally.set_aside else self.tally.input_tokens + self.tally.output_tokens
+        return None if self.tally.uncomputed_cells else self.tally.input_tokens + self.tally.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: lis
     whole = add_tallies(counts.values())
     has_rate = len(models) == 1 and len(tool_counts) <= 1
     tools = add_tallies(tool_counts)
-    answered = tools.answered_success(DEFAULT_TARGET_PERCENT) if has_rate else None
-    delivered = tools.delivered() if has_rate else None
+    answered = tools.compute_answered_success(DEFAULT_TARGET_PERCENT) if has_rate else None
+    delivered = tools.compute_end_to_end_success() if has_rate else None
     p50, p95 = (build_quantile_range(getattr(time_row, name) for time_row in times) for name in ("p50", "p95"))
     return RunRow(run, tuple(dict.fromkeys(models)), whole, tools, answered, delivered, p50, p95)

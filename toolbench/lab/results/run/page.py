@@ -172,7 +172,7 @@ class RunPage:
     @property
     def progress_label(self) -> str:
         """Return the progress in words, for screen readers."""
-        finished = f"{self.tally.finished} of {self.tally.total} trials finished"
+        finished = f"{self.tally.ended_uncancelled} of {self.tally.trial_count} trials finished"
         return f"{finished}, {self.tally.cancelled} cancelled" if self.tally.cancelled else finished
 
     @property
@@ -282,9 +282,9 @@ def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Tim
         group=group,
         tally=main,
         control=control,
-        answered=main.answered_success(target),
-        first=main.rate(main.first_attempt_passed, main.answered, target) if _has_reprompts(main) else None,
-        delivered=main.delivered(target),
+        answered=main.compute_answered_success(target),
+        first=main.build_rate(main.first_attempt_passed, main.answered, target) if _has_reprompts(main) else None,
+        delivered=main.compute_end_to_end_success(target),
         times=merge_times(times for cell, times in cells if cell.control != bool(tools.cells)),
         scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
         trials_query=TrialFilter(run=config.run_id, config=config.pk, group=first_cell.scenario_group).query(),
@@ -298,7 +298,9 @@ def _has_reprompts(counts: Tally) -> bool:
 def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
     counts = tally_cells([cell])
     decided = "" if cell.error is None else DECISION_TEXTS.get(cell.decided, "open")
-    return ScenarioRow(cell.pk, cell.scenario, cell.control, counts, counts.answered_success(target), decided, times)
+    return ScenarioRow(
+        cell.pk, cell.scenario, cell.control, counts, counts.compute_answered_success(target), decided, times
+    )
 
 
 def _list_failure_groups(run: Run) -> tuple[RunFailureGroup, ...]:

@@ -94,7 +94,7 @@ class TrialListPage:
         return next((facet.values for facet in self.facets if facet.name == "outcome"), ())
 
 
-def get_trials(trial_filter: TrialFilter, page: int = 1, *, with_calls: bool = False) -> TrialListPage:
+def get_trials(trial_filter: TrialFilter, page: int = 1, *, needs_call_names: bool = False) -> TrialListPage:
     """Return one page of the list.
 
     Of more than MAX_COUNTED_TRIALS trials, the newest are counted and sorted.
@@ -102,7 +102,7 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, with_calls: bool = F
     Args:
         trial_filter: the filter and the order.
         page: from 1; a page beyond the last one is the last.
-        with_calls: whether the names of calls are read, for which `read_call_names` needs its queries.
+        needs_call_names: whether the names of calls are read, for which `read_call_names` needs its queries.
     """
     found = _read_page(trial_filter, max(1, page))
     pages = max(1, -(-found.total // PAGE_SIZE))
@@ -110,7 +110,7 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, with_calls: bool = F
         page, found = pages, _read_page(trial_filter, pages)
     return TrialListPage(
         filter=trial_filter,
-        rows=_list_rows(found.ids, with_calls),
+        rows=_list_rows(found.ids, needs_call_names),
         total=found.total,
         total_is_more=found.is_more,
         page=max(1, page),
@@ -123,7 +123,7 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, with_calls: bool = F
 def list_all_rows(trial_filter: TrialFilter) -> tuple[tuple[TrialRow, ...], bool]:
     """Return the newest MAX_COUNTED_TRIALS trials with the names of their calls, and whether there are more."""
     found = read_newest_trials(trial_filter, start=0, size=MAX_COUNTED_TRIALS, most=MAX_COUNTED_TRIALS)
-    return _list_rows(found.ids, with_calls=True), found.is_more
+    return _list_rows(found.ids, needs_call_names=True), found.is_more
 
 
 def _read_page(trial_filter: TrialFilter, page: int) -> NewestTrials:
@@ -131,9 +131,9 @@ def _read_page(trial_filter: TrialFilter, page: int) -> NewestTrials:
     return read_newest_trials(trial_filter, start=start, size=PAGE_SIZE, most=MAX_COUNTED_TRIALS)
 
 
-def _list_rows(ids: Sequence[int], with_calls: bool) -> tuple[TrialRow, ...]:
+def _list_rows(ids: Sequence[int], needs_call_names: bool) -> tuple[TrialRow, ...]:
     found = list(Trial.objects.select_related("config", "run").only(*_READ_FIELDS).filter(pk__in=ids))
-    calls = read_call_names(found) if with_calls else {}
+    calls = read_call_names(found) if needs_call_names else {}
     by_id = {trial.pk: _build_row(trial, calls.get(trial.pk)) for trial in found}
     return tuple(by_id[pk] for pk in ids if pk in by_id)
 

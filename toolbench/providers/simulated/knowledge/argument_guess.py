@@ -12,7 +12,7 @@ from toolbench.engine.strict_json import get_object
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.engine.types import JsonObject
-from toolbench.providers.simulated.knowledge.facts import load_stop_words
+from toolbench.providers.simulated.knowledge.plain_answers import load_stop_words
 from toolbench.providers.simulated.knowledge.text_values import (
     ADDRESS,
     CODE,

@@ -4,7 +4,7 @@ import re
 
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject
-from toolbench.providers.simulated.knowledge.facts import find_topic
+from toolbench.providers.simulated.knowledge.plain_answers import find_topic
 
 PLACE_PATTERN = re.compile(r"\b(?:in|for|at|of|to|near)\s+([A-ZÀ-Ý][\w'’.-]*\w(?:\s+[A-ZÀ-Ý][\w'’.-]*\w)*)")
 PLACE_KEYS = ("city", "place", "location", "town")

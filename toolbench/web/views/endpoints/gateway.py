@@ -18,7 +18,7 @@ from toolbench.lab.serving.bindings import roll_back as restore_binding
 from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, get_trace_page, list_bodies
 from toolbench.web.forms.aliases import AliasForm, PromotionForm
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, find_username, record
+from toolbench.web.requests import Action, find_user, find_username, record
 
 
 @require_safe
@@ -42,7 +42,7 @@ def edit(request: HttpRequest, alias_id: int) -> HttpResponse:
 
 
 def _save(request: HttpRequest, form: AliasForm, alias: ModelAlias | None) -> HttpResponse:
-    saved = form.save(owner=find_owner(request), alias=alias) if request.method == "POST" else None
+    saved = form.save(owner=find_user(request), alias=alias) if request.method == "POST" else None
     if saved is None:
         context = {"form": form, "alias": alias, "bindings": list_bindings(alias) if alias else ()}
         return render_page(request, "gateway/edit.html", context, status=422 if form.errors else 200)
@@ -60,7 +60,7 @@ def promote(request: HttpRequest) -> HttpResponse:
     if (source := get_promotion_source(config_id, record_id)) is None:
         raise Http404("There is no such configuration or record, or its model was deleted.")
     form = PromotionForm(source, request.POST or None, query=DecideQuery.from_query(request.GET).query())
-    alias = form.save(find_owner(request)) if request.method == "POST" else None
+    alias = form.save(find_user(request)) if request.method == "POST" else None
     if alias is None:
         context = {"form": form, "source": source, "names": list_alias_names()}
         return render_page(request, "gateway/promote.html", context, status=422 if form.errors else 200)

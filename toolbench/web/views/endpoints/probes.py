@@ -6,11 +6,11 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError, adopt_preset
 from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes
 from toolbench.lab.endpoints.probe_page import get_probe_page
 from toolbench.lab.models import Model, Probe, Provider
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
@@ -31,7 +31,7 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
         probes = queue_probes(provider_id, agreed=parse_whole_number(request.POST.get("agreed", "")) or 0)
-    except ConfirmationNeededError as confirmation:
+    except PaidRequestsUnconfirmedError as confirmation:
         return render_page(request, "probes/start_all.html", {"provider": provider, "needed": confirmation})
     record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", reverse("compatibility"))
     messages.success(request, f"{len(probes)} probes are queued. They run one after the other.")

@@ -18,7 +18,7 @@ from toolbench.web.downloads import build_file_response
 from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
 from toolbench.web.forms.start_run import StartMode, plan_or_launch
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, find_user, record
 
 
 @require_safe
@@ -103,10 +103,10 @@ def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
 
 
 @require_safe
-def export(request: HttpRequest, kind: str) -> HttpResponse:
+def export(request: HttpRequest, file_format: str) -> HttpResponse:
     """Return the public cases as a file, with ?private=1 also the private ones (GET /cases/export.jsonl or .yaml)."""
-    text = render_cases(kind, private=request.GET.get("private") == "1")
-    return build_file_response(text, f"application/{kind}", name=f"toolbench-cases.{kind}")
+    text = render_cases(file_format, private=request.GET.get("private") == "1")
+    return build_file_response(text, f"application/{file_format}", name=f"toolbench-cases.{file_format}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -125,7 +125,7 @@ def _start_trials(request: HttpRequest, slug: str, run_form: CaseRunForm) -> Htt
 
     If paid requests must be confirmed or a field must be corrected, no trial starts and the page shows the form.
     """
-    if plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.ALL, owner=find_owner(request)).run:
+    if plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.ALL, owner=find_user(request)).run:
         return redirect("case", slug)
     fields = {name: request.POST.get(name, "") for name in ("model", "trials")}
     return redirect(f"{reverse('case', args=[slug])}?{urlencode(fields)}#try")

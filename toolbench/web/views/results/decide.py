@@ -6,7 +6,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
@@ -16,7 +16,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import get_records
 from toolbench.lab.results.scope_chips import get_scope_chips
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner, record
+from toolbench.web.requests import Action, find_user, record
 from toolbench.web.scatter import build_scatters
 
 SHOWN_RECORDS = 5
@@ -44,10 +44,10 @@ def _launch_missing(request: HttpRequest) -> HttpResponse:
     query, shown = DecideQuery.from_query(request.POST), request.POST.get("shown", "")
     agreed = parse_whole_number(request.POST.get("agreed", "")) or 0
     try:
-        run = launch_missing_trials(query, owner=find_owner(request), shown=shown, agreed=agreed)
+        run = launch_missing_trials(query, owner=find_user(request), shown=shown, agreed=agreed)
     except (FreshTrialsError, LaunchError) as refused:
         messages.error(request, f"Nothing was planned. {refused}")
-    except ConfirmationNeededError as needed:
+    except PaidRequestsUnconfirmedError as needed:
         return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
         record(request, Action.LAUNCHED, f"run {run.pk}", reverse("run", args=[run.pk]))

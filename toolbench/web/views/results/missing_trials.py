@@ -6,8 +6,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Run
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.results.run.missing_trials import MissingTrialsPage, get_missing_trials_page
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
@@ -26,7 +26,7 @@ def add_missing(request: HttpRequest, run_id: int) -> HttpResponse:
             return redirect("run", run_id)
     except RunActionError as error:
         context["error"] = str(error)
-    except ConfirmationNeededError as error:
+    except PaidRequestsUnconfirmedError as error:
         context["needed"] = error
     return render_page(request, "runs/missing.html", context | {"page": _get_page(run_id, form)})
 
@@ -43,7 +43,7 @@ def _add_trials(request: HttpRequest, run_id: int, form: MissingTrialsForm) -> b
 
     Raises:
         RunActionError: the trials cannot be added.
-        ConfirmationNeededError: paid requests must be confirmed first.
+        PaidRequestsUnconfirmedError: paid requests must be confirmed first.
     """
     if form.target is None:
         return False

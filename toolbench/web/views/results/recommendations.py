@@ -7,7 +7,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.recommendations import (
     PUBLISHED_SCOPE,
     get_profile_rules,
-    recommend_from_snapshot,
+    recommend_from_published,
     recommend_from_trials,
 )
 from toolbench.web.rendering import render_page
@@ -15,9 +15,9 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the recommendations of ?scope=: published (the default), real, runs or demo."""
+    """Show the recommendations of ?scope=published, real, runs or demo; without it, the published ones."""
     query = DecideQuery.from_query(request.GET)
-    snapshot = request.GET.get("scope", PUBLISHED_SCOPE) == PUBLISHED_SCOPE and not query.runs
-    found = recommend_from_snapshot(query) if snapshot else recommend_from_trials(query)
-    context = {"page": found, "query": query, "snapshot": snapshot, "profile_rules": get_profile_rules()}
+    is_published = request.GET.get("scope", PUBLISHED_SCOPE) == PUBLISHED_SCOPE and not query.runs
+    page = recommend_from_published(query) if is_published else recommend_from_trials(query)
+    context = {"page": page, "query": query, "is_published": is_published, "profile_rules": get_profile_rules()}
     return render_page(request, "recommendations/show.html", context)

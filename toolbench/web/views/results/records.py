@@ -9,8 +9,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import DecisionRecord
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.decide.confirmation_run import (
@@ -32,7 +32,7 @@ from toolbench.lab.results.decide.records import (
 )
 from toolbench.web.downloads import build_file_response, build_table_response
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_owner
+from toolbench.web.requests import Action, find_user
 from toolbench.web.requests import record as record_action
 
 
@@ -43,7 +43,7 @@ def list_records(request: HttpRequest) -> HttpResponse:
         return render_page(request, "records/list.html", {"records": get_records()})
     typed = request.POST
     query = DecideQuery.from_query(typed)
-    record = save_record(query, owner=find_owner(request), title=typed.get("title", ""), note=typed.get("note", ""))
+    record = save_record(query, owner=find_user(request), title=typed.get("title", ""), note=typed.get("note", ""))
     record_action(request, Action.ADDED, f"decision record {record.pk}", reverse("record", args=[record.pk]))
     messages.success(request, "Kept: its figures stay as they are whatever is measured later.")
     return redirect("record", record.pk)
@@ -79,13 +79,13 @@ def act(request: HttpRequest, record_id: int) -> HttpResponse:
     """Launch the confirmation, or save its result. Paid requests must be confirmed first."""
     record = _get_record_or_404(record_id)
     try:
-        sentence = _run_action(record, request.POST, find_owner(request))
+        sentence = _run_action(record, request.POST, find_user(request))
         url = reverse("record", args=[record.pk])
         record_action(request, Action.CHANGED, f"decision record {record.pk}: {sentence}", url)
         messages.success(request, sentence)
     except (FreshTrialsError, LaunchError) as refused:
         messages.error(request, str(refused))
-    except ConfirmationNeededError as needed:
+    except PaidRequestsUnconfirmedError as needed:
         trials = request.POST.get("trials", "")
         return render_page(request, "records/pay.html", {"record": record, "needed": needed, "trials": trials})
     return redirect("record", record.pk)

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_POST
 
 from toolbench.lab.results.saved_views import SavedViewError, delete_view, save_view
-from toolbench.web.requests import Action, choose_local_path, find_owner, record
+from toolbench.web.requests import Action, choose_local_path, find_user, record
 from toolbench.web.roles import Role, require_roles
 
 
@@ -13,7 +13,7 @@ from toolbench.web.roles import Role, require_roles
 @require_POST
 def save(request: HttpRequest) -> HttpResponse:
     """Save the page at the form's address under the form's name, and redirect to that page."""
-    address, user = request.POST.get("address", ""), find_owner(request)
+    address, user = request.POST.get("address", ""), find_user(request)
     assert user is not None
     try:
         view = save_view(user, request.POST.get("name", ""), address, shared=request.POST.get("shared") == "1")
@@ -30,7 +30,7 @@ def save(request: HttpRequest) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, view_id: int) -> HttpResponse:
     """Delete a saved view, and redirect to the page at the form's address."""
-    user = find_owner(request)
+    user = find_user(request)
     assert user is not None
     try:
         name = delete_view(user, view_id)

@@ -28,7 +28,7 @@ from toolbench.lab.results.trial_list.table import (
 )
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import is_part_request, render_page
-from toolbench.web.requests import Action, choose_local_path, find_owner, record
+from toolbench.web.requests import Action, choose_local_path, find_user, record
 from toolbench.web.result_scope import ResultScope
 
 FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}  # visible fields of the filter's form
@@ -39,22 +39,29 @@ def list_trials(request: HttpRequest) -> HttpResponse:
     """Show the trials that match the filter of the URL."""
     trial_filter = TrialFilter.from_query(request.GET)
     columns = choose_trial_columns(trial_filter.layout.trials)
-    with_calls = any(column.name in CALL_COLUMNS for column in columns)
-    page = get_trials(trial_filter, parse_whole_number(request.GET.get("page", "")) or 1, with_calls=with_calls)
+    needs_call_names = any(column.name in CALL_COLUMNS for column in columns)
+    page = get_trials(
+        trial_filter, parse_whole_number(request.GET.get("page", "")) or 1, needs_call_names=needs_call_names
+    )
     hidden_fields = trial_filter.hidden_fields(FORM_FIELDS)
-    context: dict[str, object] = {"page": page, "query": trial_filter.query(), "kept": hidden_fields, "fields": FIELDS}
-    context |= {"scope": _get_chips(request), "sort_words": SORTS[trial_filter.sort], "columns": columns}
+    context: dict[str, object] = {
+        "page": page,
+        "query": trial_filter.query(),
+        "hidden_fields": hidden_fields,
+        "fields": FIELDS,
+    }
+    context |= {"scope": _get_chips(request), "sort_label": SORTS[trial_filter.sort], "columns": columns}
     context |= {"removals": {name: trial_filter.query(**{name: ""}) for name in hidden_fields}}
-    context |= {"heads": list_heads(columns, trial_filter), "all_columns": tuple(TRIAL_COLUMNS.values())}
-    lines = [(row, list_cells(row, columns)) for row in page.rows]
-    return render_page(request, "trials/list.html", {**context, "lines": lines})
+    context |= {"column_heads": list_heads(columns, trial_filter), "all_columns": tuple(TRIAL_COLUMNS.values())}
+    rows = [(row, list_cells(row, columns)) for row in page.rows]
+    return render_page(request, "trials/list.html", {**context, "rows": rows})
 
 
 @require_safe
-def export(request: HttpRequest, kind: str) -> HttpResponse:
+def export(request: HttpRequest, file_format: str) -> HttpResponse:
     """Return the trials of the filter of the URL as a file (GET /trials/export.csv, .json or .jsonl)."""
     table = export_trial_list(TrialFilter.from_query(request.GET))
-    return build_table_response(table, kind, name="toolbench-trials")
+    return build_table_response(table, file_format, name="toolbench-trials")
 
 
 def _get_chips(request: HttpRequest) -> ScopeChips:
@@ -64,34 +71,37 @@ def _get_chips(request: HttpRequest) -> ScopeChips:
 
 @require_safe
 def show(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Show a trial (GET /trials/ID/), or only its steps for htmx."""
+    """Show a trial (GET /trials/ID/); for an htmx request, only its steps.
+
+    After an htmx request for an ended trial, the browser reloads the page.
+    """
     query = TrialPageQuery.from_query(request.GET)
     try:
         trace = get_trace(trial_id, query.filter, query.step, view=query.shown_view)
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    context = {"trace": trace, "here": query, "permalink": request.get_full_path()}
-    context |= {"cause": get_decisive_cause(trace.trial), **_get_view_context(trace, query)}
+    context = {"trace": trace, "page_query": query, "permalink": request.get_full_path()}
+    context |= {"decisive_cause": get_decisive_cause(trace.trial), **_get_view_context(trace, query)}
     response = render_page(request, "trials/show.html", context, part="steps")
     if is_part_request(request) and trace.trial.state == Trial.State.DONE:
-        response.headers["HX-Refresh"] = "true"  # the verdict of an ended trial is outside the part
+        response.headers["HX-Refresh"] = "true"  # the verdict is outside the steps, so the whole page is reloaded
     return response
 
 
 def _get_view_context(trace: Trace, query: TrialPageQuery) -> dict[str, object]:
     """Return the context that only the chosen view needs."""
     if query.shown_view == DIFFERENCES:
-        return {"diff": get_diff_page(trace.trial, beside=query.beside, level=query.level), "causes": ()}
-    return {"causes": get_text_call_causes(trace)}
+        return {"diff": get_diff_page(trace.trial, beside=query.beside, level=query.level), "text_call_causes": ()}
+    return {"text_call_causes": get_text_call_causes(trace)}
 
 
 @require_POST
 def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Save a human verdict beside the judge's, and redirect to the trial."""
+    """Save a human verdict, which does not replace the judge's; redirect to `next`, or to the trial without it."""
     url = reverse("trial", args=[trial_id])
     verdict, reason = request.POST.get("verdict", ""), request.POST.get("reason", "")
     try:
-        save_human_verdict(trial_id, find_owner(request), verdict=verdict, reason=reason)
+        save_human_verdict(trial_id, find_user(request), verdict=verdict, reason=reason)
         record(request, Action.CHANGED, f"human verdict on trial {trial_id}", url)
         messages.success(request, "Verdict saved. The judge's verdict and all counts stay as they are.")
     except Trial.DoesNotExist:
@@ -103,7 +113,7 @@ def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 @require_POST
 def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Save the label and the note of a trial, and redirect to the form's page."""
+    """Save the label and the note of a trial; redirect to `next`, or to the trial without it."""
     if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
         raise Http404(f"There is no trial {trial_id}; nothing was saved.")
     record(request, Action.CHANGED, f"note of trial {trial_id}", reverse("trial", args=[trial_id]))

@@ -1,4 +1,4 @@
-"""Confirmation of paid requests: when it is needed, and the error that asks for it."""
+"""Paid requests: which requests may cost money, when a user has to confirm them, and the error that asks for it."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -14,8 +14,8 @@ FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 
 
-class ConfirmationNeededError(Exception):
-    """Raised when so many paid requests may be sent that the user has to confirm them first.
+class PaidRequestsUnconfirmedError(Exception):
+    """Raised when a provider may get more than CONFIRM_ABOVE_REQUESTS paid requests that no user has confirmed.
 
     Attributes:
         paid_requests: how many paid requests may be sent at most, by provider name.
@@ -27,7 +27,7 @@ class ConfirmationNeededError(Exception):
         super().__init__(f"This may send {counts}. Confirm that they may be paid for.")
 
     @property
-    def requests(self) -> int:
+    def max_request_count(self) -> int:
         """The number of paid requests that may be sent at most, over all providers."""
         return sum(self.paid_requests.values())
 
@@ -35,13 +35,13 @@ class ConfirmationNeededError(Exception):
 def may_cost_money(provider: Provider, model_name: str, price: Mapping[str, Any]) -> bool:
     """Return whether requests to a model may cost money.
 
-    Models of local and simulated providers are free. So are models at private addresses, unless their price is above 0.
-    At any other address, every model may cost money.
+    Local and simulated providers are free. At a private address, a model costs money only if its price is above 0. At
+    any other address, it may always cost money.
 
     Args:
         provider: the provider of the model.
         model_name: the name that requests send.
-        price: the price that a user set for the model; {} for the list price, if there is one.
+        price: the price that a user set for the model; {} if there is none, then the list price counts.
     """
     if provider.kind in FREE_KINDS:
         return False
@@ -66,18 +66,18 @@ def is_private_address(url: str) -> bool:
         return bool(host) and ("." not in host or host.endswith(_PRIVATE_SUFFIXES))
 
 
-def check_confirmed(paid_requests: Mapping[str, int], agreed: int) -> None:
-    """Check that these paid requests need no confirmation or were confirmed.
+def check_confirmed(paid_requests: Mapping[str, int], confirmed_count: int) -> None:
+    """Raise if these paid requests need confirmation and are more than were confirmed.
 
     Args:
         paid_requests: how many paid requests may be sent at most, by provider name.
-        agreed: how many paid requests the user has confirmed, over all providers.
+        confirmed_count: how many paid requests the user has confirmed, over all providers.
 
     Raises:
-        ConfirmationNeededError: confirmation is needed, and more requests may be sent than were confirmed.
+        PaidRequestsUnconfirmedError: confirmation is needed, and more requests may be sent than were confirmed.
     """
-    if needs_confirmation(paid_requests) and sum(paid_requests.values()) > agreed:
-        raise ConfirmationNeededError(paid_requests)
+    if needs_confirmation(paid_requests) and sum(paid_requests.values()) > confirmed_count:
+        raise PaidRequestsUnconfirmedError(paid_requests)
 
 
 def needs_confirmation(paid_requests: Mapping[str, int]) -> bool:

@@ -1,4 +1,4 @@
-"""Answers that a simulated model knows without tools, and the words by which it recognises topics."""
+"""Answers that a simulated model gives without tools, and the words by which it recognises topics."""
 
 import json
 import operator
@@ -10,10 +10,9 @@ from pathlib import Path
 from toolbench.engine.types import JsonObject
 
 KNOWLEDGE_PATH = Path(__file__).parents[2] / "data" / "knowledge.json"
-SUM_PATTERN = re.compile(
-    r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])"
-)  # no match in a date
-NOTE_PATTERN = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
+# The look-arounds exclude dates and ranges such as 2024-05-01.
+CALCULATION_PATTERN = re.compile(r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])")
+LOCKER_NOTE_PATTERN = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
 OPERATORS = {
     "+": operator.add,
     "plus": operator.add,
@@ -25,11 +24,11 @@ OPERATORS = {
 }
 
 
-def find_plain_answer(question: str) -> str:
-    """Return the answer to a question about a note in it, a calculation or a known fact; "" for any other question."""
-    if note := NOTE_PATTERN.search(question):
+def find_answer_without_tools(question: str) -> str:
+    """Return the locker number of a note in the question, the result of a calculation, or a known fact; "" for none."""
+    if note := LOCKER_NOTE_PATTERN.search(question):
         return f"It is in locker {note.group(1)}."
-    if calculation := SUM_PATTERN.search(question):
+    if calculation := CALCULATION_PATTERN.search(question):
         left, sign, right = calculation.groups()
         return f"{OPERATORS[sign](int(left), int(right))}"
     question_text = question.lower()
@@ -38,9 +37,10 @@ def find_plain_answer(question: str) -> str:
 
 
 def find_topic(question: str, topics: Sequence[str]) -> str | None:
-    """Return the topic of which the question contains the most words; None if it contains no word of any topic.
+    """Return the topic with the most of its words in the question; None if it contains no word of any topic.
 
-    A topic that is not in data/knowledge.json has its name as its only word.
+    If several topics have the same number of words, the first one is returned. A topic that is not in
+    data/knowledge.json has its name as its only word.
     """
     question_words = f" {' '.join(re.findall(r'[a-z]+', question.lower()))} "
     topic_words: dict[str, list[str]] = _load_knowledge()["topics"]

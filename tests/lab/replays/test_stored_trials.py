@@ -8,7 +8,7 @@ from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_
 from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
 from toolbench.lab.models import Provider, Run, StepBody, Trial
 from toolbench.lab.replays.check import check_replay
-from toolbench.lab.replays.execute import replay_trials
+from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer, error_reply, text_reply
 
@@ -123,7 +123,7 @@ def test_a_cut_body_is_unknown_from_its_step_under_other_settings(scripted: Scri
 
     one = next(iter(replay_trials([trial.pk], lambda config: config)))
 
-    assert (one.unknown_from, one.why) == (3, "the stored answer is truncated")
+    assert (one.unknown_from, one.reason) == (3, "the stored answer is truncated")
 
 
 def test_changed_request_makes_replay_unknown_from_there(scripted: ScriptedServer) -> None:
@@ -134,7 +134,7 @@ def test_changed_request_makes_replay_unknown_from_there(scripted: ScriptedServe
 
     one = next(iter(replay_trials([trial.pk])))
 
-    assert (one.unknown_from, one.why) == (3, "the model would be shown another request (messages, tools)")
+    assert (one.unknown_from, one.reason) == (3, "the model would be shown another request (messages, tools)")
 
 
 def test_a_trial_of_another_version_of_its_scenario_is_unknown(scripted: ScriptedServer) -> None:
@@ -148,7 +148,7 @@ def test_a_trial_that_was_never_sent_has_nothing_to_replay(scripted: ScriptedSer
     run = launch_run(make_scripted_model(scripted), trials=1)
     Trial.objects.update(state="done", outcome="cancelled", end="CANCELLED", failure_class="cancelled")
 
-    assert check_replay(run.pk).never_sent == 1
+    assert check_replay(run.pk).not_replayable == 1
 
 
 def test_a_secret_that_was_overwritten_does_not_make_a_request_another_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_provider
-from toolbench.lab.confirmation import is_private_address, may_cost_money
+from toolbench.lab.paid_requests import is_private_address, may_cost_money
 
 pytestmark = pytest.mark.django_db
 

@@ -1,7 +1,7 @@
 """Replay of stored trials: loop, driver and judge run again on the stored answers, and no request is sent.
 
-Tools run again in the scenario's workspace, since the judge needs its state. They are deterministic. If a tool answers
-differently than before, the next request differs from the stored one, and the end is unknown.
+Tools run again in the scenario's workspace, since the judge needs its state. Tools are expected to be deterministic. If
+one answers differently, the next request differs from the stored one, and the replay stops with an unknown outcome.
 """
 
 import asyncio
@@ -68,8 +68,8 @@ _STOP_REASON_BY_END = {
 }
 _SCENARIO_FIELDS = ("trial__scenario", "scenario_version")
 _PLACEHOLDER_URL = "http://recorded.invalid"
-ChangeConfig = Callable[[FrozenConfig], FrozenConfig]
-FIRST_JUDGING_VERSION = 1  # version of the rules behind verdicts that name none
+TransformConfig = Callable[[FrozenConfig], FrozenConfig]
+FIRST_JUDGING_VERSION = 1  # judging version of stored verdicts without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +77,21 @@ class ReplayedTrial:
     """The result of replaying one trial.
 
     Attributes:
-        columns: the VERDICT_COLUMNS; {} if the end is unknown or the trial was never sent.
+        columns: the VERDICT_COLUMNS; {} if the replay stopped early or was not possible.
         version: the scenario version that judged; 0 without columns.
-        unknown_from: number of the first unknown step, from 1; None if the end is known.
-        why: why the end is unknown or the trial was never sent; "" otherwise.
-        never_sent: whether the trial sent no request, so that there is nothing to replay.
-        assumed: names of fields in which requests differ from the stored ones without an effect on the model.
+        unknown_from: 1-based number of the first step that could not be replayed; None if all were.
+        reason: why the replay stopped early or was not possible; "" otherwise.
+        is_not_replayable: whether the trial sent no request or was ended by an error of Toolbench.
+        differing_fields: names of fields in which requests differ from the stored ones without an effect on the model.
     """
 
     trial: Trial
     columns: JsonObject = field(default_factory=dict)
     version: int = 0
     unknown_from: int | None = None
-    why: str = ""
-    never_sent: bool = False
-    assumed: tuple[str, ...] = ()
+    reason: str = ""
+    is_not_replayable: bool = False
+    differing_fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +99,15 @@ class _ReplayOptions:
     """Options of a replay.
 
     Attributes:
-        own_plan: whether trials are replayed under their own settings.
-        scenarios: the scenario to use for a trial, by trial id; trials without one use the version at launch.
+        has_original_plan: whether trials are replayed with the settings of their run.
+        scenarios: scenarios by trial id; a trial that is not in it is replayed with the scenario version of its launch.
     """
 
-    own_plan: bool
+    has_original_plan: bool
     scenarios: Mapping[int, Scenario]
 
     def add_scenario(self, config: FrozenConfig, trial: Trial) -> FrozenConfig:
-        """Return the configuration with the trial's scenario among its cases."""
+        """Return a copy of the configuration that also contains the trial's scenario, if one is set."""
         scenario = self.scenarios.get(trial.pk)
         return (
             replace(config, cases={**config.cases, (scenario.slug, scenario.version): scenario}) if scenario else config
@@ -120,17 +120,18 @@ class _ReplayOptions:
 
 
 def replay_trials(
-    trial_ids: Iterable[int], change: ChangeConfig | None = None, *, anew: bool = False
+    trial_ids: Iterable[int], transform_config: TransformConfig | None = None, *, use_current_scenarios: bool = False
 ) -> Iterator[ReplayedTrial]:
-    """Yield the replayed trials in the order of the ids. Must not be called from a running event loop.
+    """Yield the replayed trials in the order of the ids. Iterate outside a running event loop.
 
     Trials of deleted runs and trials that have not ended are skipped.
 
     Args:
         trial_ids: the trials.
-        change: returns the configuration to replay with; None for the trial's own settings.
-        anew: whether to use current scenarios: a test case in its newest version, a scenario in code in the version at
-            launch if it still exists. Otherwise, the scenario version of the trial's current verdict is used.
+        transform_config: returns the configuration to replay with; None for the settings of the trial's run.
+        use_current_scenarios: True: a test case is used in its newest version, a scenario in code in the version at
+            launch or, if that no longer exists, in its newest. False: the scenario version of the trial's current
+            verdict is used.
     """
     ids = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
@@ -138,21 +139,25 @@ def replay_trials(
         trials = _load_trials(ids[start : start + TRIALS_PER_BATCH])
         missing = {trial.config_id for trial in trials} - configs.keys()
         for config_id, config in load_frozen_configs(missing).items():
-            configs[config_id] = change(config) if change else config
-        scenarios = _find_current_scenarios(trials) if anew else _find_judging_scenarios(trials)
-        options = _ReplayOptions(change is None, scenarios)
+            configs[config_id] = transform_config(config) if transform_config else config
+        scenarios = _find_newest_scenarios(trials) if use_current_scenarios else _find_scenarios_of_verdicts(trials)
+        options = _ReplayOptions(transform_config is None, scenarios)
         yield from run_in_virtual_time(_replay_batch(trials, configs, _load_steps(trials), options))
 
 
-def _find_current_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
+def _find_newest_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
     """Return the scenario that judges each trial now, by trial id, without scenarios that no longer exist."""
     return _map_scenarios(
         {trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, load_judging_scenario
     )
 
 
-def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
-    """Return the scenario of each trial that was re-judged with another version, by trial id, if it still exists."""
+def _find_scenarios_of_verdicts(trials: Sequence[Trial]) -> dict[int, Scenario]:
+    """Return, by trial id, the scenarios of current verdicts made with another version than at launch.
+
+    Versions that no longer exist are omitted.
+    """
+    # A verdict from before the trial finished judges an earlier execution.
     rows = Judgement.objects.filter(trial__in=trials, current=True, judged_at__gte=F("trial__finished_at"))
     rejudged = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
     versions = {pk: (slug, version) for pk, slug, version in rejudged.values_list("trial", *_SCENARIO_FIELDS)}
@@ -166,7 +171,7 @@ def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
 def _map_scenarios(
     versions: Mapping[int, tuple[str, int]], load: Callable[[str, int], Scenario]
 ) -> dict[int, Scenario]:
-    """Return the scenario that `load` returns for slug and version, by trial id, without those that do not exist."""
+    """Load each (slug, version) once and return the scenarios by trial id; those that do not exist are omitted."""
     scenarios: dict[tuple[str, int], Scenario] = {}
     for slug, version in set(versions.values()):
         with suppress(KeyError):
@@ -197,9 +202,9 @@ async def _replay_trial(
     trial: Trial, config: FrozenConfig, steps: Sequence[Step], options: _ReplayOptions
 ) -> ReplayedTrial:
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
-    if not exchanges or not _has_run_to_end(trial):
-        return ReplayedTrial(trial, never_sent=True, why=trial.sentence)
-    recording = _build_recording(trial, steps, own_plan=options.own_plan)
+    if not exchanges or not _was_judged(trial):
+        return ReplayedTrial(trial, is_not_replayable=True, reason=trial.sentence)
+    recording = _build_recording(trial, steps, has_original_plan=options.has_original_plan)
     try:
         sent_config = _use_sent_model_name(options.add_scenario(config, trial), exchanges[0])
         plan = build_trial_plan(
@@ -208,14 +213,14 @@ async def _replay_trial(
             _build_provider_access(trial, exchanges),
         )
     except (EngineError, ScenarioChangedError, KeyError) as error:
-        return ReplayedTrial(trial, unknown_from=1, why=str(error))
+        return ReplayedTrial(trial, unknown_from=1, reason=str(error))
     return await _run_loop(trial, plan, recording)
 
 
 async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> ReplayedTrial:
     collector = _StepCollector()
-    cancelled = CancellationToken()
-    transport = RecordedTransport(recording, cancelled)
+    cancellation = CancellationToken()
+    transport = RecordedTransport(recording, cancellation)
     clock = asyncio.get_running_loop().time
     workspace = plan.scenario.open(plan.instance)
     context = RunContext(
@@ -225,35 +230,40 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
         gate=transport,
         recorder=collector,
         clock=clock,
-        cancelled=cancelled,
+        cancelled=cancellation,
     )
     try:
-        ended = await drive(plan.loop, context)
+        loop_result = await drive(plan.loop, context)
     except NotRecordedError as error:
-        return ReplayedTrial(trial, unknown_from=len(collector.steps) + 1, why=str(error))
+        return ReplayedTrial(trial, unknown_from=len(collector.steps) + 1, reason=str(error))
     except EngineError as error:
-        return ReplayedTrial(trial, unknown_from=1, why=str(error))
-    verdict = plan.scenario.judge(plan.instance, ended, workspace)
+        return ReplayedTrial(trial, unknown_from=1, reason=str(error))
+    verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
     if trial.tools_dropped:
-        verdict = mark_tools_dropped(verdict, ended)
-    columns = _build_columns(trial, ended, verdict, collector)
-    return ReplayedTrial(trial, columns, plan.scenario.version, assumed=tuple(sorted(transport.differing_fields)))
+        verdict = mark_tools_dropped(verdict, loop_result)
+    columns = _build_columns(trial, loop_result, verdict, collector)
+    return ReplayedTrial(
+        trial, columns, plan.scenario.version, differing_fields=tuple(sorted(transport.differing_fields))
+    )
 
 
-def _build_columns(trial: Trial, ended: LoopResult, verdict: Verdict, collector: "_StepCollector") -> JsonObject:
-    columns = build_trial_columns(FinishedExecution(ended, verdict, collector.steps, trial.scenario, 0.0))
+def _build_columns(trial: Trial, loop_result: LoopResult, verdict: Verdict, collector: "_StepCollector") -> JsonObject:
+    columns = build_trial_columns(FinishedExecution(loop_result, verdict, collector.steps, trial.scenario, 0.0))
     return {name: columns[name] for name in VERDICT_COLUMNS}
 
 
 def list_differences(replayed: ReplayedTrial) -> tuple[str, ...]:
-    """Return the columns in which a replay differs from the stored trial; () if the replay has no columns."""
+    """Return the columns in which a replay differs from the stored trial; () if the replay has no columns.
+
+    The judging version in `verdict` is ignored.
+    """
     new = _remove_judging_version(replayed.columns)
     stored = _remove_judging_version({name: getattr(replayed.trial, name) for name in replayed.columns})
     return tuple(name for name, value in new.items() if stored[name] != value)
 
 
 def read_judging_version(verdict: JsonObject) -> int:
-    """Return the version of the judging rules that a stored verdict names."""
+    """Return the version of the judging rules in a stored verdict; without one, FIRST_JUDGING_VERSION."""
     return int(verdict.get("judging", FIRST_JUDGING_VERSION))
 
 
@@ -275,20 +285,24 @@ class _StepCollector:
         self.steps.append(step)
 
 
-def _has_run_to_end(trial: Trial) -> bool:
-    """Return whether the loop ended and the trial was judged; False if Toolbench ended the trial with an error."""
+def _was_judged(trial: Trial) -> bool:
+    """Return whether a judge gave the verdict; False if Toolbench ended the trial with an error instead.
+
+    A class of failures that is no longer in the table counts as judged.
+    """
     judged_by_class = {row.code: row.judged for row in failure_classes.load_classes()}
     return not trial.failure_class or judged_by_class.get(trial.failure_class, True) or bool(trial.verdict)
 
 
-def _build_recording(trial: Trial, steps: Sequence[Step], *, own_plan: bool) -> Recording:
+def _build_recording(trial: Trial, steps: Sequence[Step], *, has_original_plan: bool) -> Recording:
     last = steps[-1]
     stop_reason = _STOP_REASON_BY_END.get(trial.end)
     return Recording(
         exchanges=tuple(_build_stored_exchange(step) for step in steps if step.kind == Step.Kind.EXCHANGE),
         stop_reason=stop_reason,
+        # After a complete answer, only tools were still running.
         stopped_in_tools=stop_reason is not None and last.kind == Step.Kind.EXCHANGE and bool(last.ok),
-        has_original_plan=own_plan,
+        has_original_plan=has_original_plan,
     )
 
 
@@ -345,9 +359,9 @@ def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
 
 
 def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderAccess:
-    """Return the access to an endpoint with the recorded wire format, number of attempts and use of seeds."""
+    """Return a provider access with the wire format, the attempt limit and the seed support that were recorded."""
     last_error = load_details(exchanges[-1].body.facts).get("error") or {}
-    # If the last error could have been retried, the limit of attempts was reached; otherwise one more was possible.
+    # A retryable error ended the trial only if no attempt was left. Otherwise one more than ever used is allowed.
     is_limit_reached = trial.end == EndReason.PROVIDER_ERROR.value and last_error.get("retryable")
     attempts = exchanges[-1].attempt if is_limit_reached else max(step.attempt for step in exchanges) + 1
     endpoint = Endpoint(
@@ -362,7 +376,7 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
 
 
 def _find_wire(url: str) -> str:
-    """Return the wire format whose path ends the URL; "chat" for any other path, such as that of raw completions."""
+    """Return the wire format whose path ends the URL; "chat" for any other, since it includes raw completions."""
     path = url.partition("?")[0]
     return next(
         (wire for wire in ("anthropic", "responses") if path.endswith(f"/{get_wire_format(wire).path}")), "chat"
