@@ -20,21 +20,44 @@ START_PAGES = (
     "/", "/matrix/", "/matrix/?view=profile", "/matrix/?view=strategy", "/matrix/?view=bars",
     "/matrix/?scope=published",
     "/trials/", "/trials/?outcome=fail", "/failures/", "/failures/codes/", "/latency/", "/compare/", "/decide/",
-    "/decide/records/", "/trend/", "/runs/", "/runs/new/", "/demo/", "/imported/", "/schedules/", "/scenarios/",
-    "/cases/", "/cases/new/", "/models/", "/profiles/", "/profiles/new/", "/presets/", "/presets/new/", "/policy/",
-    "/formats/", "/compatibility/", "/metrics/", "/providers/", "/providers/new/", "/search/?q=a", "/health/",
-    "/settings/people/", "/settings/audit/", "/settings/tokens/", "/settings/links/", "/api/v1/docs",
+    "/decide/recommendations/", "/decide/records/", "/trend/", "/runs/", "/runs/new/", "/demo/", "/demo/personas/",
+    "/imported/", "/schedules/", "/scenarios/", "/cases/", "/cases/new/", "/cases/mcp/", "/cases/drafts/", "/cases/bring/",
+    "/models/", "/profiles/", "/profiles/new/", "/presets/", "/presets/new/", "/policy/", "/formats/", "/compatibility/",
+    "/metrics/", "/providers/", "/providers/new/", "/gateway/", "/gateway/new/", "/gateway/traces/", "/search/?q=a",
+    "/health/", "/settings/people/", "/settings/audit/", "/settings/tokens/", "/settings/links/", "/sign-in/",
+    "/api/v1/docs",
 )  # fmt: skip
-# Pages that exist once something was made: where a link to one is, and what the link looks like.
+RUN, TRIAL, MODEL = r"^/runs/\d+/$", r"^/trials/\d+/", r"^/models/\d+/$"
+PROVIDER_MODELS, PROVIDER = r"^/providers/\d+/models/$", r"^/providers/\d+/$"
+CASE = r"^/cases/(?!new|mcp|drafts|bring)[\w-]+/$"
+PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
+# Pages that exist once something was made: where links to them are, and what the links look like. The place is a path,
+# or the pattern of a link that was found before.
 LINKED_PAGES = {
-    "/runs/": r"^/runs/\d+/$",
-    "/matrix/?scope=own": r"^/runs/\d+/missing/",
-    "/scenarios/happy_path/": r"^/cases/new/\?",
-    "/demo/": r"^/runs/\d+/$",
-    "/trials/?outcome=fail&scope=all": r"^/trials/\d+/",
-    "/scenarios/": r"^/scenarios/[\w-]+/$",
-    "/models/": r"^/models/\d+/$",
-    "/providers/": r"^/providers/\d+/$",
+    "/runs/": (RUN,),
+    RUN: (r"^/runs/\d+/metrics/", r"^/runs/\d+/missing/", r"^/runs/\d+/report\.html", r"^/schedules/new/\?"),
+    "/scenarios/happy_path/": (r"^/cases/new/\?",),
+    "/demo/": (RUN,),
+    "/trials/?outcome=fail&scope=all": (TRIAL,),
+    TRIAL: (r"^/what-if/\?trial", r"^/steps/\d+/(request|response)/$", r"^/steps/\d+/curl/$"),
+    "/decide/?scope=all": (r"^/decide/settings/\d+/$",),
+    "/decide/records/": (r"^/decide/records/\d+/$",),
+    "/imported/": (r"^/imported/jobs/\d+/$", r"^/imported/histories/\d+/$"),
+    "/schedules/": (r"^/schedules/\d+/$",),
+    "/scenarios/": (r"^/scenarios/[\w-]+/$",),
+    "/cases/": (CASE,),
+    CASE: (r"^/cases/[\w-]+/edit/$", r"^/cases/[\w-]+/delete/$"),
+    "/models/": (MODEL,),
+    MODEL: (r"^/models/\d+/settings/$", r"^/probes/\d+/$"),
+    "/providers/": (PROVIDER_MODELS,),
+    PROVIDER_MODELS: (PROVIDER,),
+    PROVIDER: (r"^/providers/\d+/delete/$",),
+    "/profiles/": (PROFILE,),
+    PROFILE: (r"^/profiles/[\w-]+/delete/$",),
+    "/presets/": (PRESET,),
+    PRESET: (r"^/presets/[\w-]+/delete/$",),
+    "/gateway/": (r"^/gateway/\d+/$",),
+    "/gateway/traces/": (r"^/gateway/traces/\d+/$",),
 }
 
 
@@ -91,12 +114,18 @@ def _take_shot(page: Page, url: str, file: Path) -> None:
 
 
 def _find_linked_pages(page: Page, base: str) -> Iterator[str]:
-    for start, pattern in LINKED_PAGES.items():
+    found: dict[str, str] = {}
+    for place, patterns in LINKED_PAGES.items():
+        if not (start := found.get(place, "" if place.startswith("^") else place)):
+            continue
         page.goto(f"{base}{start}")
-        links = page.eval_on_selector_all("main a[href]", "all => all.map(link => link.getAttribute('href'))")
-        found = next((link for link in links if re.search(pattern, link)), None)
-        if found:
-            yield found
+        paths = page.eval_on_selector_all("main a[href]", "all => all.map(link => link.pathname + link.search)")
+        for pattern in patterns:
+            if path := next((path for path in paths if re.search(pattern, path)), None):
+                found[pattern] = path
+                yield path
+    if RUN in found:
+        yield f"{found[RUN]}judgements/"  # linked only after trials were judged again
 
 
 def _name_file(path: str) -> str:

@@ -1,36 +1,24 @@
 """Garbage in every place of every address: a page or a sentence, never a server error, and nothing changed."""
 
 from collections.abc import Iterable, Iterator
-from io import BytesIO
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import URLPattern, reverse
 
-from tests.factories import make_cell, make_config, make_gateway_trace, make_provider, make_run, make_step, make_trial
-from tests.lab.schedules.scheduled import make_alert_delivery
 from tests.page_html import read_html
 from tests.recorded_connections import record_connections
+from tests.site_addresses import NAMED, build_addresses, make_one_of_everything
 from tests.web.html_forms import find_leaks, read_forms
-from toolbench.lab.accounts.share_links import create_share_link
-from toolbench.lab.accounts.sign_in import get_first_owner
-from toolbench.lab.accounts.tokens import create_api_token
-from toolbench.lab.interchange.queue import queue_import
-from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial
+from toolbench.lab.models import Model, Probe, Provider, Run, Trial
 from toolbench.lab.results.compare.query import AXES
-from toolbench.lab.results.decide.query import DecideQuery
-from toolbench.lab.results.decide.records import save_record
-from toolbench.lab.results.saved_views import save_view
-from toolbench.lab.serving.aliases import AliasChoice, save_alias
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
 from toolbench.web.forms.aliases import AliasForm, PromotionForm
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.forms.schedules import RuleForm, ScheduleForm
-from toolbench.web.urls import urlpatterns
 
 pytestmark = pytest.mark.django_db
 
@@ -158,20 +146,12 @@ SENT = {
 }
 ACTIONS = ("cancel", "pause", "resume", "retry", "repeat", "raise", "add", "label", "explode")
 NOBODY = "http://127.0.0.1:9"  # nothing listens there
-NAMED = {str(pattern.name): pattern for pattern in urlpatterns if isinstance(pattern, URLPattern)}
 
 
 @pytest.fixture
 def trial() -> Trial:
     """One finished trial with a step, and everything around it."""
-    make_provider(base_url=NOBODY)
-    trial = make_trial(make_cell(make_config(make_run(title="kept"))), "fail")
-    make_step(trial)
-    History.objects.create(name="turns.jsonl", sha256="0" * 64, turn_count=0)
-    CaseSet.objects.create(name="mine")
-    assert trial.config.model is not None
-    Probe.objects.create(model=trial.config.model, provider=trial.config.model.provider, kind="first_use", state="done")
-    return trial
+    return make_one_of_everything(NOBODY)
 
 
 @pytest.fixture
@@ -184,30 +164,7 @@ def visitor(owner_client: Client) -> Client:
 @pytest.fixture
 def addresses(trial: Trial) -> dict[str, str]:
     """The address of every page, about what there is."""
-    found: dict[str, object] = {"run_id": trial.run_id, "trial_id": trial.pk, "provider_id": trial.provider_id}
-    found |= {"model_id": trial.config.model_id, "probe_id": Probe.objects.values_list("pk", flat=True).first()}
-    found |= {"step_id": trial.steps.values_list("pk", flat=True).first(), "side": "request"}
-    found |= {"config_id": trial.config_id, "record_id": save_record(DecideQuery(), owner=None).pk, "file": "openai.py"}
-    found |= {"slug": "happy_path", "token": "unknown", "kind": "csv", "chart": "dots"}
-    found |= {"job_id": queue_import(BytesIO(b"{}"), "log.json", owner=None).pk}
-    found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
-    found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}
-    found |= {"user_id": get_first_owner().pk}
-    found |= {"link_id": create_share_link(get_first_owner(), "run", target=trial.run_id).pk}
-    found |= {"token_id": create_api_token(get_first_owner(), "kept", ["read"], None)[0].pk}
-    delivery = make_alert_delivery(trial.run)
-    found |= {"delivery_id": delivery.pk, "rule_id": delivery.alert.rule_id}
-    found |= {"view_id": save_view(get_first_owner(), "kept", "/matrix/", shared=False).pk}
-    found |= {"schedule_id": delivery.alert.rule.schedule_id}
-    assert trial.config.model_id is not None
-    found |= {"alias_id": save_alias(AliasChoice("kept", trial.config.model_id), owner=None).pk}
-    found |= {"trace_id": make_gateway_trace().pk}
-    own = {"case-export": {"kind": "jsonl"}}
-    wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}
-    return {
-        name: reverse(name, kwargs={key: (found | own.get(name, {}))[key] for key in keys})
-        for name, keys in wanted.items()
-    }
+    return build_addresses(trial)
 
 
 def queries(value: str, singly: Iterable[str], together: Iterable[str] = ()) -> Iterator[str]:

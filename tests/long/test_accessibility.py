@@ -6,30 +6,45 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.test import Client
+from django.urls import resolve
 from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
 from benchmarks.shots import THEMES, WIDTHS, list_pages
 from tests.lab.conftest import RunInThread, elsewhere
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.site_addresses import build_addresses, make_one_of_everything
 from toolbench.lab.builtin_data import load_builtin_data
+from toolbench.lab.cases.drafts import CaseDraft, parse_draft
+from toolbench.lab.cases.edit import add_case
+from toolbench.lab.library.presets import create_preset
+from toolbench.lab.library.profiles import create_profile
 from toolbench.providers.scripted_server import ScriptedServer, text_reply
 
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
+TOOLS = '[{"type": "function", "function": {"name": "cancel_order", "parameters": {"type": "object"}}}]'
+NOBODY = "http://127.0.0.1:9"  # nothing listens there
+# A link is shown only once, when it is made; the export of sides that nobody chose is an error page.
+NOT_LISTED = {"shared", "sign-in-link", "compare-export"}
 REFUSED_IMPACTS = ("serious", "critical")
 
 __all__ = ["elsewhere"]  # a fixture
 
 
 @pytest.fixture
-def results(elsewhere: RunInThread) -> None:
-    """A run of a model that succeeds and one that calls no tool."""
+def addresses(elsewhere: RunInThread) -> dict[str, str]:
+    """A run of a model that succeeds and one that calls no tool, one row of everything else, and their addresses."""
     load_builtin_data()
     with ScriptedServer(answer_correctly) as good, ScriptedServer(lambda seen: text_reply("No.")) as poor:
         models = [make_scripted_model(good, "good"), make_scripted_model(poor, "poor")]
         launch_run(*models, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
         for model in models:
             assert elsewhere(run_worker_session, model).result() == 6
+    create_profile("mine", {"options": {"temperature": 0.2}}, "owner")
+    create_preset("mine", {"patch": {"max_turns": 6}}, "owner")
+    draft = CaseDraft(tools=TOOLS, message="Cancel order 17.", expect='{"name": "cancel_order", "arguments": {}}')
+    add_case(*parse_draft(draft))
+    return build_addresses(make_one_of_everything(NOBODY))
 
 
 @pytest.fixture(params=[(width, theme) for width in WIDTHS for theme in THEMES], ids=str)
@@ -50,10 +65,11 @@ def page(
     context.close()
 
 
-def test_no_page_has_a_serious_finding_or_is_too_wide(results: None, page: Page, live_server: LiveServer) -> None:
+def test_no_page_has_a_serious_finding_or_is_too_wide(
+    addresses: dict[str, str], page: Page, live_server: LiveServer
+) -> None:
     findings = []
-    paths = list_pages(page, live_server.url)
-    for path in paths:
+    for path in list_pages(page, live_server.url):
         answer = page.goto(path)
         assert answer is not None
         assert answer.ok, path
@@ -64,5 +80,21 @@ def test_no_page_has_a_serious_finding_or_is_too_wide(results: None, page: Page,
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             findings.append((path, "too wide", []))
     assert findings == []
-    assert {"/matrix/", "/trials/"} < {path.split("?")[0] for path in paths}
-    assert any(path.startswith("/trials/") and path[8:9].isdigit() for path in paths)
+
+
+def test_list_of_pages_names_every_address_that_is_a_page(
+    addresses: dict[str, str], browser: Browser, live_server: LiveServer, owner_client: Client
+) -> None:
+    context = browser.new_context(base_url=live_server.url)
+    name = settings.SESSION_COOKIE_NAME
+    context.add_cookies([{"name": name, "value": owner_client.cookies[name].value, "url": live_server.url}])
+    listed = {resolve(path.split("?")[0]).url_name for path in list_pages(context.new_page(), live_server.url)}
+    context.close()
+    unlisted = sorted(addresses.keys() - listed - NOT_LISTED)
+    assert " ".join(name for name in unlisted if is_page(owner_client, addresses[name])) == ""
+
+
+def is_page(client: Client, address: str) -> bool:
+    """Return False for downloads, moved addresses and addresses that only take a form."""
+    response = client.get(address)
+    return response.status_code in (200, 404) and response.headers["Content-Type"].startswith("text/html")
