@@ -18,14 +18,13 @@ WIDTHS = {1440: 900, 390: 844}
 THEMES = ("light", "dark")
 START_PAGES = (
     "/", "/matrix/", "/matrix/?view=profile", "/matrix/?view=strategy", "/matrix/?view=bars",
-    "/matrix/?scope=published",
-    "/trials/", "/trials/?outcome=fail", "/failures/", "/failures/codes/", "/latency/", "/compare/", "/decide/",
-    "/decide/recommendations/", "/decide/records/", "/trend/", "/runs/", "/runs/new/", "/demo/", "/demo/personas/",
-    "/imported/", "/schedules/", "/scenarios/", "/cases/", "/cases/new/", "/cases/mcp/", "/cases/drafts/", "/cases/bring/",
-    "/models/", "/profiles/", "/profiles/new/", "/presets/", "/presets/new/", "/policy/", "/formats/", "/compatibility/",
-    "/metrics/", "/providers/", "/providers/new/", "/gateway/", "/gateway/new/", "/gateway/traces/", "/search/?q=a",
-    "/health/", "/settings/people/", "/settings/audit/", "/settings/tokens/", "/settings/links/", "/sign-in/",
-    "/api/v1/docs",
+    "/matrix/?scope=published", "/trials/", "/trials/?outcome=fail", "/failures/", "/failures/codes/", "/latency/",
+    "/compare/", "/decide/", "/decide/recommendations/", "/decide/records/", "/trend/", "/runs/", "/runs/new/",
+    "/demo/", "/demo/personas/", "/imported/", "/schedules/", "/scenarios/", "/cases/", "/cases/new/",
+    "/cases/mcp/", "/cases/drafts/", "/cases/bring/", "/models/", "/profiles/", "/profiles/new/", "/presets/",
+    "/presets/new/", "/policy/", "/formats/", "/compatibility/", "/metrics/", "/providers/", "/providers/new/",
+    "/gateway/", "/gateway/new/", "/gateway/traces/", "/search/?q=a", "/health/", "/settings/people/",
+    "/settings/audit/", "/settings/tokens/", "/settings/links/", "/sign-in/", "/api/v1/docs",
 )  # fmt: skip
 RUN, TRIAL, MODEL = r"^/runs/\d+/$", r"^/trials/\d+/", r"^/models/\d+/$"
 PROVIDER_MODELS, PROVIDER = r"^/providers/\d+/models/$", r"^/providers/\d+/$"
@@ -35,7 +34,7 @@ PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
 # or the pattern of a link that was found before.
 LINKED_PAGES = {
     "/runs/": (RUN,),
-    RUN: (r"^/runs/\d+/metrics/", r"^/runs/\d+/missing/", r"^/runs/\d+/report\.html", r"^/schedules/new/\?"),
+    RUN: (r"^/runs/\d+/metrics/", r"^/runs/\d+/missing/", r"^/schedules/new/\?"),
     "/scenarios/happy_path/": (r"^/cases/new/\?",),
     "/demo/": (RUN,),
     "/trials/?outcome=fail&scope=all": (TRIAL,),

@@ -97,4 +97,5 @@ def test_list_of_pages_names_every_address_that_is_a_page(
 def is_page(client: Client, address: str) -> bool:
     """Return False for downloads, moved addresses and addresses that only take a form."""
     response = client.get(address)
-    return response.status_code in (200, 404) and response.headers["Content-Type"].startswith("text/html")
+    is_file = "Content-Disposition" in response.headers or not response.headers["Content-Type"].startswith("text/html")
+    return response.status_code in (200, 404) and not is_file

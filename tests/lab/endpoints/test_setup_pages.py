@@ -9,7 +9,14 @@ from pytest_django.fixtures import Settings
 from tests.factories import make_config, make_model, make_provider, make_run
 from toolbench.lab import builtin_data
 from toolbench.lab.endpoints.connect import ConnectionSettings, connect_provider
-from toolbench.lab.endpoints.setup_pages import get_models, get_presets, get_profiles, get_provider, get_providers
+from toolbench.lab.endpoints.setup_pages import (
+    MAX_CHOSEN_MODELS,
+    get_models,
+    get_presets,
+    get_profiles,
+    get_provider,
+    get_providers,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +43,16 @@ def test_a_provider_counts_its_models_and_the_runs_that_used_it() -> None:
     make_config(make_run(), model)
     line = get_provider(model.provider_id)
     assert (line.models, line.runs, line.is_connected) == (1, 1, True)
+
+
+def test_first_run_is_planned_with_the_models_unless_there_are_many() -> None:
+    models = [make_model(f"vendor/model-{number:02}") for number in range(MAX_CHOSEN_MODELS)]
+    provider_id = models[0].provider_id
+    chosen = "&".join(f"models={model.pk}" for model in models)
+    assert get_provider(provider_id).plan_query == f"{chosen}&set=typical"
+    make_model("vendor/one-more")
+    assert get_provider(provider_id).plan_query == "set=typical"
+    assert get_provider(make_provider("Empty").pk).plan_query == ""
 
 
 def test_providers_take_two_queries_however_many_there_are(django_assert_num_queries: DjangoAssertNumQueries) -> None:

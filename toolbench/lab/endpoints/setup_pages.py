@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
+from urllib.parse import urlencode
 
 from django.db.models import Count, F, Q
 
@@ -16,6 +17,7 @@ from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_budget
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 
+MAX_CHOSEN_MODELS = 12  # a plan with more is chosen by hand
 _ARCHIVED_LAST = F("archived_at").asc(nulls_first=True)
 
 
@@ -30,6 +32,8 @@ class ProviderRow:
         models: the number of models that are not retired.
         runs: the number of runs that use the provider; 0 in the list of providers.
         budget: the budget and the spending of this month; None in the list of providers, or if there is no budget.
+        plan_query: query string of the plan of a first run of its models; "" in the list of providers, and without
+            models.
     """
 
     provider: Provider
@@ -39,6 +43,7 @@ class ProviderRow:
     models: int
     runs: int = 0
     budget: ProviderBudget | None = None
+    plan_query: str = ""
 
     @property
     def address(self) -> str:
@@ -124,9 +129,21 @@ def get_provider(provider_id: int) -> ProviderRow:
     """
     provider = Provider.objects.get(pk=provider_id)
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
-    model_count = provider.models.filter(retired=False).count()
-    runs = RunConfig.objects.filter(provider=provider).values("run_id").distinct().count()
-    return replace(_build_provider_row(provider, ready, model_count), runs=runs, budget=get_provider_budget(provider))
+    model_ids = provider.models.filter(retired=False).order_by("name").values_list("pk", flat=True)
+    return replace(
+        _build_provider_row(provider, ready, len(model_ids)),
+        runs=RunConfig.objects.filter(provider=provider).values("run_id").distinct().count(),
+        budget=get_provider_budget(provider),
+        plan_query=_render_plan_query(tuple(model_ids)),
+    )
+
+
+def _render_plan_query(model_ids: tuple[int, ...]) -> str:
+    """Choose the typical scenarios, and the models unless there are too many for a first run."""
+    if not model_ids:
+        return ""
+    chosen = model_ids if len(model_ids) <= MAX_CHOSEN_MODELS else ()
+    return urlencode([*(("models", model_id) for model_id in chosen), ("set", "typical")])
 
 
 def _build_provider_row(provider: Provider, ready: set[str], models: int) -> ProviderRow:
