@@ -66,7 +66,14 @@ def build_addresses(trial: Trial) -> dict[str, str]:
         "view_id": save_view(owner, "kept", "/matrix/", shared=False).pk,
         "alias_id": save_alias(AliasChoice("kept", trial.config.model_id), owner=None).pk,
         "trace_id": make_gateway_trace().pk,
-        **{"slug": "happy_path", "token": "unknown", "kind": "csv", "chart": "dots", "side": "request", "file": "openai.py"},
+        **{
+            "slug": "happy_path",
+            "token": "unknown",
+            "kind": "csv",
+            "chart": "dots",
+            "side": "request",
+            "file": "openai.py",
+        },
     }
     own = {"case-export": {"kind": "jsonl"}}
     wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}

@@ -123,7 +123,7 @@ def test_latency_row_opens_the_trials_it_counts() -> None:
     make_trials(make_cell(config, "chat_only"), **{"pass": 3})
     for group, count in (("tools", 4), ("control", 3)):
         row = read_row(group=group)
-        assert row.counts.trials == count
+        assert row.counts.trial_count == count
         assert get_trials(TrialFilter.from_query(QueryDict(row.trials_query))).total == count
 
 
