@@ -24,9 +24,12 @@ class Conversation:
     keeps its history for the next plan.
 
     Attributes:
+        model: the name of the model in requests.
+        tools: the tools of all runs.
         system: the system prompt; "" for none.
         options: parameters of the request body.
-        history: the messages of all runs so far.
+        stream: whether answers are requested as streams.
+        history: the messages of all runs that `take` kept.
     """
 
     model: str

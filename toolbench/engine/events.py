@@ -81,6 +81,8 @@ class Delta:
     """A newly received part of a streamed answer: of its text, its reasoning or one call.
 
     Attributes:
+        text: the new part of the text; "" for none.
+        reasoning: the new part of the reasoning; "" for none.
         call: the index of the call, from 0; None for text and reasoning.
         name: the name of the call; "" if this part does not have it.
         arguments: the new part of the arguments text.
@@ -146,6 +148,7 @@ class Outcome:
     Attributes:
         value: the value that the tool returned; None after an error.
         error_code: a code such as ARGUMENT_ERROR, INTERNAL_ERROR or TOOL_TIMEOUT; "" for success.
+        error_message: what the model is told about the error; "" for success.
         started_ms: when the tool started, in milliseconds from the start of the trial.
         duration_ms: how long the tool ran, in milliseconds.
     """
@@ -163,6 +166,7 @@ class ExchangeError:
 
     Attributes:
         code: an error code that is listed in providers/data/outcomes.json.
+        message: the error in words, from the endpoint or from Toolbench.
         status: the HTTP status; None without a response.
         infrastructure: whether the network, the provider or the host caused the error, and not the model.
         retryable: whether the same request may be sent again.

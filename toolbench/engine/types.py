@@ -55,6 +55,10 @@ class Usage:
     """Tokens and cost of one answer, or of several; None for a figure that the endpoint does not report.
 
     Attributes:
+        input_tokens: all tokens of the request, including cached ones.
+        output_tokens: all tokens of the answer, including reasoning.
+        cached_tokens: the input tokens that were read from a cache.
+        reasoning_tokens: the output tokens of the reasoning.
         cost: the cost in US dollars, as the provider reports it.
     """
 
@@ -136,6 +140,7 @@ class Turn:
         calls: the calls that the loop keeps, with unique ids.
         calls_found: all calls of the answer, before transforms, repairs and limits.
         ignored_calls: the number of calls dropped by the limit per turn or because tools are off.
+        finish_reason: the reason in OpenAI's terms, such as `stop`, or an unknown one; None if the answer has none.
         usage: the tokens and cost; None if the endpoint reports none.
         path: the method used: tool_use, json_fallback, constrained, template or text.
         changes: the changes that transforms and repairs made to the answer.
@@ -210,6 +215,7 @@ class Envelope:
 
     Attributes:
         ok: whether the call succeeded.
+        tool_name: the tool's name, or the name in the call if there is no such tool.
         data: the tool's output.
         errors: objects with the keys `code` and `message`.
     """

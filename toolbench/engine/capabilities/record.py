@@ -153,6 +153,7 @@ class CapabilityRecord:
     """Capabilities with their source.
 
     Attributes:
+        source: declared, probed or measured.
         who: the name of the declaration, probe or trials, such as `probe 12`.
         at: when they were declared or seen; None for declarations that ship with this version.
         probe: number of the probe that saw them.

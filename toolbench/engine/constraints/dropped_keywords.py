@@ -17,6 +17,7 @@ class DroppedKeyword:
 
     Attributes:
         path: JSON path into the tools (`$[0].parameters.properties.a.pattern`).
+        keyword: the name of the keyword.
         constraint: name of the constraint that does not enforce the keyword.
         value: beginning of the keyword's value as JSON.
         kept: a description of the part that is enforced instead; "" for none.

@@ -39,8 +39,8 @@ class JsonBlock:
     """A JSON value in a text.
 
     Attributes:
-        start: offset in the text, fence included.
-        end: offset after the block, fence included.
+        start: offset of the block in the text, including its fence.
+        end: offset after the block, including its fence.
         broken: whether it begins with `{` or `[` and is not JSON.
         closed: whether its fence is closed.
     """

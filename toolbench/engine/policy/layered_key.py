@@ -18,6 +18,10 @@ class OverriddenSetting:
 
     Attributes:
         key: dotted name of a leaf; a cleared list or object has one name.
+        layer: the earlier layer.
+        value: its value.
+        by_layer: the later layer.
+        by_value: its value: the default after a reset, None for a leaf that no longer exists.
     """
 
     key: str

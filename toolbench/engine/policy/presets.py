@@ -33,10 +33,13 @@ class UnknownPresetError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
-    """The patches above the strategy, lowest first.
+    """The patches of a trial, lowest layer first.
 
     Attributes:
+        profile: patch of the sampling profile.
         preset: patch of the preset that the strategy names, for presets that are not built in.
+        run: patch of the run.
+        scenario: patch of the scenario.
     """
 
     profile: Mapping[str, Any] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from toolbench.engine.types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class PythonTool:
-    """A Python function with its tool definition."""
+    """A Python function with its tool definition; `signature` converts the arguments of a call."""
 
     definition: ToolDefinition
     function: Callable[..., object]

@@ -20,6 +20,10 @@ class ChatAnswer:
 
     Attributes:
         message: message of the first choice, with `content` as text.
+        finish_reason: the reason in OpenAI's terms, or an unknown one as received; None if the answer has none.
+        upstream: the upstream provider that a router names; "" for none.
+        model_echoed: the model that the answer names; "" for none.
+        fingerprint: the `system_fingerprint`; "" for none.
         cut: whether the stream was truncated, so that none of its calls may run.
         continues: whether the endpoint wants another request to continue the turn.
     """

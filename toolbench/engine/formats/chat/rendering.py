@@ -18,7 +18,7 @@ class PromptMessage:
     """A message of the conversation.
 
     Attributes:
-        by: the author; `result` for the result of a call.
+        by: the author: `system`, `user`, `assistant`, or `result` for the result of a call.
         calls: the calls of an assistant, or the one call that a result belongs to.
     """
 
