@@ -28,7 +28,7 @@ START_PAGES = (
 )  # fmt: skip
 RUN, TRIAL, MODEL = r"^/runs/\d+/$", r"^/trials/\d+/", r"^/models/\d+/$"
 PROVIDER_MODELS, PROVIDER = r"^/providers/\d+/models/$", r"^/providers/\d+/$"
-CASE = r"^/cases/(?!new|mcp|drafts|bring)[\w-]+/$"
+ALIAS, CASE = r"^/gateway/\d+/$", r"^/cases/(?!new|mcp|drafts|bring)[\w-]+/$"
 PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
 # Pages that exist once something was made: where links to them are, and what the links look like. The place is a path,
 # or the pattern of a link that was found before.
@@ -39,7 +39,7 @@ LINKED_PAGES = {
     "/demo/": (RUN,),
     "/trials/?outcome=fail&scope=all": (TRIAL,),
     TRIAL: (r"^/what-if/\?trial", r"^/steps/\d+/(request|response)/$", r"^/steps/\d+/curl/$"),
-    "/decide/?scope=all": (r"^/decide/settings/\d+/$",),
+    "/decide/": (r"^/decide/settings/\d+/$", r"^/gateway/promote/\?"),
     "/decide/records/": (r"^/decide/records/\d+/$",),
     "/imported/": (r"^/imported/jobs/\d+/$", r"^/imported/histories/\d+/$"),
     "/schedules/": (r"^/schedules/\d+/$",),
@@ -55,7 +55,8 @@ LINKED_PAGES = {
     PROFILE: (r"^/profiles/[\w-]+/delete/$",),
     "/presets/": (PRESET,),
     PRESET: (r"^/presets/[\w-]+/delete/$",),
-    "/gateway/": (r"^/gateway/\d+/$",),
+    "/gateway/": (ALIAS,),
+    ALIAS: (r"^/gateway/\d+/delete/$",),
     "/gateway/traces/": (r"^/gateway/traces/\d+/$",),
 }
 

@@ -32,7 +32,8 @@ def make_one_of_everything(base_url: str) -> Trial:
     History.objects.create(name="turns.jsonl", sha256="0" * 64, turn_count=0)
     CaseSet.objects.create(name="mine")
     assert trial.config.model is not None
-    Probe.objects.create(model=trial.config.model, provider=trial.config.model.provider, kind="first_use", state="done")
+    model = trial.config.model
+    Probe.objects.create(model=model, provider=model.provider, model_name=model.name, kind="first_use", state="done")
     return trial
 
 
