@@ -1,15 +1,18 @@
 """Exchange with one client, and the trace that is stored of it."""
 
+import json
 import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.utils import timezone
 
+from toolbench.gateway.dialects.chat import ChatDialect
 from toolbench.gateway.request import Dialect, GatewayAnswer, GatewayError, GatewayRequest
 from toolbench.gateway.turn import TurnOutcome
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.serving.served_aliases import ServedAlias
+from toolbench.lab.serving.traces import TRAFFIC_DIALECTS
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.request_template import build_endpoint_masker
@@ -89,6 +92,24 @@ class ClientExchange:
         if masker:
             sent, received = masker.mask_body(sent), masker.mask_body(received)
         trace.client_request, trace.client_response = sent[:MAX_KEPT_BYTES], received[:MAX_KEPT_BYTES]
+        line = self._render_traffic_line()
+        trace.traffic_line = masker.mask_body(line) if line and masker else line
         if steps:
             trace.upstream_request = steps[-1].request_body[:MAX_KEPT_BYTES]
             trace.upstream_response = steps[-1].response_body[:MAX_KEPT_BYTES]
+
+    def _render_traffic_line(self) -> bytes | None:
+        """Return request and answer in the form of chat completions, from which a draft of a case can be created.
+
+        Returns:
+            None if the bodies themselves have a form that can be read, or there is no answer, or the line is too long.
+        """
+        if self.request is None or self.answer is None:
+            return None
+        if self.dialect.name in TRAFFIC_DIALECTS and not self.request.stream:
+            return None
+        tools = [tool.to_openai() for tool in self.request.tools.definitions]
+        request = {"model": self.request.alias, "messages": self.request.messages, "tools": tools}
+        response = ChatDialect().render(self.answer, with_changes=False)
+        line = json.dumps({"request": request, "response": response}).encode()
+        return line if len(line) <= MAX_KEPT_BYTES else None

@@ -102,6 +102,8 @@ class GatewayTrace(models.Model):
         requests: number of requests to the upstream, retries included.
         client_request, client_response: bodies with known secrets masked; None if bodies are not stored.
         upstream_request, upstream_response: the same for the last exchange with the upstream.
+        traffic_line: request and answer in the form of chat completions as one JSON object, masked, if the bodies of
+            the client have another form or were streamed; None otherwise, for an error, and if it is too long.
     """
 
     alias = models.CharField(max_length=100)
@@ -128,6 +130,7 @@ class GatewayTrace(models.Model):
     client_response = models.BinaryField(null=True)
     upstream_request = models.BinaryField(null=True)
     upstream_response = models.BinaryField(null=True)
+    traffic_line = models.BinaryField(null=True)
 
     class Meta:
         ordering = ["-id"]

@@ -9,9 +9,11 @@ from toolbench.evals.scenarios import list_scenarios
 from toolbench.lab.models import Case, Model, Run, Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
+from toolbench.lab.serving.traces import SOURCE_FILTER, search_traces
 
 MAX_HITS_PER_GROUP = 6
 MAX_SEARCH_CHARS = 200
+MAX_TRACES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class HitGroup:
 def search_site(search: str) -> tuple[HitGroup, ...]:
     """Return links to models, runs, trials and scenarios that match a text. At most five queries.
 
+    Requests of the gateway are found only with the word SOURCE_FILTER, and then nothing else is.
+
     A number, also with "#" before it, also matches the run and the trial with that primary key.
 
     Returns:
@@ -46,6 +50,9 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
     text = clean_text(search, MAX_SEARCH_CHARS)
     if not text:
         return ()
+    if SOURCE_FILTER in text.lower().split():
+        hits = tuple(_find_traces(text))
+        return (HitGroup("Gateway traces", hits),) if hits else ()
     models = list(_find_models(text))
     groups = {
         "Models": tuple(Hit(model.name, f"/models/{model.pk}/", model.provider.name) for model in models),
@@ -54,6 +61,12 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
         "Scenarios": tuple(_find_scenarios(text)),
     }
     return tuple(HitGroup(title, hits) for title, hits in groups.items() if hits)
+
+
+def _find_traces(text: str) -> Iterator[Hit]:
+    for trace in search_traces(text, MAX_TRACES):
+        label = f"Trace {trace.pk} · {trace.alias} · {trace.status} {trace.code}".rstrip()
+        yield Hit(label, f"/gateway/traces/{trace.pk}/", f"{trace.model_name}, {trace.at:%Y-%m-%d %H:%M}")
 
 
 def _find_models(text: str) -> QuerySet[Model]:

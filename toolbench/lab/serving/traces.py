@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from toolbench.lab.models import GatewayTrace
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.traces.code_view import CodeView, render_body
 
 TRACES_PER_PAGE = 100
 SUCCESS_STATUS = 200
-TRAFFIC_DIALECTS = ("chat", "responses")  # wire formats of which drafts can be created
-_BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response")
+TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
+_BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line")
+_SEARCHED_COLUMNS = ("alias", "served_by", "model_name", "dialect", "token_name", "code", "sentence")
+SOURCE_FILTER = "source:gateway"  # the word of a search that asks for traces; other searches never show any
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +32,16 @@ class TracePage:
 
 @dataclass(frozen=True, slots=True)
 class TraceBody:
-    """One body of a trace as text."""
+    """One body of a trace, as the pages of trials show bodies.
 
-    label: str
-    text: str
+    Attributes:
+        title: from whom to whom it was sent.
+        note: its size.
+    """
+
+    title: str
+    note: str
+    code: CodeView
 
 
 def write_traces(traces: Sequence[GatewayTrace]) -> None:
@@ -56,30 +68,60 @@ class NoDraftError(Exception):
     """Trace from which no draft of a case can be created; the message gives the reason."""
 
 
+def can_make_draft(trace: GatewayTrace) -> bool:
+    """Return whether the trace has an answer and the bodies that a draft of a case needs."""
+    has_bodies = trace.client_request is not None and trace.client_response is not None
+    can_be_read = has_bodies and not trace.stream and trace.dialect in TRAFFIC_DIALECTS
+    return trace.status == SUCCESS_STATUS and (trace.traffic_line is not None or can_be_read)
+
+
 def build_traffic_line(trace: GatewayTrace) -> bytes:
     """Return the request and answer of a client as a JSON line of recorded traffic.
 
     Raises:
-        NoDraftError: the bodies were not kept, the answer was streamed or failed, or the wire format is not in
-            TRAFFIC_DIALECTS.
+        NoDraftError: the request failed, or its bodies were not kept.
     """
-    if trace.client_request is None or trace.client_response is None:
-        raise NoDraftError("The bodies of this request were not kept, so no draft can be created.")
-    if trace.stream or trace.status != SUCCESS_STATUS or trace.dialect not in TRAFFIC_DIALECTS:
-        raise NoDraftError("A draft needs a complete answer in chat completions or Responses that was not streamed.")
-    return b'{"request": %b, "response": %b}' % (bytes(trace.client_request), bytes(trace.client_response))
+    if not can_make_draft(trace):
+        raise NoDraftError("The request failed or its bodies were not kept, so no draft can be created.")
+    if trace.traffic_line is not None:
+        return bytes(trace.traffic_line)
+    request, response = bytes(trace.client_request or b""), bytes(trace.client_response or b"")
+    return b'{"request": %b, "response": %b}' % (request, response)
 
 
 def list_bodies(trace: GatewayTrace) -> tuple[TraceBody, ...]:
     """Return the bodies that were kept, in the order of sending."""
-    labels = {
+    titles = {
         "client_request": "Client to gateway",
         "upstream_request": "Gateway to model",
         "upstream_response": "Model to gateway",
         "client_response": "Gateway to client",
     }
     return tuple(
-        TraceBody(label, bytes(body).decode("utf-8", "replace"))
-        for name, label in labels.items()
+        TraceBody(title, f"{len(body):,} bytes", render_body(bytes(body)))
+        for name, title in titles.items()
         if (body := getattr(trace, name)) is not None
     )
+
+
+def search_traces(text: str, limit: int) -> Sequence[GatewayTrace]:
+    """Return the newest traces that match the words beside SOURCE_FILTER, without bodies.
+
+    Each word has to occur in the alias, the model, the dialect, the token's name or the error, or be the trace's
+    number.
+
+    Returns:
+        At most `limit` traces; empty if the text does not contain SOURCE_FILTER.
+    """
+    words = text.lower().split()
+    if SOURCE_FILTER not in words:
+        return ()
+    traces = GatewayTrace.objects.defer(*_BODY_COLUMNS)
+    for word in words:
+        if word != SOURCE_FILTER:
+            number = parse_whole_number(word.removeprefix("#"))
+            names = Q(**{"pk": number}) if number else Q()
+            for column in _SEARCHED_COLUMNS:
+                names |= Q(**{f"{column}__icontains": word})
+            traces = traces.filter(names)
+    return list(traces[:limit])

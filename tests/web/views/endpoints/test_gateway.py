@@ -200,12 +200,26 @@ def test_trace_becomes_a_draft_of_a_case(owner_client: Client) -> None:
     assert "is a draft already" in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
 
 
+@pytest.mark.parametrize("fields", [{"stream": True}, {"dialect": "messages"}])
+def test_stored_traffic_line_becomes_a_draft(owner_client: Client, fields: dict[str, object]) -> None:
+    line = json.dumps(build_logged()).encode()
+    trace = make_gateway_trace(client_request=b"{}", client_response=b"data: {}", traffic_line=line, **fields)
+    assert "Make a draft of a case" in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
+    assert "A draft was made." in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
+
+
+@pytest.mark.parametrize("fields", [{}, {"stream": True}, {"dialect": "messages"}, {"status": 502}])
+def test_button_of_a_draft_stands_only_where_one_can_be_made(owner_client: Client, fields: dict[str, object]) -> None:
+    bodies = {"client_request": b"{}", "client_response": b"{}"} if fields else {}
+    trace = make_gateway_trace(**bodies, **fields)
+    assert "Make a draft of a case" not in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({}, "bodies of this request were not kept"),
-        ({"client_request": b"{}", "client_response": b"x", "stream": True}, "not streamed"),
-        ({"client_request": b"{}", "client_response": b"{}", "dialect": "messages"}, "chat completions or Responses"),
+        ({}, "its bodies were not kept"),
+        ({"client_request": b"{}", "client_response": b"x", "stream": True}, "no draft can be created"),
         ({"client_request": b"{}", "client_response": b"cut"}, "the record is not a JSON object"),
         ({"client_request": b"{}", "client_response": b"{}"}, "the record has no answer"),
     ],

@@ -15,7 +15,7 @@ from toolbench.lab.serving.aliases import find_gateway_url, list_alias_names, li
 from toolbench.lab.serving.aliases import list_aliases as load_aliases
 from toolbench.lab.serving.bindings import RollbackError, list_bindings
 from toolbench.lab.serving.bindings import roll_back as restore_binding
-from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, get_trace_page, list_bodies
+from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, can_make_draft, get_trace_page, list_bodies
 from toolbench.web.forms.aliases import AliasForm, PromotionForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_user, find_username, record
@@ -108,7 +108,8 @@ def list_traces(request: HttpRequest) -> HttpResponse:
 def show_trace(request: HttpRequest, trace_id: int) -> HttpResponse:
     """Show one trace with the bodies that were kept (GET /gateway/traces/ID/)."""
     trace = get_object_or_404(GatewayTrace, pk=trace_id)
-    return render_page(request, "gateway/trace.html", {"trace": trace, "bodies": list_bodies(trace)})
+    context = {"trace": trace, "bodies": list_bodies(trace), "can_make_draft": can_make_draft(trace)}
+    return render_page(request, "gateway/trace.html", context)
 
 
 @require_POST

@@ -1,0 +1,57 @@
+"""Traces of exchanges whose bodies are no recorded traffic: streams and Anthropic's dialect become drafts too."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.gateway.running import (
+    CHAT,
+    MESSAGES,
+    chat_body,
+    in_database,
+    messages_body,
+    read_traces,
+    run,
+    scripted_gateway,
+)
+from toolbench.lab.interchange.traffic.drafts import import_traffic
+from toolbench.lab.models import TrafficDraft
+from toolbench.lab.serving.traces import build_traffic_line
+from toolbench.providers.scripted_server import ScriptedReply, tool_call_reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def stream_call() -> ScriptedReply:
+    """Stream a call of get_weather."""
+    call = {"index": 0, "id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Berlin"}'}}
+    events = [{"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    chunks = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+    return ScriptedReply(200, {"content-type": "text/event-stream"}, chunks)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "reply"),
+    [
+        (CHAT, chat_body(stream=True), stream_call()),
+        (MESSAGES, messages_body(), tool_call_reply(("get_weather", {"city": "Berlin"}))),
+        (MESSAGES, messages_body(stream=True), stream_call()),
+        (CHAT, chat_body(), tool_call_reply(("get_weather", {"city": "Berlin"}))),
+    ],
+)
+def test_trace_of_every_dialect_becomes_a_draft(path: str, body: Any, reply: ScriptedReply) -> None:
+    async def exchange() -> None:
+        async with scripted_gateway(reply) as (gateway, _):
+            async with gateway.session.post(path, json=body) as response:
+                assert response.status == 200
+                await response.read()
+            (trace,) = await read_traces()
+        result = await in_database(import_traffic, build_traffic_line(trace), "trace")
+        assert (result.added, result.skipped) == (1, ())
+        draft = await in_database(TrafficDraft.objects.get)
+        assert "get_weather" in json.dumps(draft.definition)
+        assert "Berlin" in json.dumps(draft.definition)
+
+    run(exchange)
