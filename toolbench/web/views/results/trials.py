@@ -43,18 +43,23 @@ def list_trials(request: HttpRequest) -> HttpResponse:
     page = get_trials(
         trial_filter, parse_whole_number(request.GET.get("page", "")) or 1, needs_call_names=needs_call_names
     )
+    context = _get_list_context(request, trial_filter) | {"columns": columns}
+    context |= {"column_heads": list_heads(columns, trial_filter), "all_columns": tuple(TRIAL_COLUMNS.values())}
+    rows = [(row, list_cells(row, columns)) for row in page.rows]
+    return render_page(request, "trials/list.html", {**context, "page": page, "rows": rows})
+
+
+def _get_list_context(request: HttpRequest, trial_filter: TrialFilter) -> dict[str, object]:
+    """Return the context of the filter's form and of the links that remove a field."""
     hidden_fields = trial_filter.hidden_fields(FORM_FIELDS)
-    context: dict[str, object] = {
-        "page": page,
+    return {
         "query": trial_filter.query(),
         "hidden_fields": hidden_fields,
         "fields": FIELDS,
+        "scope": _get_chips(request),
+        "sort_label": SORTS[trial_filter.sort],
+        "removals": {name: trial_filter.query(**{name: ""}) for name in hidden_fields},
     }
-    context |= {"scope": _get_chips(request), "sort_label": SORTS[trial_filter.sort], "columns": columns}
-    context |= {"removals": {name: trial_filter.query(**{name: ""}) for name in hidden_fields}}
-    context |= {"column_heads": list_heads(columns, trial_filter), "all_columns": tuple(TRIAL_COLUMNS.values())}
-    rows = [(row, list_cells(row, columns)) for row in page.rows]
-    return render_page(request, "trials/list.html", {**context, "rows": rows})
 
 
 @require_safe
@@ -71,10 +76,7 @@ def _get_chips(request: HttpRequest) -> ScopeChips:
 
 @require_safe
 def show(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Show a trial (GET /trials/ID/); for an htmx request, only its steps.
-
-    After an htmx request for an ended trial, the browser reloads the page.
-    """
+    """Show a trial (GET /trials/ID/), or for htmx only its steps; htmx then reloads the page of an ended trial."""
     query = TrialPageQuery.from_query(request.GET)
     try:
         trace = get_trace(trial_id, query.filter, query.step, view=query.shown_view)
