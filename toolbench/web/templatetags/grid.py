@@ -84,7 +84,7 @@ def cell_style(cell: GridCell) -> SafeString | str:
         return ""
     tally = cell.tally
     ended = f";--ended:{100 * tally.ended // tally.trial_count}" if tally.ended < tally.trial_count else ""
-    return mark_safe(f"--lo:{rate.low_axis};--hi:{rate.high_axis};--k:{rate.axis};--d:{cell.depth}{ended}")
+    return mark_safe(f"--lo:{rate.low_axis};--hi:{rate.high_axis};--k:{rate.axis};--d:{cell.tint_percent}{ended}")
 
 
 @register.filter

@@ -43,7 +43,7 @@ def test_scenario_grid_has_a_cell_for_each_planned_pair() -> None:
     assert list_states(grid) == [["clean", "below"], ["open", ""]]
     below = grid.rows[0].cells[1]
     assert below is not None
-    assert below.depth == 40
+    assert below.tint_percent == 40
     assert grid.overall is not None
     assert grid.overall.rate is not None
     assert (grid.overall.rate.k, grid.overall.rate.n) == (21, 30)

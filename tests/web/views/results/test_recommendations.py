@@ -18,7 +18,7 @@ def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Cl
     assert "1,002/1,120" in text
     assert "Timeouts were the dominant failure mode here (p95 ~125s)." in text
     assert 'data-differs="verdict"' in text
-    assert "no number under our rules" in text
+    assert "too few answers for a bound" in text
 
 
 def test_ones_own_runs_stand_beside_what_was_published_of_the_model(owner_client: Client) -> None:

@@ -1,4 +1,4 @@
-"""The failed trials that the failures page counts, and the trials of which they are a share."""
+"""Counts of failed trials for the failures page, and of all trials by model."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,14 +22,15 @@ _COUNT_NAMES: Mapping[str, str] = dict(zip(FINISHED_OUTCOMES, (f"sum_{name}" for
 
 @dataclass(frozen=True, slots=True)
 class FailureCounts:
-    """What is counted: failed trials by the shown version of the table of causes, and versions of scenarios.
+    """Counts of failed trials, by one version of the table of causes.
 
     Attributes:
-        failed: the lines with a code, in all versions of scenarios.
-        tried: trials that passed, failed or had an infrastructure error, by model, as its column counts them.
-        version: of the table of causes: the current one if it has results, else the newest.
-        other_versions: failed trials that this version has not classified.
-        own_failures: failed trials that reclassifying would reach.
+        failed: lines of failed trials with a code, in all versions of scenarios.
+        tried: number of trials that passed, failed or had an infrastructure error, by model, in the versions of
+            scenarios that the model's column counts.
+        version: version of the table of causes: the current one if it has results, else the newest with results.
+        other_versions: number of failed trials that this version has not classified; 0 if classes are counted.
+        reclassifiable: number of failed trials that reclassification would change.
         omitted: versions of scenarios that are not the newest of all models.
         models: versions of scenarios of each model.
     """
@@ -38,33 +39,33 @@ class FailureCounts:
     tried: Mapping[ModelKey, int]
     version: int
     other_versions: int
-    own_failures: int
+    reclassifiable: int
     omitted: frozenset[OmittedVersion]
     models: Mapping[ModelKey, ModelVersions]
 
     def list_omitted_tokens(self, model: ModelKey | None) -> str:
-        """Return the tokens of versions that a model's column leaves out, or the total for None."""
+        """Return the tokens of the versions that a model's column omits, separated by commas; for None, the total's."""
         versions = self.omitted if model is None else self.models[model].left_out
         return ",".join(sorted(version.token for version in versions))
 
 
 def count_failures(lines: Iterable[CauseLine], *, first: bool) -> FailureCounts:
-    """Return what the page counts of these lines.
+    """Count the failed trials and all trials by model.
 
     Args:
         lines: all trials in scope.
-        first: whether the first problem by the verdict counts; the table of causes then plays no part.
+        first: whether the failure class of the verdict is counted instead of the cause.
     """
     lines = tuple(lines)
-    bad = [line for line in lines if line.outcome in FAILED_OUTCOMES]
-    now = read_taxonomy_version()
-    seen = {line.taxonomy for line in bad if line.taxonomy}
-    version = now if now in seen or not seen else max(seen)
-    others = 0 if first else sum(line.count for line in bad if line.taxonomy != version)
+    failed = [line for line in lines if line.outcome in FAILED_OUTCOMES]
+    current_version = read_taxonomy_version()
+    versions = {line.taxonomy for line in failed if line.taxonomy}
+    version = current_version if current_version in versions or not versions else max(versions)
+    others = 0 if first else sum(line.count for line in failed if line.taxonomy != version)
     omitted, models = find_omitted_versions(_build_version_rows(lines))
-    kept = [line for line in lines if is_counted(line, models[line.provider, line.model].left_out)]
+    counted = [line for line in lines if is_counted(line, models[line.provider, line.model].left_out)]
     tried = Counter[ModelKey]()
-    for line in kept:
+    for line in counted:
         if line.outcome in FINISHED_OUTCOMES and (line.taxonomy == version or not others):
             tried[line.provider, line.model] += line.count
     return FailureCounts(
@@ -72,14 +73,16 @@ def count_failures(lines: Iterable[CauseLine], *, first: bool) -> FailureCounts:
         tried=tried,
         version=version,
         other_versions=others,
-        own_failures=sum(line.count for line in bad if line.taxonomy != now and not line.imported and not first),
+        reclassifiable=sum(
+            line.count for line in failed if line.taxonomy != current_version and not line.imported and not first
+        ),
         omitted=frozenset(omitted),
         models=models,
     )
 
 
 def is_counted(line: CauseLine, omitted: Iterable[OmittedVersion]) -> bool:
-    """Return whether a line is in none of these versions of scenarios."""
+    """Return whether the scenario version of a line is not omitted."""
     return OmittedVersion(line.scenario, line.version, line.kind) not in omitted
 
 
@@ -88,13 +91,13 @@ def _has_code(line: CauseLine, version: int, *, first: bool) -> bool:
 
 
 def _build_version_rows(lines: Iterable[CauseLine]) -> list[dict[str, Any]]:
-    """Return the sums by model, scenario, kind of instance and version."""
+    """Return the numbers of finished trials by model, scenario, instance kind and version."""
     sums: dict[tuple[object, ...], Counter[str]] = {}
     for line in lines:
         key = (line.provider, line.model, line.scenario, line.kind, line.version)
         sums.setdefault(key, Counter())[_COUNT_NAMES.get(line.outcome, "")] += line.count
     names = ("provider_name", "model_name", "scenario", "instance_kind", "scenario_version")
     return [
-        {**dict(zip(names, key, strict=True)), **{name: found[name] for name in _COUNT_NAMES.values()}}
-        for key, found in sums.items()
+        {**dict(zip(names, key, strict=True)), **{name: counts[name] for name in _COUNT_NAMES.values()}}
+        for key, counts in sums.items()
     ]

@@ -1,4 +1,4 @@
-"""Failure groups: failed trials that are equal in cause, JSON path and turn, with an example and the nearest pass."""
+"""Failure groups: failed trials with the same cause, JSON path and turn, each with an example and the nearest pass."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,19 +20,22 @@ GroupKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Failures of one cause, path and turn, with the first trial and the nearest passed one.
+    """Failed trials with the same cause, path and turn.
 
     Attributes:
-        signature: the stored text that groups failures, which names the scenario; "" for a group of several scenarios.
-        scenario: "" for a group of several scenarios.
-        version: of the scenario; 0 for a group of several scenarios.
-        place: path and turn as the signature has them; a failure class has no turn.
+        signature: stored text that groups failures of a scenario; "" for a group of several scenarios.
+        cause: cause or failure class; None if the current table lacks it.
+        scenario: slug; "" for a group of several scenarios.
+        version: version of the scenario; 0 for a group of several scenarios.
+        place: path and turn as in the signature; signatures of failure classes have no turn.
+        count: number of trials.
         models: names of the models, most trials first.
-        exemplar: the first trial.
-        sentence: what went wrong first in it.
+        runs: number of runs.
+        exemplar: primary key of the first trial.
+        sentence: what went wrong first in that trial.
         is_infra: whether all trials had an infrastructure error.
-        nearest: a passed trial; None if there is none in its run.
-        query: the query string that lists the trials.
+        nearest: primary key of a passed trial that is similar to it; None if its run has none.
+        query: query string that lists the trials.
     """
 
     signature: str
@@ -52,41 +55,45 @@ class FailureGroup:
 
     @property
     def path(self) -> str:
-        """The JSON path, list indices left open."""
+        """The JSON path without list indices."""
         return self.place.rpartition(_TURN)[0] or self.place
 
     @property
     def turn(self) -> str:
-        """The turn, from 1; "" where none is known."""
+        """The turn, from 1; "" if it is unknown."""
         return self.place.rpartition(_TURN)[2] if _TURN in self.place else ""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroups:
-    """The largest groups, and how many there are."""
+    """The largest groups.
+
+    Attributes:
+        total: number of all groups.
+    """
 
     shown: tuple[FailureGroup, ...]
     total: int
 
 
 def list_failure_groups(query: FailuresQuery, counts: FailureCounts) -> FailureGroups:
-    """Return the largest groups, most trials first, with two queries: examples and nearest passed trials."""
-    found: dict[GroupKey, list[CauseLine]] = {}
+    """Return the largest groups, most trials first. It takes SQL queries only for examples and nearest passes."""
+    groups: dict[GroupKey, list[CauseLine]] = {}
     read_key = _choose_key(query)
     for line in counts.failed:
         if _get_signature(query, line):
-            found.setdefault(read_key(line), []).append(line)
-    totals = {key: sum(line.count for line in lines) for key, lines in found.items()}
-    largest = sorted(found, key=lambda key: (-totals[key], key))[:MAX_FAILURE_GROUPS]
-    examples = {key: min(line.first_trial for line in found[key]) for key in largest}
+            groups.setdefault(read_key(line), []).append(line)
+    totals = {key: sum(line.count for line in lines) for key, lines in groups.items()}
+    largest = sorted(groups, key=lambda key: (-totals[key], key))[:MAX_FAILURE_GROUPS]
+    examples = {key: min(line.first_trial for line in groups[key]) for key in largest}
     trials = Trial.objects.only("sentence").in_bulk(examples.values())
     nearest = find_nearest_passes(list(trials))
     shown = [
-        _build_group(query, counts, found[key], trials[examples[key]], nearest)
+        _build_group(query, counts, groups[key], trials[examples[key]], nearest)
         for key in largest
-        if examples[key] in trials  # else it was deleted meanwhile
+        if examples[key] in trials  # a missing one has been deleted meanwhile
     ]
-    return FailureGroups(tuple(shown), len(found))
+    return FailureGroups(tuple(shown), len(groups))
 
 
 def _get_signature(query: FailuresQuery, line: CauseLine) -> str:
@@ -98,14 +105,17 @@ def _get_code(query: FailuresQuery, line: CauseLine) -> str:
 
 
 def _get_place(query: FailuresQuery, line: CauseLine) -> str | None:
-    """Return what follows code and scenario in the signature; None if it does not begin with them."""
+    """Return the part of the signature after code and scenario; None if it does not begin with them."""
     start = f"{_get_code(query, line)}{_SEPARATOR}{line.scenario}{_SEPARATOR}"
     signature = _get_signature(query, line)
     return signature.removeprefix(start) if signature.startswith(start) else None
 
 
 def _choose_key(query: FailuresQuery) -> Callable[[CauseLine], GroupKey]:
-    """Return what is equal in a group. A signature of another form makes a group of its own."""
+    """Return the function that returns the key of a line's group.
+
+    A signature that does not begin with code and scenario gets a separate group.
+    """
 
     def read_key(line: CauseLine) -> GroupKey:
         place, signature = _get_place(query, line), _get_signature(query, line)
@@ -127,7 +137,7 @@ def _build_group(
     first = lines[0]
     code, place = _get_code(query, first), _get_place(query, first)
     is_split = query.by == "scenario" or place is None
-    of_group = _name_signature(query, first) if is_split else {"place": place}
+    group_fields = _build_signature_fields(query, first) if is_split else {"place": place}
     model = (first.provider, first.model) if query.by == "model" else None
     by_model = Counter[str]()
     for line in lines:
@@ -146,10 +156,10 @@ def _build_group(
         sentence=trial.sentence,
         is_infra=all(line.outcome == Trial.Outcome.INFRA for line in lines),
         nearest=nearest.get(trial.pk),
-        query=build_trials_query(query, counts, code, model=model, **of_group),
+        query=build_trials_query(query, counts, code, model=model, **group_fields),
     )
 
 
-def _name_signature(query: FailuresQuery, line: CauseLine) -> dict[str, object]:
+def _build_signature_fields(query: FailuresQuery, line: CauseLine) -> dict[str, object]:
     name = "signature" if query.is_first else "cluster"
     return {name: _get_signature(query, line), "version": line.version}

@@ -28,11 +28,13 @@ class HeatCause:
 
 @dataclass(frozen=True, slots=True)
 class HeatColumn:
-    """One model, with the scenario versions of which only other models tried a newer one.
+    """One model.
 
     Attributes:
-        failed: trials in the cells of the column.
-        tried: trials that passed, failed or had an infrastructure error.
+        failed: number of trials in the cells of the column.
+        tried: number of trials that passed, failed or had an infrastructure error.
+        stopping: stopping design of the model's cells.
+        versions: scenario versions of the model of which another model has a newer one, in words.
     """
 
     provider: str
@@ -49,7 +51,7 @@ class HeatColumn:
 
     @property
     def name(self) -> str:
-        """Return the model's name without its prefix."""
+        """Return the model's name without the vendor before the last slash."""
         return self.model.rpartition("/")[2]
 
 
@@ -58,8 +60,8 @@ class HeatCell:
     """One cause at one model.
 
     Attributes:
-        heat: 100 times the square root of the share, from 0 to 100, so that rare causes can be seen.
-        query: the query string that lists the trials.
+        heat: 100 times the square root of the share, from 0 to 100, so that rare causes are visible.
+        query: query string that lists the trials.
     """
 
     rate: Rate
@@ -72,9 +74,10 @@ class HeatRow:
     """One cause of the heat map.
 
     Attributes:
-        count: trials in the newest version of each scenario.
+        count: number of trials in the newest version of each scenario.
         is_infra: whether all of its trials had an infrastructure error.
-        cells: one per column, counted in the newest version that the model tried; None without such failures.
+        query: query string that lists the trials.
+        cells: one cell for each column, counted in the newest versions that the model has; None without failures.
     """
 
     cause: HeatCause
@@ -86,15 +89,16 @@ class HeatRow:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """The heat map.
+    """The heat map of causes by model.
 
     Attributes:
-        columns: models with failures, most failures first.
-        left_out: models with failures that have no column.
-        without_failure: models that were tried and have no failure.
-        model_count: models that were tried.
-        failed: trials in all rows without an infrastructure error, in the newest version of each scenario.
-        infra: trials in all rows with one.
+        columns: at most MAX_MODELS models with failures, most failures first.
+        rows: causes in the order of their table.
+        left_out: number of models with failures that have no column.
+        without_failure: number of models without failures.
+        model_count: number of models with trials.
+        failed: number of trials in all rows that failed, in the newest version of each scenario.
+        infra: number of trials in all rows that had an infrastructure error, in the newest version of each scenario.
     """
 
     columns: tuple[HeatColumn, ...]
@@ -107,18 +111,18 @@ class HeatMap:
 
     @property
     def total(self) -> int:
-        """Return the trials in all rows."""
+        """Return the number of trials in all rows."""
         return self.failed + self.infra
 
 
 def load_problems(query: FailuresQuery) -> Mapping[str, HeatCause]:
-    """Return the rows of the table that the page counts by, in its order."""
+    """Return the causes or failure classes that the page counts, by code, in the order of their table."""
     rows = load_classes() if query.is_first else load_causes().values()
     return {row.code: HeatCause(row.code, row.sentence) for row in rows}
 
 
 def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mapping[ModelKey, StoppingDesign]) -> HeatMap:
-    """Return the heat map without a query of the database."""
+    """Return the heat map. It takes no SQL query."""
     cells: dict[tuple[ModelKey, str], int] = Counter()
     totals, infra = Counter[str](), Counter[str]()
     for line in counts.failed:
@@ -153,24 +157,32 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
 def build_trials_query(
     query: FailuresQuery, counts: FailureCounts, code: str, *, model: ModelKey | None = None, **fields: Any
 ) -> str:
-    """Return the query string that lists counted trials with this code, of all models or of one."""
-    by_kind = not query.runs
-    of_code: dict[str, Any] = (
+    """Return the query string that lists the counted trials with this code, of one model or of all.
+
+    Args:
+        query: the scope.
+        counts: the counts, for the version of the table of causes.
+        code: cause code or failure class.
+        model: the model; None for all models.
+        fields: further fields of TrialFilter.
+    """
+    uses_scope = not query.runs
+    code_fields: dict[str, Any] = (
         {"failure_class": code} if query.is_first else {"cause": code, "cause_version": counts.version}
     )
     provider, model_name = model or ("", "")
-    narrowed = TrialFilter(
+    trial_filter = TrialFilter(
         run=query.run,
         runs=",".join(map(str, query.runs)) if len(query.runs) > 1 else "",
-        demo="1" if query.scope == "demo" and by_kind else "",
-        imported="1" if query.scope == "imported" and by_kind else "",
+        demo="1" if query.scope == "demo" and uses_scope else "",
+        imported="1" if query.scope == "imported" and uses_scope else "",
         chosen=replace(query.chosen, models=()) if model else query.chosen,
         provider=provider,
         model=model_name,
-        **of_code,
+        **code_fields,
         **fields,
     )
-    return narrowed.query()
+    return trial_filter.query()
 
 
 def _build_column(

@@ -1,6 +1,6 @@
 """The failures page: a heat map of causes by model, and groups of similar failures.
 
-All counts are of trials whose cause was found by one version of the table of causes.
+All counts are of trials that one version of the table of causes has classified.
 """
 
 from collections import defaultdict
@@ -30,7 +30,15 @@ _SEEN_CAUSES_SQL = load_statement("results/failures/seen_causes")
 
 @dataclass(frozen=True, slots=True)
 class SeenCause:
-    """A cause seen in one run: trials with it, its occurrences, and trials in which it was recovered."""
+    """A cause that was found in a run, whether or not the model recovered.
+
+    Attributes:
+        path: JSON path without list indices.
+        trials: number of trials with the cause.
+        times: number of occurrences.
+        mended: number of trials that recovered from it.
+        query: query string that lists the trials.
+    """
 
     cause: WireCause
     path: str
@@ -45,12 +53,13 @@ class FailuresPage:
     """Everything that the failures page shows.
 
     Attributes:
-        runs: to choose from.
-        seen_causes: causes of a single named run, recovered or not; () for any other scope.
-        version: of the table of causes, by which everything shown was found.
-        newest: version of the table.
-        other_versions: failed trials that this version has not classified; they are not counted.
-        versions_left_out: the sentence that names scenario versions which the heat map does not count.
+        runs: runs that the form offers.
+        seen_causes: causes found in the run of the query, recovered or not; () unless it is a single run.
+        version: version of the table of causes that gave all causes shown.
+        newest: current version of the table.
+        other_versions: number of failed trials that `version` has not classified; they are not counted.
+        can_reclassify: whether reclassification would change any trial.
+        versions_left_out: sentence about the scenario versions that the heat map does not count; "" for none.
     """
 
     query: FailuresQuery
@@ -66,7 +75,7 @@ class FailuresPage:
 
     @property
     def simulated(self) -> bool:
-        """Return whether everything shown is simulated, so that no figure describes a real model."""
+        """Return whether all trials shown are of simulated models."""
         chosen = [run.simulated for run in self.runs if run.pk in self.query.runs]
         return all(chosen) if chosen else self.query.scope == "demo"
 
@@ -75,19 +84,19 @@ _pages: VersionCache[FailuresPage] = VersionCache(max_entries=8)
 
 
 def get_failures(query: FailuresQuery) -> FailuresPage:
-    """Return the failures page with at most ten queries, whatever the number of runs and trials.
+    """Return the failures page. It takes at most ten SQL queries, whatever the number of runs and trials.
 
     A page over ended runs is kept in memory until their trials change.
     """
     scope = query.causes_scope
     sums = sum_causes(scope)
     page = _pages.get(sums.version, query, lambda: _build_page(query, scope, sums))
-    kept = Run.objects.filter(Q(**scope.kinds) | Q(pk__in=query.runs), deleted_at=None)
-    return replace(page, runs=list_run_choices(kept, query.runs))
+    offered_runs = Run.objects.filter(Q(**scope.kinds) | Q(pk__in=query.runs), deleted_at=None)
+    return replace(page, runs=list_run_choices(offered_runs, query.runs))
 
 
 def _build_page(query: FailuresQuery, scope: CauseScope, sums: CauseSums) -> FailuresPage:
-    """Return the page without the runs to choose from."""
+    """Return the page without the runs that the form offers."""
     counts = count_failures(sums.lines, first=query.is_first)
     heat_map = build_heat_map(query, counts, _find_stopping(scope))
     return FailuresPage(
@@ -99,38 +108,38 @@ def _build_page(query: FailuresQuery, scope: CauseScope, sums: CauseSums) -> Fai
         version=counts.version,
         newest=read_taxonomy_version(),
         other_versions=counts.other_versions,
-        can_reclassify=counts.own_failures > 0,
+        can_reclassify=counts.reclassifiable > 0,
         versions_left_out=_describe_versions(counts, heat_map),
     )
 
 
 def _find_stopping(scope: CauseScope) -> Mapping[ModelKey, StoppingDesign]:
-    """Return the smallest error and the number of cells of each model with sequential stopping, with one query."""
+    """Return the stopping design of each model with sequential stopping. It takes at most two SQL queries."""
     cells = Cell.objects.filter(scope.chosen.condition, run__in=scope.filter_runs()).order_by()
     sequential = cells.filter(error__isnull=False).values("config__provider_name", "config__model_name")
     if not (designs := list(sequential.annotate(error=Min("error")))):
         return {}
-    named = [line["config__model_name"] for line in designs]
-    lines = cells.filter(config__model_name__in=named).values_list("config__provider_name", "config__model_name")
-    numbers = {(provider, model): number for provider, model, number in lines.annotate(Count("pk"))}
-    keys = [(line["config__provider_name"], line["config__model_name"]) for line in designs]
-    return {key: StoppingDesign(line["error"], numbers[key]) for key, line in zip(keys, designs, strict=True)}
+    models = [row["config__model_name"] for row in designs]
+    counts = cells.filter(config__model_name__in=models).values_list("config__provider_name", "config__model_name")
+    cell_counts = {(provider, model): count for provider, model, count in counts.annotate(Count("pk"))}
+    keys = [(row["config__provider_name"], row["config__model_name"]) for row in designs]
+    return {key: StoppingDesign(row["error"], cell_counts[key]) for key, row in zip(keys, designs, strict=True)}
 
 
 def _describe_versions(counts: FailureCounts, heat_map: HeatMap) -> str:
     notice = build_omission_notice(counts.list_omitted_tokens(None).split(",") if counts.omitted else ())
     if any(column.versions for column in heat_map.columns):
-        notice += " A column that names a version counts it, since its model tried no newer one; “All” leaves it out."
+        notice += " A column that names a version counts it, since its model has no newer one; “All” omits it."
     return notice
 
 
 def _list_seen_causes(query: FailuresQuery, counts: FailureCounts) -> tuple[SeenCause, ...]:
-    """Return the causes seen in the run of the query; () without one."""
+    """Return at most MAX_SEEN_CAUSES causes found in the run of the query; () unless it is a single run."""
     if not query.run:
         return ()
     with connection.cursor() as cursor:
         cursor.execute(_SEEN_CAUSES_SQL, [query.run, counts.version, MAX_SEEN_CAUSES])
-        lines = [line for line in cursor.fetchall() if line[0] in load_causes()]
+        rows = [row for row in cursor.fetchall() if row[0] in load_causes()]
     return tuple(
         SeenCause(
             load_causes()[code],
@@ -140,12 +149,12 @@ def _list_seen_causes(query: FailuresQuery, counts: FailureCounts) -> tuple[Seen
             mended,
             TrialFilter(run=query.run, seen=code, path=path, cause_version=counts.version).query(),
         )
-        for code, path, trials, times, mended in lines
+        for code, path, trials, times, mended in rows
     )
 
 
 def get_causes_by_group() -> Mapping[str, tuple[WireCause, ...]]:
-    """Return every cause of the taxonomy by group."""
+    """Return all causes of the table by group."""
     groups: dict[str, list[WireCause]] = defaultdict(list)
     for cause in load_causes().values():
         groups[cause.group].append(cause)

@@ -1,4 +1,4 @@
-"""The failures of the published snapshot, only as far as it lists them."""
+"""The failures that the published snapshot lists; it does not list all of them."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ _TIMEOUT = "TIMEOUT"
 
 @dataclass(frozen=True, slots=True)
 class PublishedCount:
-    """Failures of one category at one model.
+    """Failures of one category with one model.
 
     Attributes:
+        count: number of failures.
         heat: 100 times the square root of their share of the model's trials.
     """
 
@@ -23,10 +24,12 @@ class PublishedCount:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFailureRow:
-    """One category in the words of the source.
+    """One category of failures.
 
     Attributes:
-        cells: one per model; None where the source does not list the category.
+        name: name of the category in the publication.
+        outcome: `infra` for timeouts, else `fail`.
+        cells: one cell for each model; None if the publication does not list the category for it.
     """
 
     name: str
@@ -37,7 +40,12 @@ class PublishedFailureRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFailures:
-    """Failures by category and model; () where no snapshot is loaded."""
+    """Failures by category and model; empty if no snapshot is loaded.
+
+    Attributes:
+        columns: names of the models, most failures first.
+        rows: categories, most failures first.
+    """
 
     columns: tuple[str, ...] = ()
     rows: tuple[PublishedFailureRow, ...] = ()
@@ -46,7 +54,7 @@ class PublishedFailures:
 
 
 def build_published_failures(published: PublishedMatrix | None) -> PublishedFailures:
-    """Return the listed failures of all profiles of each model, most failures first."""
+    """Return the listed failures by category and model, over all profiles of each model."""
     if published is None:
         return PublishedFailures()
     counts: dict[tuple[str, str], int] = Counter()

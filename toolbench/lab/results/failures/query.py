@@ -1,4 +1,4 @@
-"""The query of the failures page. Unreadable values are ignored and named; they never raise an error."""
+"""Query of the failures page. It ignores values that it cannot read, and lists their names."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -16,15 +16,16 @@ _CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPES, "look": LOOKS, "by":
 
 @dataclass(frozen=True, slots=True)
 class FailuresQuery:
-    """Scope of the failures page.
+    """Scope and grouping of the failures page.
 
     Attributes:
-        scope: a key of SCOPES; simulated and imported runs are only in scopes of their own or where they are named.
-        runs: primary keys of runs that are shown whatever the scope; () for all runs of the scope.
-        look: a key of LOOKS: whether the decisive problem of each trial counts, or the first one by the verdict.
-        by: what groups are split by beside cause, path and turn; one of GROUPINGS.
-        chosen: models, profiles, strategies, scenarios and times.
-        ignored: names of the values that could not be read.
+        scope: a key of SCOPES. Simulated and imported runs are included only in the scopes `demo` and `imported`, or if
+            `runs` lists them.
+        runs: primary keys of the runs that are shown instead of the scope; () for the scope.
+        look: a key of LOOKS: "" counts the decisive cause of each trial, "first" the failure class of its verdict.
+        by: one of GROUPINGS: groups are also split by scenario or by model; "" for neither.
+        chosen: filter by models, profiles, strategies, scenarios and times.
+        ignored: names of parameters whose values could not be read.
     """
 
     scope: str = "real"
@@ -36,7 +37,7 @@ class FailuresQuery:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "FailuresQuery":
-        """Return the query of these URL parameters."""
+        """Parse URL parameters."""
         given = {name: clean_text(query.get(name, "")) for name in _CHOICES}
         wrong = {name: bool(value) and value not in _CHOICES[name] for name, value in given.items()}
         chosen, unread = ResultFilter.from_query(query)
@@ -52,12 +53,12 @@ class FailuresQuery:
 
     @property
     def run(self) -> int | None:
-        """The only run that is shown; None for none or several."""
+        """The primary key of the run if exactly one is chosen, else None."""
         return self.runs[0] if len(self.runs) == 1 else None
 
     @property
     def is_first(self) -> bool:
-        """Whether the first problem of each trial counts."""
+        """Whether failure classes of verdicts are counted, that is, the first problem of each trial."""
         return self.look == "first"
 
     @property
@@ -74,7 +75,7 @@ class FailuresQuery:
 
     @property
     def form_fields(self) -> list[tuple[str, str]]:
-        """The fields that a form for runs, models, profiles, strategies, scenarios and times must carry."""
+        """The fields, as (name, value), that a form for runs and the filter must carry."""
         return parse_qsl(replace(self, runs=(), chosen=NO_FILTER).query())
 
     def query(self, **changes: object) -> str:

@@ -1,4 +1,4 @@
-"""The causes of failed trials by configuration and scenario, for the cards of the grid's cells."""
+"""Counts of the causes of failed trials by configuration and scenario, for the cards of the grid's cells."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,14 @@ from toolbench.evals.causes.table import load_causes
 from toolbench.lab.models import Trial
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
+# Number of trials by (configuration id, (scenario, version)) and cause code.
 CauseCounts = Mapping[tuple[int, ScenarioKey], Mapping[str, int]]
 _NO_CAUSES: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class FrequentCause:
-    """The most frequent cause among some failed trials, and how many of them have it."""
+    """The most frequent cause of failed trials, with the number of trials that have it."""
 
     code: str
     sentence: str
@@ -25,25 +26,28 @@ class FrequentCause:
 
 
 def count_causes(config_ids: Sequence[int], slugs: Sequence[str]) -> CauseCounts:
-    """Return the number of trials of these scenarios by configuration, version and cause, with one query."""
+    """Return the number of failed trials by configuration, scenario with version, and cause, with one SQL query."""
     failed = Trial.objects.filter(config_id__in=config_ids, scenario__in=slugs).exclude(cause="").order_by()
     grouped = failed.values_list("config_id", "scenario", "scenario_version", "cause").annotate(count=Count("pk"))
-    found: dict[tuple[int, ScenarioKey], dict[str, int]] = {}
+    counts: dict[tuple[int, ScenarioKey], dict[str, int]] = {}
     for config_id, scenario, version, cause, count in grouped:
-        found.setdefault((config_id, (scenario, version)), {})[cause] = count
-    return found
+        counts.setdefault((config_id, (scenario, version)), {})[cause] = count
+    return counts
 
 
 def find_frequent_cause(
     counts: CauseCounts, config_ids: Iterable[int], scenarios: Sequence[ScenarioKey]
 ) -> FrequentCause | None:
-    """Return the most frequent cause in these configurations and scenarios; None without a failed trial."""
-    total: dict[str, int] = defaultdict(int)
+    """Return the most frequent cause in these configurations and scenarios; None if no trial has a cause.
+
+    Of equally frequent causes, the first code in alphabetical order is returned.
+    """
+    totals: dict[str, int] = defaultdict(int)
     for key in product(config_ids, scenarios):
         for code, count in counts.get(key, _NO_CAUSES).items():
-            total[code] += count
-    if not total:
+            totals[code] += count
+    if not totals:
         return None
-    code, count = min(total.items(), key=lambda item: (-item[1], item[0]))
+    code, count = min(totals.items(), key=lambda item: (-item[1], item[0]))
     cause = load_causes().get(code)
     return FrequentCause(code, cause.sentence if cause else code, count)

@@ -149,7 +149,7 @@ def _list_metric_columns(metric: Metric) -> tuple[str, ...]:
 
 
 def _list_metric_values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
-    value = compute_metric(metric, row.counted)
+    value = compute_metric(metric, row.metric_input)
     if metric.is_rate:
         return _list_rate_values(value.rate)
     figure = (_format_figure(value.figure),) if metric.figure else ()

@@ -20,7 +20,7 @@ from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MIN_ANSWERS = 5  # fewer answers get no verdict
-MAX_DEPTH = 60  # percent of the full tint of a cell far below the target
+MAX_TINT_PERCENT = 60  # tint of a cell whose share is 0
 MAX_CAUSE_TRIALS = 20_000  # reading them takes about 10 ms for 1,000 trials
 _NO_TALLY = Tally()
 
@@ -31,15 +31,17 @@ _causes: VersionCache[CauseCounts] = VersionCache(max_entries=8)
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a row or cell is computed from.
+    """Counts, times and links from which a row or a cell is computed.
 
     Attributes:
-        trials_query: the query string of its trials; "" if none selects them.
-        config_ids: its configurations.
-        scenarios: its scenarios with their versions.
+        trials_query: query string that selects the trials; "" if none does.
+        is_control: whether the counted scenarios are controls.
+        times: times of the trials with an answer.
+        config_ids: primary keys of the configurations.
+        scenarios: the scenarios with their versions.
     """
 
-    counted: MetricInput
+    metric_input: MetricInput
     trials_query: str
     is_control: bool
     times: Times
@@ -48,15 +50,15 @@ class _Source:
 
 
 def get_grid(matrix: Matrix, page: int = 1) -> Grid:
-    """Return a page of the grid of a matrix, the last one for a page beyond it. No query of the database."""
+    """Return a page of the grid of a matrix; the last page if there are fewer. It takes no SQL query."""
     grid = _grids.get(matrix.version, matrix.query, lambda: build_grid(matrix))
     return replace(grid, page=max(1, min(page, grid.pages)))
 
 
 def get_grid_with_causes(matrix: Matrix, page: int = 1) -> Grid:
-    """Return a page of the grid with the causes of its failed trials, which take one query unless they are kept.
+    """Return a page of the grid with the causes of its failed trials. It takes one SQL query if they are not cached.
 
-    Above MAX_CAUSE_TRIALS trials on the page none are read, so that a page stays fast over any number of trials.
+    If the page counts more than MAX_CAUSE_TRIALS trials, no causes are read, so that the page stays fast.
     """
     grid = get_grid(matrix, page)
     cells = [cell for row in grid.shown_rows for cell in row.cells if cell]
@@ -68,16 +70,16 @@ def get_grid_with_causes(matrix: Matrix, page: int = 1) -> Grid:
 
 
 def build_grid(matrix: Matrix) -> Grid:
-    """Return the grid of a matrix, pivoted and sorted as its query asks."""
-    build = {"profile": _build_profile_grid, "strategy": _build_strategy_grid}
-    grid = build.get(matrix.query.view, _build_scenario_grid)(matrix)
+    """Return the grid of a matrix, pivoted and sorted by its query."""
+    builders = {"profile": _build_profile_grid, "strategy": _build_strategy_grid}
+    grid = builders.get(matrix.query.view, _build_scenario_grid)(matrix)
     grid = replace(grid, row_columns=choose_columns(matrix.query.layout.grid))
     return replace(grid, rows=sort_rows(grid, matrix.query.sort))
 
 
 def _build_scenario_grid(matrix: Matrix) -> Grid:
-    sums = {(row.key, sums.scenario): sums for row in matrix.rows for sums in row.scenarios}
-    controls = {sums.scenario: sums.control for sums in sums.values()}
+    sums = {(row.key, scenario.scenario): scenario for row in matrix.rows for scenario in row.scenarios}
+    controls = {scenario.scenario: scenario.control for scenario in sums.values()}
     slugs = sorted(controls, key=lambda slug: (controls[slug], slug))
     metric = matrix.metric
     rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs) for row in matrix.rows])
@@ -88,7 +90,10 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
             "Control" if controls[slug] else "Tool scenarios",
             controls[slug],
             _compute_total(
-                metric, matrix.query, (found.tally for (_, name), found in sums.items() if name == slug), controls[slug]
+                metric,
+                matrix.query,
+                (scenario.tally for (_, name), scenario in sums.items() if name == slug),
+                controls[slug],
             ),
         )
         for slug in slugs
@@ -97,10 +102,10 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
 
 
 def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) -> GridRow:
-    # Written once, since a link for each cell takes time.
+    # The query string of the row is built once: building one for each cell takes time.
     any_scenario = replace(row.trials.chosen, scenarios=())
     row_query = replace(row.trials, group="", scenario="", chosen=any_scenario).query()
-    sums = {found.scenario: found for found in row.scenarios}
+    sums = {scenario.scenario: scenario for scenario in row.scenarios}
     return _build_model_row(matrix, row, [_build_scenario_source(row, row_query, sums.get(slug)) for slug in slugs])
 
 
@@ -110,8 +115,8 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
     rows = []
     for group in _group_rows(matrix.rows, lambda row: (row.provider, row.model, *row.settings.values(), row.prompt)):
         by_profile = {row.profile: row for row in group}
-        found = [by_profile.get(profile) for profile in profiles]
-        sources = [_build_source(row) if row else None for row in found]
+        profile_rows = [by_profile.get(profile) for profile in profiles]
+        sources = [_build_source(row) if row else None for row in profile_rows]
         rows.append(_build_model_row(matrix, _pool_rows(group), sources))
     columns = [
         _build_column(matrix, profile, (row for row in matrix.rows if row.profile == profile)) for profile in profiles
@@ -125,10 +130,10 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
     controls = {sums.scenario: sums.control for row in matrix.rows for sums in row.scenarios}
     rows = []
     for slug in sorted(controls, key=lambda slug: (controls[slug], slug)):
-        chosen = {
+        rows_by_strategy = {
             strategy: [row for row in matrix.rows if row.settings["strategy"] == strategy] for strategy in strategies
         }
-        sources = [_pool_scenario(matrix.query, chosen[strategy], slug, strategy) for strategy in strategies]
+        sources = [_pool_scenario(matrix.query, rows_by_strategy[strategy], slug, strategy) for strategy in strategies]
         overall = _pool_scenario(matrix.query, matrix.rows, slug, "")
         assert overall is not None
         rows.append(_build_row(matrix, overall, sources, label=slug, note="control" if controls[slug] else ""))
@@ -147,37 +152,36 @@ def _group_rows(rows: Iterable[MatrixRow], key: Callable[[MatrixRow], object]) -
 
 
 def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
-    """Return one row that counts all of these, which differ in their profile."""
+    """Return one row that pools rows that differ only in their profile."""
     if len(rows) == 1:
         return rows[0]
-    parts = tuple(part for row in rows for part in row.counted.parts)
-    times = tuple(time for row in rows for time in row.counted.times)
+    parts = tuple(part for row in rows for part in row.metric_input.parts)
+    times = tuple(time for row in rows for time in row.metric_input.times)
     control = add_tallies(row.control for row in rows)
-    counted = MetricInput(add_tallies(parts), control, parts, times)
+    metric_input = MetricInput(add_tallies(parts), control, parts, times)
     trials = replace(rows[0].trials, profile="")
-    pooled = counted.pooled_times
-    ids = tuple(sorted({pk for row in rows for pk in row.config_ids}))
+    config_ids = tuple(sorted({pk for row in rows for pk in row.config_ids}))
     return replace(
         rows[0],
-        counted=counted,
-        times=pooled,
+        metric_input=metric_input,
+        times=metric_input.pooled_times,
         trials=trials,
-        config_ids=ids,
+        config_ids=config_ids,
         profile=f"{len(rows)} profiles",
     )
 
 
 def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, strategy: str) -> _Source | None:
-    """Return the sums of the newest version of a scenario over rows; None if none of them has it.
+    """Return the source for the newest version of a scenario over rows; None if no row has the scenario.
 
-    Trials have no filter for a part of a model's name, so the cells of filtered rows have no link.
+    If rows are searched by a part of the model's name, the source has no link, since the trial list has no such filter.
     """
-    tried = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
+    scenarios = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
     config_ids = tuple(pk for row in rows for pk in row.config_ids)
-    if not tried:
+    if not scenarios:
         return None
-    newest = max(sums.version for sums in tried)
-    found = [sums for sums in tried if sums.version == newest]
+    newest = max(sums.version for sums in scenarios)
+    newest_sums = [sums for sums in scenarios if sums.version == newest]
     first = rows[0].trials
     trials = TrialFilter(
         runs=first.runs,
@@ -189,37 +193,43 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
         prompt="" if query.prompt == SPLIT_BY_PROMPT else query.prompt,
         chosen=replace(query.chosen, scenarios=(), strategies=() if strategy else query.chosen.strategies),
     )
-    counted = _count_scenario(found)
-    trials_query = "" if query.q else trials.query()
-    return _Source(counted, trials_query, found[0].control, counted.pooled_times, config_ids, ((slug, newest),))
+    metric_input = _build_scenario_input(newest_sums)
+    return _Source(
+        metric_input,
+        "" if query.q else trials.query(),
+        newest_sums[0].control,
+        metric_input.pooled_times,
+        config_ids,
+        ((slug, newest),),
+    )
 
 
-def _count_scenario(found: Sequence[ScenarioSums]) -> MetricInput:
-    """Return the input of a metric for sums of one scenario. A control's counts stand for the tools' as well."""
-    tally = found[0].tally if len(found) == 1 else add_tallies(sums.tally for sums in found)
-    control = tally if found[0].control else _NO_TALLY
-    return MetricInput(tally, control, (tally,), tuple(sums.times for sums in found))
+def _build_scenario_input(scenario_sums: Sequence[ScenarioSums]) -> MetricInput:
+    """Return the input of a metric for sums of one scenario. The counts of a control are also returned as `tools`."""
+    tally = scenario_sums[0].tally if len(scenario_sums) == 1 else add_tallies(sums.tally for sums in scenario_sums)
+    control = tally if scenario_sums[0].control else _NO_TALLY
+    return MetricInput(tally, control, (tally,), tuple(sums.times for sums in scenario_sums))
 
 
 def _build_scenario_source(row: MatrixRow, row_query: str, sums: ScenarioSums | None) -> _Source | None:
     if sums is None:
         return None
     trials_query, key = f"{row_query}&scenario={sums.scenario}", (sums.scenario, sums.version)
-    return _Source(_count_scenario([sums]), trials_query, sums.control, sums.times, row.config_ids, (key,))
+    return _Source(_build_scenario_input([sums]), trials_query, sums.control, sums.times, row.config_ids, (key,))
 
 
 def _build_source(row: MatrixRow, is_control: bool = False) -> _Source:
-    """Return the source of a whole row: its tool scenarios, or its controls."""
+    """Return the source of a whole row for its tool scenarios or for its controls."""
     keys = tuple((sums.scenario, sums.version) for sums in row.scenarios if sums.control == is_control)
     controls = merge_times(sums.times for sums in row.scenarios if sums.control)
-    times = controls if is_control else row.times  # the times of a row are those of its tool scenarios
-    return _Source(row.counted, row.trials_query, is_control, times, row.config_ids, keys)
+    times = controls if is_control else row.times
+    return _Source(row.metric_input, row.trials_query, is_control, times, row.config_ids, keys)
 
 
 def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None]) -> GridRow:
-    varying = [row.settings[name] for name in matrix.differing_settings if row.settings[name]]
+    differing_settings = [row.settings[name] for name in matrix.differing_settings if row.settings[name]]
     prompt = [f"prompts {row.prompt or 'of no known version'}"] if row.prompt is not None else []
-    special = {
+    applies_by_note = {
         row.provider: len(matrix.rows_by_provider) > 1,
         "simulated": row.simulated,
         f"scenario version {', '.join(map(str, row.versions))}": bool(row.versions),
@@ -227,23 +237,23 @@ def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source |
         "mixed upstreams": row.mixed_upstreams,
         f"{', '.join(row.differing)} differ": bool(row.differing),
     }
-    special_notes = [note for note, holds in special.items() if holds]
+    notes = [note for note, applies in applies_by_note.items() if applies]
     source = _build_source(row, matrix.metric.of_control)
-    built = _build_row(
+    grid_row = _build_row(
         matrix,
         source,
         sources,
         label=row.name,
-        note=" · ".join([row.profile, *varying, *prompt, *special_notes]),
+        note=" · ".join([row.profile, *differing_settings, *prompt, *notes]),
         key=row.key,
     )
-    return replace(built, title=f"{row.model} at {row.provider}", is_repeated=row.repeats_model)
+    return replace(grid_row, title=f"{row.model} at {row.provider}", is_repeated=row.repeats_model)
 
 
 def _build_row(
     matrix: Matrix, source: _Source, sources: Sequence[_Source | None], *, label: str, note: str, key: str = ""
 ) -> GridRow:
-    cells = tuple(_build_cell(matrix, found) if found else None for found in sources)
+    cells = tuple(_build_cell(matrix, cell_source) if cell_source else None for cell_source in sources)
     columns = choose_columns(matrix.query.layout.grid)
     return GridRow(
         key=key,
@@ -253,38 +263,38 @@ def _build_row(
         is_repeated=False,
         overall=_build_cell(matrix, source),
         cells=cells,
-        tally=source.counted.tools,
-        figures=tuple((column, compute_figure(column, source.counted, source.times)) for column in columns),
+        tally=source.metric_input.tools,
+        figures=tuple((column, compute_figure(column, source.metric_input, source.times)) for column in columns),
     )
 
 
 def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
     target = None if source.is_control else float(matrix.query.target)
     metric = METRICS["given"] if source.is_control and matrix.metric.judged else matrix.metric
-    value = compute_metric(metric, source.counted, target=target)
-    tally = source.counted.control if metric.of_control else source.counted.tools
+    value = compute_metric(metric, source.metric_input, target=target)
+    tally = source.metric_input.control if metric.of_control else source.metric_input.tools
     return GridCell(
         choose_state(metric, value, tally, is_control=source.is_control),
         value,
         tally,
         source.trials_query,
-        compute_depth(value, target),
+        compute_tint(value, target),
         times=source.times,
         config_ids=source.config_ids,
         scenarios=source.scenarios,
     )
 
 
-def compute_depth(value: MetricValue, target: float | None) -> int:
-    """Return the depth of the tint of a value: 0 unless its whole interval lies below the target."""
+def compute_tint(value: MetricValue, target: float | None) -> int:
+    """Return the tint of a value in percent: 0 unless its whole interval lies below the target."""
     rate = value.rate
     if rate is None or not rate.n or not target or rate.target_status != "below":
         return 0
-    return max(0, round(MAX_DEPTH * (target - 100 * rate.share) / target))
+    return max(0, round(MAX_TINT_PERCENT * (target - 100 * rate.share) / target))
 
 
 def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:
-    """Return the state of a cell, as GridCell names it."""
+    """Return the state of a cell, one of those that GridCell lists."""
     if tally.not_applicable and tally.not_applicable == tally.ended:
         return "na"
     rate = value.rate
@@ -313,9 +323,9 @@ def _compute_overall(matrix: Matrix) -> MetricValue | None:
 def _compute_total(
     metric: Metric, query: MatrixQuery, tallies: Iterable[Tally], is_control: bool
 ) -> MetricValue | None:
-    """Return the value of all these trials together; None where the metric is no rate, whose sum has no meaning."""
+    """Return the pooled rate of these tallies; None if the metric is no rate, since other values cannot be pooled."""
     if not metric.is_rate:
         return None
     tally = add_tallies(tallies)
-    counted = MetricInput(tally, tally if is_control else _NO_TALLY, (tally,))
-    return compute_metric(metric, counted, target=None if is_control else query.target)
+    metric_input = MetricInput(tally, tally if is_control else _NO_TALLY, (tally,))
+    return compute_metric(metric, metric_input, target=None if is_control else query.target)

@@ -1,4 +1,4 @@
-"""The grid as its page shows it: cells, columns, rows and pages."""
+"""Types of the matrix grid: cells, columns, rows and the page of rows that is shown."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,22 +23,22 @@ class GridCell:
     """One cell of the grid.
 
     Attributes:
-        state: "clears", "clean" (no miss, but too few answers to clear), "open", "below", "few" (fewer than MIN_ANSWERS
-            answers), "control", "plain" (the metric has no target), "unknown" (no value), "unpublished", "na" or
-            "waiting".
-        depth: percent of the tint; the further below the target, the larger.
-        trials_query: the query string that selects the trials of the cell; "" if none does.
-        times: of the trials with an answer.
-        config_ids: the configurations whose trials it counts.
+        state: "clears", "clean" (no failure, but too few answers to reach the target), "open", "below", "few" (fewer
+            than MIN_ANSWERS answers), "control", "plain" (the metric has no target), "unknown" (no value),
+            "unpublished", "na" or "waiting".
+        tint_percent: tint of a cell below the target; the further below, the larger.
+        trials_query: query string that selects the trials of the cell; "" if none does.
+        times: times of the trials with an answer.
+        config_ids: primary keys of the configurations that are counted.
         scenarios: the scenarios with their versions.
-        note: what its card says instead of counts, times and tokens; "" for those.
+        note: text of the card instead of counts, times and tokens; "" if the card shows these.
     """
 
     state: str
     value: MetricValue
     tally: Tally
     trials_query: str
-    depth: int = 0
+    tint_percent: int = 0
     times: Times = NO_TIMES
     config_ids: tuple[int, ...] = ()
     scenarios: tuple[ScenarioKey, ...] = ()
@@ -60,8 +60,8 @@ class GridColumn:
     """A column of the grid.
 
     Attributes:
-        group: the head above it, "" for none.
-        total: the value of all rows together; None if the metric has none.
+        group: head above the column, shared with its neighbours of the same group; "" for none.
+        total: pooled rate of all rows; None if the metric is no rate.
     """
 
     key: str
@@ -76,12 +76,13 @@ class GridRow:
     """A row of the grid.
 
     Attributes:
-        key: name of the row of the bars that it opens; "" where rows are no configurations.
-        note: settings that differ between rows, and what is special about this one.
+        key: value of `cell` in the URL that opens this row in the view "bars"; "" if rows are not configurations.
+        note: profile, settings that differ between rows, and remarks on this row.
         is_repeated: whether the row above has the same label.
-        overall: the value over all tool scenarios of the row.
-        cells: in the order of the columns; None where nothing was planned.
-        figures: a value for each column after the cells.
+        overall: cell over all tool scenarios of the row; over its controls if the metric is about controls.
+        cells: cells in the order of the columns; None if the row has no trials in the column.
+        tally: counts of the tool scenarios.
+        figures: further columns after the cells, each with its value.
     """
 
     key: str
@@ -96,9 +97,9 @@ class GridRow:
 
 
 class LazyRows(Sequence[GridRow]):
-    """Rows that are built when they are first read: a page shows a part of them, and building takes time.
+    """Rows that are built when they are first read, since a page shows only some of them and building takes time.
 
-    Threads share them without a lock: at worst, two of them build the same row.
+    Threads share an instance without a lock: at worst, two of them build the same row.
     """
 
     def __init__(self, builders: Sequence[Callable[[], GridRow]]) -> None:
@@ -124,13 +125,18 @@ class LazyRows(Sequence[GridRow]):
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The grid as its page shows it.
+    """The grid, with the number of the page that is shown.
 
     Attributes:
-        causes: of the failed trials of the page's rows; empty if they were not read.
+        corner: head of the column of row labels.
+        rows: all rows, in their order.
+        overall: pooled rate of all rows; None if the metric is no rate.
+        row_columns: columns after the cells.
+        page: number of the page, from 1.
+        causes: causes of the failed trials of the page's rows; empty if they were not read.
     """
 
-    corner: str  # head of the rows' labels
+    corner: str
     columns: tuple[GridColumn, ...]
     rows: Sequence[GridRow]
     overall: MetricValue | None
@@ -140,7 +146,7 @@ class Grid:
 
     @property
     def shown_rows(self) -> tuple[GridRow, ...]:
-        """The rows of the page."""
+        """The rows of the page. The first one always shows its label."""
         shown = self.rows[(self.page - 1) * MAX_PAGE_ROWS : self.page * MAX_PAGE_ROWS]
         return (replace(shown[0], is_repeated=False), *shown[1:]) if shown else ()
 
@@ -151,15 +157,15 @@ class Grid:
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
-        """The heads above the columns with the number of columns below each."""
+        """The heads above the columns, each with its number of columns."""
         return _count_by_group(self.columns)
 
     @property
     def row_groups(self) -> tuple[tuple[str, int], ...]:
-        """The heads above the columns after the cells with the number of columns below each."""
+        """The heads above the columns after the cells, each with its number of columns."""
         return _count_by_group(self.row_columns)
 
 
 def _count_by_group(columns: Iterable[GridColumn] | Iterable[RowColumn]) -> tuple[tuple[str, int], ...]:
-    found = groupby(columns, key=lambda column: column.group)
-    return tuple((group, len(tuple(members))) for group, members in found)
+    columns_by_group = groupby(columns, key=lambda column: column.group)
+    return tuple((group, len(tuple(members))) for group, members in columns_by_group)

@@ -9,7 +9,7 @@ from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.values import Figure, MetricValue
 from toolbench.lab.results.matrix.columns import RowColumn, choose_columns
-from toolbench.lab.results.matrix.grid import choose_state, compute_depth
+from toolbench.lab.results.matrix.grid import choose_state, compute_tint
 from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridColumn, GridRow
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.sorting import sort_rows
@@ -168,4 +168,4 @@ def _build_cell(
     state = choose_state(_METRIC, value, tally, is_control=is_control)
     target = None if is_control else query.target
     note = f"{rate.k} passed · {rate.n - rate.k} failed\nPublished {published.published}, not measured here"
-    return GridCell(state, value, tally, "", compute_depth(value, target), note=note)
+    return GridCell(state, value, tally, "", compute_tint(value, target), note=note)

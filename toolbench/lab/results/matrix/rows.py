@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from zlib import crc32
 
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.pools import SumRow
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_versions import render_tokens, split_newest_versions
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
@@ -19,7 +19,7 @@ from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 SETTING_FIELDS = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 FIELD_LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
 ROW_KEY = ("provider_name", "provider_kind", "model_name", "profile", *SETTING_FIELDS)
-MAX_NAMED_SCENARIOS = 2  # scenarios
+MAX_NAMED_SCENARIOS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,22 @@ class MatrixRow:
     """A row of the matrix.
 
     Attributes:
-        key: name of the row in the URL.
+        key: value of `cell` in the URL.
+        kind: kind of the provider.
+        name: model name without the vendor before the last slash.
+        settings: values of SETTING_FIELDS.
         repeats_model: True if the row above has the same model at the same provider.
-        value: the value of the chosen metric.
-        times: of all its tool scenarios together.
-        prompt: the prompt version where rows are split by it, else None.
+        metric_input: counts and times of the scenarios.
+        value: value of the chosen metric.
+        times: times of all tool scenarios of the row.
+        local: whether the model runs on this machine, so that decisions ignore its latency.
+        mixed_upstreams: whether several upstreams served the trials of a cell.
+        differing: of "settings" and "engine", those that differ between the pooled trials.
+        published: passes and trials of the published matrix, such as `37/40`; "" without them.
+        trials: filter of the trials that the row counts.
+        prompt: the prompt version if there is a row for each version, else None.
+        versions: scenario versions of the row for scenarios that other rows have in other versions.
+        outdated: scenarios with their versions, of which another row has a newer version.
     """
 
     key: str
@@ -53,31 +64,31 @@ class MatrixRow:
     profile: str
     settings: Mapping[str, str]
     repeats_model: bool
-    counted: MetricInput
+    metric_input: MetricInput
     value: MetricValue
     times: Times
     scenarios: tuple[ScenarioSums, ...]
     config_ids: tuple[int, ...]
     run_ids: tuple[int, ...]
     simulated: bool
-    local: bool  # shares this machine: its latency takes no part in decisions
+    local: bool
     mixed_upstreams: bool
-    differing: tuple[str, ...]  # what is not the same in all that is pooled: settings, engine
+    differing: tuple[str, ...]
     published: str
-    trials: TrialFilter  # those behind the dots
+    trials: TrialFilter
     prompt: str | None = None
-    versions: tuple[int, ...] = ()  # of its scenarios, where other versions of them are in view too
-    outdated: tuple[str, ...] = ()  # scenarios, each with its version, of which another row tried a newer one
+    versions: tuple[int, ...] = ()
+    outdated: tuple[str, ...] = ()
 
     @property
     def tally(self) -> Tally:
         """Return the counts of the tool scenarios."""
-        return self.counted.tools
+        return self.metric_input.tools
 
     @property
     def control(self) -> Tally:
         """Return the counts of the controls."""
-        return self.counted.control
+        return self.metric_input.control
 
     @property
     def rate(self) -> Rate | None:
@@ -86,7 +97,7 @@ class MatrixRow:
 
     @property
     def figure(self) -> Figure | None:
-        """Return the figure of the chosen metric; None if the metric is a quantile or a rate."""
+        """Return the figure of the chosen metric; None for a quantile, a rate or an unknown value."""
         return None if self.value.quantile else self.value.figure
 
     @property
@@ -96,18 +107,21 @@ class MatrixRow:
 
     @property
     def applicable(self) -> bool:
-        """Return whether any finished trial was applicable, or none has finished."""
+        """Return whether any ended tool trial was applicable, or none has ended."""
         return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.ended)
 
     @property
     def ranked(self) -> bool:
-        """Return whether the row is compared with others: it has a value, for the newest version of each scenario."""
+        """Return whether the row is compared: it has a value, and no other row has a newer scenario version."""
         has_value = bool(self.rate.n) if self.rate else self.value.is_known
         return self.applicable and has_value and not self.outdated
 
     @property
     def failed_in(self) -> str:
-        """Return where trials failed, most failures first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
+        """Return the tool scenarios with failures, most first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`.
+
+        Infrastructure errors are included.
+        """
         counts = [
             (scenario.tally.failed + scenario.tally.infra, scenario.scenario)
             for scenario in self.scenarios
@@ -124,23 +138,29 @@ class MatrixRow:
 
 
 def build_row(
-    lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
+    sum_rows: list[SumRow], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
-    """Return a row that counts only the newest version tried of each scenario.
+    """Return a row that counts only the newest version of each scenario that the row has.
+
+    Args:
+        sum_rows: the sums of the row's scenarios, at least one.
+        query: scope, metric, target and filter.
+        group: the chosen group of scenarios; controls are added whatever their group.
+        published: passes and trials of the published matrix, by model and profile.
 
     Returns:
-        None if nothing of the chosen group was tried.
+        The row; None if it has no scenario of the chosen group.
     """
-    lines, earlier = split_newest_versions(lines)
-    tried = [line for line in lines if line["scenario_group"] == group]
-    if not tried:
+    newest_rows, older_rows = split_newest_versions(sum_rows)
+    group_rows = [sum_row for sum_row in newest_rows if sum_row["scenario_group"] == group]
+    if not group_rows:
         return None
-    shown = [*tried, *(line for line in lines if line["control"] and line not in tried)]
-    scenarios = tuple(_build_scenario_sums(line) for line in shown)
-    counted = _build_counted(scenarios)
-    first = lines[0]
-    config_ids = tuple(sorted({pk for line in shown for pk in line["config_ids"]}))
-    run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
+    shown = [*group_rows, *(sum_row for sum_row in newest_rows if sum_row["control"] and sum_row not in group_rows)]
+    scenarios = tuple(_build_scenario_sums(sum_row) for sum_row in shown)
+    metric_input = _build_metric_input(scenarios)
+    first = newest_rows[0]
+    config_ids = tuple(sorted({pk for sum_row in shown for pk in sum_row["config_ids"]}))
+    run_ids = tuple(sorted({pk for sum_row in shown for pk in sum_row["run_ids"]}))
     metric = METRICS[query.metric]
     prompt = first["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else None
     return MatrixRow(
@@ -152,67 +172,68 @@ def build_row(
         profile=first["profile"],
         settings={**{name: first[name] for name in SETTING_FIELDS}, "stream": "streamed" if first["stream"] else ""},
         repeats_model=False,
-        counted=counted,
-        value=compute_metric(metric, counted, target=query.target),
-        times=counted.pooled_times,
+        metric_input=metric_input,
+        value=compute_metric(metric, metric_input, target=query.target),
+        times=metric_input.pooled_times,
         scenarios=scenarios,
         config_ids=config_ids,
         run_ids=run_ids,
-        simulated=any(line["simulated"] for line in shown),
+        simulated=any(sum_row["simulated"] for sum_row in shown),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
-        mixed_upstreams=any(line["mixed_upstreams"] for line in shown),
+        mixed_upstreams=any(sum_row["mixed_upstreams"] for sum_row in shown),
         differing=_list_differing(shown),
         published=published.get((first["model_name"], first["profile"]), ""),
         trials=replace(
             _build_trial_filter(first, query, group="control" if metric.of_control else group),
-            without=render_tokens(earlier),
+            without=render_tokens(older_rows),
         ),
         prompt=prompt,
     )
 
 
-def _build_counted(scenarios: Sequence[ScenarioSums]) -> MetricInput:
+def _build_metric_input(scenarios: Sequence[ScenarioSums]) -> MetricInput:
     tools = tuple(scenario for scenario in scenarios if not scenario.control)
     parts = tuple(tool.tally for tool in tools)
     control = add_tallies(scenario.tally for scenario in scenarios if scenario.control)
     return MetricInput(add_tallies(parts), control, parts, tuple(tool.times for tool in tools))
 
 
-def _build_scenario_sums(line: dict[str, Any]) -> ScenarioSums:
+def _build_scenario_sums(sum_row: SumRow) -> ScenarioSums:
     return ScenarioSums(
-        line["scenario"], line["scenario_version"], line["control"], build_tally(line), build_times(line)
+        sum_row["scenario"], sum_row["scenario_version"], sum_row["control"], build_tally(sum_row), build_times(sum_row)
     )
 
 
-def _list_differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Return what differs within a row.
+def _list_differing(sum_rows: list[SumRow]) -> tuple[str, ...]:
+    """Return "settings" if frozen policies differ within a row, and "engine" if engine versions do.
 
     Prompts need no check: a scenario's prompts are part of its version, a method's prompts of the engine version.
     """
-    found = {
-        "settings": len({line_hash for line in lines for line_hash in line["hashes"]}) > 1,
-        "engine": len(select_distinct_versions(version for line in lines for version in line["engines"])) > 1,
+    engines = select_distinct_versions(version for sum_row in sum_rows for version in sum_row["engines"])
+    differs_by_name = {
+        "settings": len({policy_hash for sum_row in sum_rows for policy_hash in sum_row["hashes"]}) > 1,
+        "engine": len(engines) > 1,
     }
-    return tuple(name for name, differs in found.items() if differs)
+    return tuple(name for name, differs in differs_by_name.items() if differs)
 
 
-def _build_trial_filter(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:
-    """Return the filter of exactly the trials that a row with this key counts."""
+def _build_trial_filter(sum_row: SumRow, query: MatrixQuery, *, group: str) -> TrialFilter:
+    """Return the filter of the trials of a row. The caller adds the omitted scenario versions."""
     return TrialFilter(
         runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
         group=group,
-        provider=line["provider_name"],
-        provider_kind=line["provider_kind"],
-        model=line["model_name"],
-        profile=line["profile"],
-        strategy=line["strategy"],
-        method=line["method"],
-        examples=line["examples"] or NO_EXAMPLES,
-        tool_use_mode=line["tool_use_mode"],
-        instance_kind=line["instance_kind"],
-        stream=STREAMED if line["stream"] else WHOLE,
+        provider=sum_row["provider_name"],
+        provider_kind=sum_row["provider_kind"],
+        model=sum_row["model_name"],
+        profile=sum_row["profile"],
+        strategy=sum_row["strategy"],
+        method=sum_row["method"],
+        examples=sum_row["examples"] or NO_EXAMPLES,
+        tool_use_mode=sum_row["tool_use_mode"],
+        instance_kind=sum_row["instance_kind"],
+        stream=STREAMED if sum_row["stream"] else WHOLE,
         demo="1" if query.scope == "demo" else "",
-        prompt=line["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else query.prompt,
+        prompt=sum_row["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else query.prompt,
         imported="1" if query.scope == "imported" else "",
         chosen=replace(query.chosen, models=(), profiles=(), strategies=()).drop_single_choices(),
         scenario=query.chosen.scenarios[0] if len(query.chosen.scenarios) == 1 else "",

@@ -1,4 +1,4 @@
-"""The order of the grid's rows."""
+"""Sorting of the rows of the matrix grid."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,39 +8,43 @@ from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridRow
 
 
 def sort_rows(grid: Grid, sort: str) -> Sequence[GridRow]:
-    """Return the rows as `sort` asks: a shown column, with "-" in front of it for the smallest first.
+    """Return the rows sorted by a column; unchanged if the grid has no such column.
 
-    Rows without a value come last either way. Sorted rows each show their label.
+    Rows without a value come last. In sorted rows, none is marked as repeated, so each shows its label.
+
+    Args:
+        grid: the grid.
+        sort: name of a column, largest value first; with "-" before it, smallest first.
     """
     name = sort.removeprefix("-")
     keys: Mapping[str, Callable[[GridRow], float | None]] = {
-        "overall": lambda row: _rank_cell(row.overall),
-        **{column.name: _get_figure_key(index) for index, column in enumerate(grid.row_columns)},
-        **{column.key: _get_cell_key(index) for index, column in enumerate(grid.columns)},
+        "overall": lambda row: _get_cell_number(row.overall),
+        **{column.name: _build_figure_key(index) for index, column in enumerate(grid.row_columns)},
+        **{column.key: _build_cell_key(index) for index, column in enumerate(grid.columns)},
     }
     if name not in keys:
         return grid.rows
-    ranked = [(keys[name](row), row) for row in grid.rows]
-    known = [(value, row) for value, row in ranked if value is not None]
+    values = [(keys[name](row), row) for row in grid.rows]
+    known = [(value, row) for value, row in values if value is not None]
     known.sort(key=lambda pair: pair[0], reverse=not sort.startswith("-"))
-    unknown = [row for value, row in ranked if value is None]
+    unknown = [row for value, row in values if value is None]
     return tuple(replace(row, is_repeated=False) for row in (*(row for _, row in known), *unknown))
 
 
-def _get_cell_key(index: int) -> Callable[[GridRow], float | None]:
-    return lambda row: _rank_cell(row.cells[index])
+def _build_cell_key(index: int) -> Callable[[GridRow], float | None]:
+    return lambda row: _get_cell_number(row.cells[index])
 
 
-def _get_figure_key(index: int) -> Callable[[GridRow], float | None]:
-    return lambda row: _rank(row.figures[index][1])
+def _build_figure_key(index: int) -> Callable[[GridRow], float | None]:
+    return lambda row: _get_number(row.figures[index][1])
 
 
-def _rank_cell(cell: GridCell | None) -> float | None:
+def _get_cell_number(cell: GridCell | None) -> float | None:
     """Return the number by which a cell is sorted; None without a value."""
-    return None if cell is None or not cell.has_value else _rank(cell.value)
+    return None if cell is None or not cell.has_value else _get_number(cell.value)
 
 
-def _rank(value: MetricValue) -> float | None:
+def _get_number(value: MetricValue) -> float | None:
     """Return the number by which a value is sorted; None if it is unknown."""
     if value.rate:
         return value.rate.share if value.rate.n else None

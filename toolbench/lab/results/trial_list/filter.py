@@ -1,4 +1,4 @@
-"""The filter of a list of trials: its fields in the URL and the rows that they select."""
+"""Filter of a list of trials: its fields in the URL and the trials that they select."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, fields
@@ -17,21 +17,17 @@ from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_numb
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 from toolbench.lab.results.trial_list.query_text import build_query_conditions, build_seen_condition, parse_query_text
 
-MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
+MAX_VALUE_CHARS = 1_000  # characters of a value that is not a list, such as a signature or a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
-MAX_QUERY_CHARS = 7_800  # characters of a link: the web server's limit of a request line is 8,190
+MAX_QUERY_CHARS = 7_800  # characters of a link; the web server accepts request lines of 8,190
 STREAMED, WHOLE = "streamed", "whole"
 NO_EXAMPLES = "none"
-_OTHER_FIELDS = ("ignored", "chosen", "layout")  # no parameters of one text
+_COMPOSITE_FIELDS = ("ignored", "chosen", "layout")  # not parameters with one text value
 ALL_SCOPES = "all"
 ID_FIELDS = ("run", "cell", "config", "alike", "version", "instance", "cause_version")
 LIST_FIELDS = ("runs", "configs", "cells", "without")
-VERBATIM_FIELDS = (
-    "path",
-    "place",
-    "cluster",
-    "signature",
-)  # made of keys that a model wrote, so blanks around them count
+# Contain keys that a model wrote, so blanks at their ends are kept.
+VERBATIM_FIELDS = ("path", "place", "cluster", "signature")
 SORTS = {
     "failed": "failed first",
     "-failed": "failed last",
@@ -104,27 +100,44 @@ FIELD_COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
-    """Filter of trials as given in the URL. An empty field does not filter.
+    """Filter of trials with the fields of the URL. An empty field does not filter.
 
     Attributes:
-        runs: primary keys, separated by commas.
-        configs: primary keys, separated by commas.
-        cells: primary keys or ranges such as 3-7, separated by commas.
-        alike: a configuration: selects trials of every configuration with the same settings, without runs that
-            confirm a decision.
-        examples: NO_EXAMPLES selects trials without examples.
-        seen: a cause that was seen in the trial.
-        path: a JSON path, without list indexes, at which it was seen.
-        place: what follows code and scenario in the text that groups failures: that of the failure class where one is
-            chosen, else that of the cause.
-        scope: ALL_SCOPES shows own, simulated and imported runs. Without it, and unless runs, cells or a configuration
-            are named, `demo` 1 shows simulated runs only and `imported` 1 imported ones only; otherwise neither is
-            shown.
-        search: the text of the query bar.
-        chosen: fields with several values, which the parameters model, profile, strategy and scenario may have, and
-            days on which runs began.
+        run: primary key of a run.
+        runs: primary keys of runs, separated by commas.
+        cell: primary key of a cell.
+        cells: primary keys of cells or ranges of them such as 3-7, separated by commas.
+        config: primary key of a configuration.
+        configs: primary keys of configurations, separated by commas.
+        alike: primary key of a configuration; selects trials of every configuration with the same settings, except
+            those of confirmation runs.
+        group: group of scenarios.
+        version: version of the scenario at launch.
+        without: versions of scenarios that are omitted, as slug@version, separated by commas.
+        outcome: a key of OUTCOMES.
+        examples: name of the examples; NO_EXAMPLES selects trials without examples.
+        stream: STREAMED or WHOLE.
+        prompt: version of the prompts.
+        instance: number of an instance.
+        canonical: canonical model.
+        day: day on which the trial began, in UTC.
+        signature: text that groups failures with the same failure class, scenario and path.
+        cause: cause code of the failure.
+        seen: cause code that was found in the trial, even if the model recovered.
+        path: JSON path without list indexes at which `seen` was found.
+        cluster: text that groups failures with the same cause, scenario, path and turn.
+        place: part of `signature`, if a failure class is chosen, else of `cluster`, after code and scenario.
+        had: a key of RETRY_CONDITIONS: an answer of 429 or 5xx, or a retry, in any execution.
+        cause_version: version of the table of causes that gave `cause`.
+        search: text of the query bar.
+        scope: ALL_SCOPES selects runs of real providers, simulated and imported runs. Without it, and unless runs,
+            cells or a configuration are given, only one kind is selected.
+        demo: "1" selects simulated runs only.
+        imported: "1" selects imported runs only.
+        sort: a key of SORTS.
+        chosen: several values of model, profile, strategy or scenario, and days on which runs began.
         layout: columns and density of the list; it does not filter.
-        ignored: names of fields, and terms of the query bar, whose values could not be read; they do not filter.
+        ignored: names of fields, and terms of the query bar, whose values could not be read.
     """
 
     run: int | None = None
@@ -134,10 +147,10 @@ class TrialFilter:
     config: int | None = None
     configs: str = ""
     alike: int | None = None
-    group: str = ""  # of scenarios
+    group: str = ""
     scenario: str = ""
-    version: int | None = None  # of the scenario, as it was tried
-    without: str = ""  # versions of scenarios that are left out: slug@version, with commas between
+    version: int | None = None
+    without: str = ""
     outcome: str = ""
     provider: str = ""
     provider_kind: str = ""
@@ -148,21 +161,21 @@ class TrialFilter:
     examples: str = ""
     tool_use_mode: str = ""
     instance_kind: str = ""
-    stream: str = ""  # streamed or whole
-    prompt: str = ""  # version of the prompts
-    instance: int | None = None  # number of a drawn instance
+    stream: str = ""
+    prompt: str = ""
+    instance: int | None = None
     canonical: str = ""
     upstream: str = ""
-    day: str = ""  # on which the trial began, in UTC
+    day: str = ""
     failure_class: str = ""
     signature: str = ""
-    cause: str = ""  # a code of the taxonomy that the trial failed of
-    seen: str = ""  # a code that was seen in it, mended or not
-    path: str = ""  # where `seen` was seen
+    cause: str = ""
+    seen: str = ""
+    path: str = ""
     cluster: str = ""
     place: str = ""
-    had: str = ""  # an answer of 429 or 5xx, or a retry, in any execution
-    cause_version: int | None = None  # of the table of causes that named it
+    had: str = ""
+    cause_version: int | None = None
     label: str = ""
     search: str = ""
     scope: str = ""
@@ -175,19 +188,19 @@ class TrialFilter:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "TrialFilter":
-        """Return the filter of these URL parameters."""
+        """Parse URL parameters; values that cannot be read are listed in `ignored`."""
         chosen, unread_days = ResultFilter.from_query(query)
         values: dict[str, Any] = {"chosen": chosen.drop_single_choices(), "layout": TableLayout.from_query(query)}
         ignored: list[str] = list(unread_days)
-        several = {name for name, found in chosen.choices.items() if len(found) > 1}
-        for name in (field.name for field in fields(cls) if field.name not in _OTHER_FIELDS):
-            if name in several:
+        multiple = {name for name, chosen_values in chosen.choices.items() if len(chosen_values) > 1}
+        for name in (field.name for field in fields(cls) if field.name not in _COMPOSITE_FIELDS):
+            if name in multiple:
                 continue
             text = query.get(name, "")
-            given = text.replace("\0", "") if name in VERBATIM_FIELDS else clean_text(text)
-            if not given:
+            cleaned = text.replace("\0", "") if name in VERBATIM_FIELDS else clean_text(text)
+            if not cleaned:
                 continue
-            value = _parse_value(name, given) if _is_short(name, given) else None
+            value = _parse_value(name, cleaned) if _is_short(name, cleaned) else None
             if value is None:
                 ignored.append(name)
             else:
@@ -197,32 +210,35 @@ class TrialFilter:
 
     def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
         """Return the fields that a filter form must carry: every field that is set and not in `shown`."""
-        given = self._list_values()
-        return {name: str(value) for name, value in given.items() if value not in (None, "") and name not in shown}
+        values = self._get_values()
+        return {name: str(value) for name, value in values.items() if value not in (None, "") and name not in shown}
 
     def query(self, **changes: object) -> str:
-        """Return the query string with some fields changed, without empty fields and the default sort order."""
+        """Return the query string with some fields changed, without empty fields and without the default order.
+
+        A change of `layout` replaces columns and density.
+        """
         layout = changes.pop("layout", self.layout)
-        pairs = self._list_values() | changes
-        if pairs.get("sort") == "failed":
-            pairs["sort"] = ""
-        given = [(name, value) for name, value in pairs.items() if value not in (None, "")]
-        kept = [(name, value) for name, value in self.chosen.pairs if name not in changes]
-        shown = layout.pairs if isinstance(layout, TableLayout) else ()
-        return urlencode([*given, *kept, *shown], safe=",@")
+        values = self._get_values() | changes
+        if values.get("sort") == "failed":
+            values["sort"] = ""
+        field_pairs = [(name, value) for name, value in values.items() if value not in (None, "")]
+        choice_pairs = [(name, value) for name, value in self.chosen.pairs if name not in changes]
+        layout_pairs = layout.pairs if isinstance(layout, TableLayout) else ()
+        return urlencode([*field_pairs, *choice_pairs, *layout_pairs], safe=",@")
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is chosen; columns and density do not count."""
+        """Whether no field is set; columns and density do not count."""
         return not self.query(layout=USUAL_LAYOUT)
 
     @property
     def layout_fields(self) -> list[tuple[str, str]]:
-        """The fields that a form for columns and density must carry."""
+        """The fields that a form for columns and density must carry, as (name, value)."""
         return parse_qsl(self.query(layout=self.layout.without_trials))
 
-    def _list_values(self) -> dict[str, Any]:
-        names = (field.name for field in fields(self) if field.name not in _OTHER_FIELDS)
+    def _get_values(self) -> dict[str, Any]:
+        names = (field.name for field in fields(self) if field.name not in _COMPOSITE_FIELDS)
         return {name: getattr(self, name) for name in names}
 
 
@@ -246,8 +262,8 @@ def join_ids(ids: Iterable[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
 
 
-def _is_short(name: str, given: str) -> bool:
-    return given.count(",") < MAX_LISTED if name in LIST_FIELDS else len(given) <= MAX_VALUE_CHARS
+def _is_short(name: str, text: str) -> bool:
+    return text.count(",") < MAX_LISTED if name in LIST_FIELDS else len(text) <= MAX_VALUE_CHARS
 
 
 def _is_range_list(text: str) -> bool:
@@ -261,84 +277,84 @@ def _build_cell_condition(text: str) -> Q:
 
 
 def _build_list_condition(trial_filter: TrialFilter) -> Q:
-    """Return the condition of the fields that hold lists."""
-    found = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
+    """Return the condition of the fields that are lists, with `place`."""
+    condition = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
     if trial_filter.place:
-        found &= _build_place_condition(trial_filter)
+        condition &= _build_place_condition(trial_filter)
     if trial_filter.cluster:
-        found &= ~Q(cause="")  # true of every cluster; without it PostgreSQL does not use the partial index
+        condition &= ~Q(cause="")  # every cluster has a cause; PostgreSQL uses the partial index only with it
     if trial_filter.runs:
-        found &= Q(run_id__in=trial_filter.runs.split(","))
+        condition &= Q(run_id__in=trial_filter.runs.split(","))
     if trial_filter.configs:
-        found &= Q(config_id__in=trial_filter.configs.split(","))
-    return found & _build_cell_condition(trial_filter.cells) if trial_filter.cells else found
+        condition &= Q(config_id__in=trial_filter.configs.split(","))
+    return condition & _build_cell_condition(trial_filter.cells) if trial_filter.cells else condition
 
 
 def _build_alike_condition(config_id: int) -> Q:
-    """Return the condition on trials of configurations with the settings of this one, with one query."""
+    """Return the condition of trials whose configuration has the same settings. It takes one SQL query."""
     settings = RunConfig.objects.filter(pk=config_id).values(*CONFIG_FIELDS).first()
     if settings is None:
         return Q(pk=None)
-    same = RunConfig.objects.filter(**settings)
-    return Q(config__in=same) & ~Q(run__purpose=CONFIRMATION_PURPOSE)
+    same_configs = RunConfig.objects.filter(**settings)
+    return Q(config__in=same_configs) & ~Q(run__purpose=CONFIRMATION_PURPOSE)
 
 
 def _build_place_condition(trial_filter: TrialFilter) -> Q:
-    """Return the condition of equal path and turn in any scenario."""
+    """Return the condition of the same path and turn in any scenario."""
     code, column = ("failure_class", "signature") if trial_filter.failure_class else ("cause", "cause_signature")
     separator = Value(" · ")
     return Q((column, Concat(code, separator, "scenario", separator, Value(trial_filter.place))))
 
 
-def _parse_value(name: str, given: str) -> int | str | None:
+def _parse_value(name: str, text: str) -> int | str | None:
     """Return the value of a field; None if it is not valid."""
     if name in ID_FIELDS:
-        return parse_whole_number(given)
+        return parse_whole_number(text)
     if name == "without":
-        return given if is_version_tokens(given) else None
+        return text if is_version_tokens(text) else None
     if name == "cells":
-        return given if _is_range_list(given) else None
+        return text if _is_range_list(text) else None
     if name == "day":
-        return given if parse_day(given) else None
+        return text if parse_day(text) else None
     if name in ("runs", "configs"):
-        return given if None not in map(parse_whole_number, given.split(",")) else None
-    allowed = _ALLOWED_VALUES.get(name, (given,))
-    return given if given in allowed else None
+        return text if None not in map(parse_whole_number, text.split(",")) else None
+    allowed_values = _ALLOWED_VALUES.get(name, (text,))
+    return text if text in allowed_values else None
 
 
 def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
     """Return the trials that match the filter, unordered and without deleted runs."""
-    kept = Trial.objects.filter(_build_list_condition(trial_filter), run__deleted_at=None)
-    found = filter_by_retries(kept.annotate(rank=FAILED_FIRST), trial_filter.had)
+    listed = Trial.objects.filter(_build_list_condition(trial_filter), run__deleted_at=None)
+    trials = filter_by_retries(listed.annotate(rank=FAILED_FIRST), trial_filter.had)
     for name, column in FIELD_COLUMNS.items():
         if (value := getattr(trial_filter, name)) not in (None, ""):
-            found = found.filter(**{column: value})
+            trials = trials.filter(**{column: value})
     if trial_filter.alike:
-        found = found.filter(_build_alike_condition(trial_filter.alike))
+        trials = trials.filter(_build_alike_condition(trial_filter.alike))
     if trial_filter.examples:
-        found = found.filter(config__examples="" if trial_filter.examples == NO_EXAMPLES else trial_filter.examples)
+        trials = trials.filter(config__examples="" if trial_filter.examples == NO_EXAMPLES else trial_filter.examples)
     if trial_filter.stream:
-        found = found.filter(config__stream=trial_filter.stream == STREAMED)
+        trials = trials.filter(config__stream=trial_filter.stream == STREAMED)
     if trial_filter.seen or trial_filter.path:
-        found = found.filter(build_seen_condition(trial_filter.seen, trial_filter.path))
+        trials = trials.filter(build_seen_condition(trial_filter.seen, trial_filter.path))
     if trial_filter.outcome:
-        found = found.filter(OUTCOMES[trial_filter.outcome])
+        trials = trials.filter(OUTCOMES[trial_filter.outcome])
     if trial_filter.search:
-        found = found.filter(*build_query_conditions(parse_query_text(trial_filter.search), OUTCOMES))
+        trials = trials.filter(*build_query_conditions(parse_query_text(trial_filter.search), OUTCOMES))
     if not _has_named_runs(trial_filter):
-        found = found.filter(_build_scope_condition(trial_filter))
-    return found
+        trials = trials.filter(_build_scope_condition(trial_filter))
+    return trials
 
 
 def _has_named_runs(trial_filter: TrialFilter) -> bool:
-    """Return whether runs, cells or a configuration are named, so that the general scope does not apply."""
+    """Return whether runs, cells or a configuration are given, so that the scope does not apply."""
     return bool(trial_filter.runs or trial_filter.configs or trial_filter.cells) or any(
         pk is not None for pk in (trial_filter.run, trial_filter.cell, trial_filter.config)
     )
 
 
 def _build_scope_condition(trial_filter: TrialFilter) -> Q:
-    """Return the condition of the scope: imported, simulated or other runs; no condition for ALL_SCOPES."""
+    """Return the condition of the scope: imported runs, simulated runs or runs of real providers."""
     if trial_filter.scope == ALL_SCOPES:
         return Q()
     if trial_filter.imported:

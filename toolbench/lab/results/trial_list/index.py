@@ -1,4 +1,4 @@
-"""The list of trials, page by page."""
+"""Pages of the trial list."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from toolbench.lab.traces.search_text import get_text_lag
 
 PAGE_SIZE = 50
 MAX_COUNTED_TRIALS = 10_000
-# What a row and the names of its calls are built from: reading whole rows takes several times as long.
+# Columns that a row and the names of its calls need; reading all columns takes several times as long.
 _READ_FIELDS = (
     *("scenario", "scenario_version", "instance_kind", "instance_seed", "index", "state", "outcome", "sentence"),
     *("failure_class", "cause", "verdict", "turns", "requests", "retries", "input_tokens", "output_tokens"),
@@ -29,7 +29,12 @@ class TrialRow:
     """A trial of the list.
 
     Attributes:
-        path: the JSON path of the first problem; "" without one.
+        index: number of the repeat, from 0.
+        mark: an outcome, or "running" or "queued".
+        sentence: what went wrong first; "" if nothing did.
+        tokens: input and output tokens.
+        path: JSON path of the first problem; "" without one.
+        errors_retried: how often a user retried the trial after an error.
         calls: names of the expected calls and of those made; None if they were not read.
     """
 
@@ -45,7 +50,7 @@ class TrialRow:
     stream: bool
     scenario: str
     index: int
-    mark: str  # an outcome, or running, or queued
+    mark: str
     sentence: str
     failure_class: str
     turns: int
@@ -90,40 +95,40 @@ class TrialListPage:
 
     @property
     def outcomes(self) -> tuple[FacetValue, ...]:
-        """The number of trials by outcome."""
+        """The outcomes with their numbers of trials; () if they were not counted."""
         return next((facet.values for facet in self.facets if facet.name == "outcome"), ())
 
 
 def get_trials(trial_filter: TrialFilter, page: int = 1, *, needs_call_names: bool = False) -> TrialListPage:
     """Return one page of the list.
 
-    Of more than MAX_COUNTED_TRIALS trials, the newest are counted and sorted.
+    If more than MAX_COUNTED_TRIALS trials match, only the newest are counted and sorted.
 
     Args:
         trial_filter: the filter and the order.
-        page: from 1; a page beyond the last one is the last.
-        needs_call_names: whether the names of calls are read, for which `read_call_names` needs its queries.
+        page: number of the page, from 1; a larger number than that of the last page gives the last page.
+        needs_call_names: whether the names of calls are read too, with more SQL queries.
     """
-    found = _read_page(trial_filter, max(1, page))
-    pages = max(1, -(-found.total // PAGE_SIZE))
+    newest = _read_page(trial_filter, max(1, page))
+    pages = max(1, -(-newest.total // PAGE_SIZE))
     if page > pages:
-        page, found = pages, _read_page(trial_filter, pages)
+        page, newest = pages, _read_page(trial_filter, pages)
     return TrialListPage(
         filter=trial_filter,
-        rows=_list_rows(found.ids, needs_call_names),
-        total=found.total,
-        total_is_more=found.is_more,
+        rows=_read_rows(newest.ids, needs_call_names),
+        total=newest.total,
+        total_is_more=newest.is_more,
         page=max(1, page),
         pages=pages,
-        facets=build_facets(found.facets, found.total, trial_filter),
+        facets=build_facets(newest.facets, newest.total, trial_filter),
         text_lag=get_text_lag() if trial_filter.search else 0.0,
     )
 
 
 def list_all_rows(trial_filter: TrialFilter) -> tuple[tuple[TrialRow, ...], bool]:
     """Return the newest MAX_COUNTED_TRIALS trials with the names of their calls, and whether there are more."""
-    found = read_newest_trials(trial_filter, start=0, size=MAX_COUNTED_TRIALS, most=MAX_COUNTED_TRIALS)
-    return _list_rows(found.ids, needs_call_names=True), found.is_more
+    newest = read_newest_trials(trial_filter, start=0, size=MAX_COUNTED_TRIALS, most=MAX_COUNTED_TRIALS)
+    return _read_rows(newest.ids, needs_call_names=True), newest.is_more
 
 
 def _read_page(trial_filter: TrialFilter, page: int) -> NewestTrials:
@@ -131,15 +136,15 @@ def _read_page(trial_filter: TrialFilter, page: int) -> NewestTrials:
     return read_newest_trials(trial_filter, start=start, size=PAGE_SIZE, most=MAX_COUNTED_TRIALS)
 
 
-def _list_rows(ids: Sequence[int], needs_call_names: bool) -> tuple[TrialRow, ...]:
-    found = list(Trial.objects.select_related("config", "run").only(*_READ_FIELDS).filter(pk__in=ids))
-    calls = read_call_names(found) if needs_call_names else {}
-    by_id = {trial.pk: _build_row(trial, calls.get(trial.pk)) for trial in found}
+def _read_rows(ids: Sequence[int], needs_call_names: bool) -> tuple[TrialRow, ...]:
+    trials = list(Trial.objects.select_related("config", "run").only(*_READ_FIELDS).filter(pk__in=ids))
+    calls = read_call_names(trials) if needs_call_names else {}
+    by_id = {trial.pk: _build_row(trial, calls.get(trial.pk)) for trial in trials}
     return tuple(by_id[pk] for pk in ids if pk in by_id)
 
 
 def choose_mark(trial: Trial) -> str:
-    """Return the word for a trial's mark: its outcome once finished, else "running" or "queued"."""
+    """Return the outcome of a trial that has ended, else its state, "running" or "queued"."""
     return trial.outcome if trial.state == Trial.State.DONE else trial.state
 
 

@@ -1,4 +1,4 @@
-"""Columns of the trial list, for its page and its export."""
+"""Columns, heads and cells of the trial list, and its export."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS, TrialRow, list_all_rows
 
 TrialValue = str | int | float | bool | datetime | None
-_USUAL = (
+_DEFAULT_COLUMNS = (
     *("outcome", "model", "scenario", "why", "path", "expected", "got"),
     *("turns", "retries", "tokens", "time", "started"),
 )
@@ -21,10 +21,11 @@ class TrialColumn:
     """A column of the trial list.
 
     Attributes:
-        kind: how a cell is written: mark, text, code, path, calls, number, seconds or moment.
-        export: its name in files.
-        sorts: the sort order of a first and of a second click, with their directions; () if it does not sort.
-        title: what a cell says in full; None for its value.
+        kind: display of the cells: mark, text, code, path, calls, number, seconds or moment.
+        export: name of the column in files.
+        read: returns the value of a row.
+        sorts: (sort order, direction) of a first and of a second click; () if the column does not sort.
+        title: returns the tooltip of a cell; None for its value.
     """
 
     name: str
@@ -37,7 +38,7 @@ class TrialColumn:
 
     @property
     def is_number(self) -> bool:
-        """Whether its cells are aligned at their end."""
+        """Whether the cells are aligned to the right."""
         return self.kind in ("number", "seconds", "moment")
 
 
@@ -91,8 +92,8 @@ class TrialHead:
     """The head of a column.
 
     Attributes:
-        query: the query string that sorts by it; "" if it does not sort.
-        direction: the value of aria-sort; "" if it does not sort.
+        query: query string that sorts by the column; "" if the column does not sort.
+        direction: value of aria-sort; "" if the column does not sort.
     """
 
     column: TrialColumn
@@ -102,7 +103,11 @@ class TrialHead:
 
 @dataclass(frozen=True, slots=True)
 class TrialCell:
-    """A cell of the list."""
+    """A cell of the list.
+
+    Attributes:
+        title: tooltip; "" for none.
+    """
 
     column: TrialColumn
     value: TrialValue
@@ -110,13 +115,13 @@ class TrialCell:
 
 
 def choose_trial_columns(names: Iterable[str]) -> tuple[TrialColumn, ...]:
-    """Return the named columns in their own order; the usual ones if none is named or known."""
-    chosen = set(names) & TRIAL_COLUMNS.keys() or set(_USUAL)
+    """Return the columns with these names in the order of the list; the default ones if no name is known."""
+    chosen = set(names) & TRIAL_COLUMNS.keys() or set(_DEFAULT_COLUMNS)
     return tuple(column for column in _COLUMNS if column.name in chosen)
 
 
 def list_heads(columns: Iterable[TrialColumn], trial_filter: TrialFilter) -> tuple[TrialHead, ...]:
-    """Return the heads of the columns: a click sorts, a second one the other way."""
+    """Return the heads of the columns. A first click sorts, a second click sorts in the opposite direction."""
     return tuple(_build_head(column, trial_filter) for column in columns)
 
 
@@ -140,15 +145,15 @@ def _build_cell(row: TrialRow, column: TrialColumn) -> TrialCell:
 
 
 def export_trial_list(trial_filter: TrialFilter) -> ExportTable:
-    """Return every column of the trials of a filter in the order of the list, at most the newest MAX_COUNTED_TRIALS."""
+    """Return all columns of the trials that match, in the order of the list; only the newest MAX_COUNTED_TRIALS."""
     rows, is_more = list_all_rows(trial_filter)
-    more = (f"More than {MAX_COUNTED_TRIALS:,} trials match: the newest are exported.",) if is_more else ()
-    simulated = any(row.simulated for row in rows)
-    notes = ("Simulated models: nothing of theirs was measured on a real one.",) if simulated else ()
+    limit_notes = (f"More than {MAX_COUNTED_TRIALS:,} trials match: the newest are exported.",) if is_more else ()
+    is_simulated = any(row.simulated for row in rows)
+    notes = ("Some of these models are simulated: their trials say nothing about real models.",) if is_simulated else ()
     columns = ("trial_id", "simulated", *(column.export for column in _COLUMNS))
-    values = ((row.id, row.simulated, *(_write(column.read(row)) for column in _COLUMNS)) for row in rows)
-    return ExportTable("Trials", (*notes, *more), columns, tuple(values))
+    values = ((row.id, row.simulated, *(_to_export_value(column.read(row)) for column in _COLUMNS)) for row in rows)
+    return ExportTable("Trials", (*notes, *limit_notes), columns, tuple(values))
 
 
-def _write(value: TrialValue) -> str | int | float | bool | None:
+def _to_export_value(value: TrialValue) -> str | int | float | bool | None:
     return value.isoformat() if isinstance(value, datetime) else value

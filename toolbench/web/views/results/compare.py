@@ -45,9 +45,9 @@ def _build_chips(request: HttpRequest) -> ScopeChips:
 
 
 @require_safe
-def export(request: HttpRequest, kind: str) -> HttpResponse:
+def export(request: HttpRequest, file_format: str) -> HttpResponse:
     """Return the comparison as a file (GET /compare/export.csv, .json or .md)."""
     query = CompareQuery.from_query(request.GET)
     if not query.is_complete or query.published:
         raise Http404("Choose two or more sides of measured trials first; then export them.")
-    return build_table_response(export_sides(query), kind, name="toolbench-compare")
+    return build_table_response(export_sides(query), file_format, name="toolbench-compare")

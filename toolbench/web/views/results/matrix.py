@@ -54,7 +54,7 @@ def _show_published(request: HttpRequest, query: MatrixQuery) -> HttpResponse:
 
 
 @require_safe
-def export(request: HttpRequest, kind: str) -> HttpResponse:
+def export(request: HttpRequest, file_format: str) -> HttpResponse:
     """Return the matrix as a file (GET /matrix/export.csv, .json or .md), the case study's columns first."""
     query = choose_scope(MatrixQuery.from_query(request.GET))
-    return build_table_response(export_matrix(query), kind, name=f"toolbench-matrix-{query.scope}")
+    return build_table_response(export_matrix(query), file_format, name=f"toolbench-matrix-{query.scope}")

@@ -64,12 +64,12 @@ def show(request: HttpRequest, record_id: int) -> HttpResponse:
 
 
 @require_safe
-def export(request: HttpRequest, record_id: int, kind: str) -> HttpResponse:
+def export(request: HttpRequest, record_id: int, file_format: str) -> HttpResponse:
     """Return the whole record as JSON, or its evidence as CSV or Markdown."""
     record = _get_record_or_404(record_id)
     name = f"toolbench-decision-{record.pk}"
-    if kind != "json":
-        return build_table_response(export_record(record), kind, name=name)
+    if file_format != "json":
+        return build_table_response(export_record(record), file_format, name=name)
     text = json.dumps(record_to_json(record), indent=1, ensure_ascii=False)
     return build_file_response(text, "application/json", name=f"{name}.json")
 
