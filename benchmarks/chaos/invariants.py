@@ -22,7 +22,8 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER chaos_end AFTER UPDATE ON lab_trial FOR EACH ROW
-WHEN (NEW.state = 'done' AND (OLD.state <> 'done' OR OLD.outcome <> NEW.outcome)) EXECUTE FUNCTION chaos_note_end();
+WHEN (NEW.state = 'done' AND (OLD.state <> 'done' OR OLD.outcome <> NEW.outcome OR OLD.finished_at <> NEW.finished_at))
+EXECUTE FUNCTION chaos_note_end();
 """
 
 _LOST_QUERY = """
@@ -80,11 +81,12 @@ FROM lab_run AS run JOIN unnest(%(runs)s::bigint[], %(sent)s::int[]) AS sent(run
 WHERE request_cap IS NOT NULL AND (sent.requests > requests_reserved OR requests_reserved > request_cap)
 """
 
+# A trial that is cancelled after it was queued again has no counts: its cell counts the steps of the lost execution.
 _STEPS_QUERY = """
 SELECT trial.run_id, format('trial %%s counted %%s requests, %%s are stored', trial.id, trial.requests, count(step.id))
 FROM lab_trial AS trial LEFT JOIN lab_step AS step
     ON step.trial_id = trial.id AND step.execution = trial.execution AND step.kind = 'exchange'
-WHERE trial.run_id = ANY(%(runs)s) AND trial.state = 'done'
+WHERE trial.run_id = ANY(%(runs)s) AND trial.state = 'done' AND (trial.outcome <> 'cancelled' OR trial.requests > 0)
 GROUP BY trial.id HAVING count(step.id) <> trial.requests
 """
 
@@ -145,6 +147,12 @@ def install_witness() -> None:
     """Have the database note every end of a trial from now on."""
     with connection.cursor() as cursor:
         cursor.execute(_WITNESS_SQL)
+
+
+def forget_ends() -> None:
+    """Forget the ends of trials that are to run again."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM chaos_end")
 
 
 def find_violations(runs: Sequence[WatchedRun]) -> list[Violation]:

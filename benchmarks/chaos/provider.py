@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.chaos.poison import LARGE_POISONS, POISON_BY_NAME
@@ -18,10 +19,22 @@ DELAY_SECONDS = 0.4  # of every answer, so that faults find trials under way
 _PATCH_ARGUMENTS = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
 
 
-class CountingProvider:
-    """An HTTP server on this machine. The first part of a request's path says to which run it belongs."""
+Intervention = Callable[[str, int], ScriptedReply | None]
 
-    def __init__(self) -> None:
+
+class CountingProvider:
+    """An HTTP server on this machine. The first part of a request's path says to which run it belongs.
+
+    Args:
+        delay_seconds: of every answer.
+        intervene: called with the run and its number of requests so far; returns a reply in place of the answer.
+    """
+
+    def __init__(
+        self, *, delay_seconds: float = DELAY_SECONDS, intervene: Intervention = lambda name, count: None
+    ) -> None:
+        self._delay_seconds = delay_seconds
+        self._intervene = intervene
         self._sent: Counter[str] = Counter()
         self._poisons: dict[str, str] = {}
         self._counting = threading.Lock()
@@ -48,10 +61,12 @@ class CountingProvider:
             self._sent[name] += 1
             count = self._sent[name]
             self._server.seen.clear()
+        if (reply := self._intervene(name, count)) is not None:
+            return reply
         poison = self._poisons.get(name, "")
         if poison and count % 3 != 1 and not (poison in LARGE_POISONS and count > MAX_LARGE_ANSWERS):
-            return replace(POISON_BY_NAME[poison](), delay=DELAY_SECONDS)
-        return replace(_answer_correctly(seen), delay=DELAY_SECONDS)
+            return replace(POISON_BY_NAME[poison](), delay=self._delay_seconds)
+        return replace(_answer_correctly(seen), delay=self._delay_seconds)
 
 
 def _answer_correctly(seen: ReceivedRequest) -> ScriptedReply:

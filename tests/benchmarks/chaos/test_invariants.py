@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -105,6 +105,7 @@ BROKEN: dict[str, tuple[Callable[[Sound], None], set[str]]] = {
     "a trial keeps its lease": (_first_trial(lease=uuid.uuid4()), {"lost"}),
     "a trial ends again": (_end_again, {"doubled"}),
     "a trial changes its outcome": (_first_trial(outcome="fail"), {"doubled"}),
+    "a trial ends again with its outcome": (_first_trial(finished_at=END + timedelta(1)), {"doubled"}),
     "a repeat is there twice": (_first_trial(index=2), {"doubled"}),
     "the run goes on": (_run(state="running"), {"stuck"}),
     "a cell stays stale": (_cell(stale=True), {"stuck", "cell"}),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db import connection
 from django.db.models import Q
 
 from toolbench.lab.models import GatewayTrace
@@ -12,6 +13,7 @@ from toolbench.lab.traces.code_view import CodeView, render_body
 TRACES_PER_PAGE = 100
 SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
+_RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"
 _BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line")
 _SEARCHED_COLUMNS = ("alias", "served_by", "model_name", "dialect", "token_name", "code", "sentence")
 SOURCE_FILTER = "source:gateway"  # the word of a search that asks for traces; other searches never show any
@@ -45,8 +47,17 @@ class TraceBody:
 
 
 def write_traces(traces: Sequence[GatewayTrace]) -> None:
-    """Insert traces with one statement."""
-    GatewayTrace.objects.bulk_create(traces)
+    """Insert traces; those that are stored already, because only the answer of an earlier call was lost, are skipped.
+
+    The first call sets their ids.
+    """
+    new = [trace for trace in traces if trace.pk is None]
+    if new:
+        with connection.cursor() as cursor:
+            cursor.execute(_RESERVE_IDS, [len(new)])
+            for trace, (trace_id,) in zip(new, cursor.fetchall(), strict=True):
+                trace.pk = trace_id
+    GatewayTrace.objects.bulk_create(traces, ignore_conflicts=True)
 
 
 def get_trace_page(alias: str, before: int | None) -> TracePage:

@@ -1,0 +1,83 @@
+"""Crashes at every step: the real code of workers and scheduler against PostgreSQL, killed, cut off and frozen.
+
+`python -m benchmarks.crashes --schedules 10000 --seed 1` starts a PostgreSQL with all its safety in a folder that is
+thrown away, plays the schedules in several processes, and prints a table. It exits with 1 when a schedule broke a
+rule."""
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.crashes.database import DurableDatabase
+from benchmarks.crashes.table import render_table
+from toolbench.installation import ROOT
+
+
+def _read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.crashes", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=10_000, help="how many schedules at most (10,000)")
+    parser.add_argument("--seed", type=int, default=1, help="order of the schedules (1)")
+    parser.add_argument("--processes", type=int, default=2, help="processes that play side by side (2)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="time after which no schedule begins (60)")
+    parser.add_argument("--out", type=Path, help="file for a JSON line of each schedule")
+    return parser.parse_args()
+
+
+class _Part:
+    """A process that plays a part of the schedules on a database of its own."""
+
+    def __init__(self, database: DurableDatabase, number: int, arguments: argparse.Namespace) -> None:
+        words = [str(arguments.seed), str(number), str(arguments.processes), str(arguments.schedules)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.crashes.play", *words],
+            cwd=ROOT,
+            env=database.build_environment(number),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[dict[str, Any]] = []
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout
+        for text in self._process.stdout:
+            line = json.loads(text)
+            self.lines.append(line)
+            if line["violations"]:
+                print(text, end="", flush=True)
+
+    def wait(self, until: float) -> int:
+        """Wait for its end, ask it to stop when the time is over, and return its exit code."""
+        self._thread.join(max(0.0, until - time.monotonic()))
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._thread.join()
+        return self._process.wait()
+
+
+def main() -> int:
+    arguments = _read_arguments()
+    began = time.monotonic()
+    with DurableDatabase(arguments.processes) as database:
+        parts = [_Part(database, number, arguments) for number in range(arguments.processes)]
+        codes = [part.wait(began + 60 * arguments.minutes) for part in parts]
+    lines = [line for part in parts for line in part.lines]
+    if arguments.out:
+        arguments.out.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    played = [line for line in lines if line["point"]]
+    missed = sum(not line["was_hit"] for line in played)
+    print(render_table(lines))
+    minutes = (time.monotonic() - began) / 60
+    print(f"\n{len(played):,} schedules in {minutes:.1f} minutes; {missed:,} ended before the fault.")
+    return int(any(codes) or any(line["violations"] for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

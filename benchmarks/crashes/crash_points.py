@@ -1,0 +1,322 @@
+"""A simulated process of the product in this one, which is killed, cut off or frozen at a chosen statement, commit or
+request.
+
+`install_hooks` must be active. Everything else runs undisturbed."""
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import httpx
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from benchmarks.crashes.virtual_loop import VirtualTimeLoop, run_in_virtual_time
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.http.exchange import Exchange
+
+ANSWER_SECONDS = 0.3  # of virtual time until the process reads an answer that has arrived
+_THAW_TIMEOUT_SECONDS = 120.0
+
+T = TypeVar("T")
+AnyConnection = psycopg.Connection[Any]
+
+
+class Fault(StrEnum):
+    """What happens at a crash point.
+
+    KILL ends the process. CUT ends the connection that is in use, and the process goes on. FREEZE stops the process
+    until other processes have finished its work.
+    """
+
+    KILL = "kill"
+    CUT = "cut"
+    FREEZE = "freeze"
+
+
+class Moment(StrEnum):
+    """Side of an event on which the fault happens."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class CrashPoint:
+    """A fault before or after the n-th event of a process, counted from 1."""
+
+    number: int
+    moment: Moment
+    fault: Fault
+
+    def __str__(self) -> str:
+        return f"{self.fault} {self.moment} event {self.number}"
+
+
+class ProcessKilledError(BaseException):
+    """The simulated process has ended. Not an Exception, so that the product's code does not handle it."""
+
+
+class SimulatedProcess:
+    """Code that runs in this process as if it were a process of its own.
+
+    Args:
+        point: where it crashes; None for nowhere.
+        on_time: called with the seconds that have passed in one of its event loops.
+
+    Attributes:
+        events: descriptions of its statements, commits and requests, in order.
+        was_hit: whether the fault happened.
+        is_dead: whether it was killed.
+        stopped: set when the process has ended or is frozen.
+        backends: process ids of its server processes.
+    """
+
+    def __init__(
+        self, point: CrashPoint | None = None, *, on_time: Callable[[float], object] = lambda now: None
+    ) -> None:
+        self._point = point
+        self._on_time = on_time
+        self._lock = threading.Lock()
+        self._loops: list[VirtualTimeLoop] = []
+        self._connections: set[AnyConnection] = set()
+        self.is_dead = False
+        self._thawed = threading.Event()
+        self._thawed.set()
+        self.stopped = threading.Event()
+        self.events: list[str] = []
+        self.was_hit = False
+        self.backends: set[int] = set()
+
+    @property
+    def is_frozen(self) -> bool:
+        return not self._thawed.is_set()
+
+    def run(self, body: Callable[[], T]) -> T | None:
+        """Run a function as this process; return None if the process was killed."""
+        try:
+            return self.wrap(body)()
+        except BaseException:
+            if not self.is_dead:
+                raise
+            return None
+        finally:
+            self.stopped.set()
+
+    def wrap(self, function: Callable[[], T]) -> Callable[[], T]:
+        """Return the function, which runs as part of this process in any thread."""
+
+        def call() -> T:
+            with _run_as(self):
+                return function()
+
+        return call
+
+    def new_loop(self) -> VirtualTimeLoop:
+        """Return an event loop of this process."""
+        loop = VirtualTimeLoop(self.wrap, self._on_time)
+        self._loops.append(loop)
+        _process_by_loop[loop] = self
+        return loop
+
+    def thaw(self) -> None:
+        """Let a frozen process go on."""
+        self.stopped.clear()
+        self._thawed.set()
+
+    def count_event(self, description: str) -> Callable[[Moment], Fault | None]:
+        """Count an event; return which fault is due before or after it. Blocks while the process is frozen.
+
+        Raises:
+            ProcessKilledError: the process has ended.
+        """
+        self._check_alive()
+        with self._lock:
+            self.events.append(description)
+            number = len(self.events)
+
+        def find_fault(moment: Moment) -> Fault | None:
+            self._check_alive()
+            point = self._point
+            if point is None or (point.number, point.moment) != (number, moment):
+                return None
+            self.was_hit = True
+            return point.fault
+
+        return find_fault
+
+    def add_connection(self, connection: AnyConnection) -> None:
+        if not connection.closed:
+            self._connections.add(connection)
+            self.backends.add(connection.info.backend_pid)
+
+    def kill(self) -> None:
+        """End the process: no statement, commit or request leaves it any more."""
+        self.is_dead = True
+        for connection in tuple(self._connections):
+            cut_connection(connection)
+        for loop in self._loops:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_cancel_tasks, loop)
+
+    def close(self) -> None:
+        """Close the connections that the process has left open. Call it when its threads have ended."""
+        for connection in self._connections:
+            connection.close()
+
+    def freeze(self) -> None:
+        """Stop the process, all threads of it, until `thaw` is called.
+
+        The database ends the transactions that it holds open, as it does after LEASE_SECONDS.
+        """
+        self._thawed.clear()
+        for loop in self._loops:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._thawed.wait, _THAW_TIMEOUT_SECONDS)
+        for connection in tuple(self._connections):
+            if not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                cut_connection(connection)
+        self.stopped.set()
+        self._thawed.wait(_THAW_TIMEOUT_SECONDS)
+
+    def _check_alive(self) -> None:
+        self._thawed.wait(_THAW_TIMEOUT_SECONDS)
+        if self.is_dead:
+            raise ProcessKilledError
+
+
+_current = threading.local()
+_process_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, SimulatedProcess] = WeakKeyDictionary()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let the statements of the block count for no process."""
+    with _run_as(None):
+        yield
+
+
+@contextmanager
+def _run_as(process: SimulatedProcess | None) -> Iterator[None]:
+    before = getattr(_current, "process", None)
+    _current.process = process
+    try:
+        yield
+    finally:
+        _current.process = before
+
+
+def cut_connection(connection: AnyConnection) -> None:
+    """End a connection to the database without a word, as a lost network does."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.pgconn.socket)) as end:
+        end.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def install_hooks() -> Iterator[None]:
+    """Count the statements, commits and requests of simulated processes during the block."""
+    execute, commit = psycopg.Cursor.execute, psycopg.Connection.commit
+    send, run = HttpClient.send, asyncio.run
+
+    @wraps(execute)
+    def counted_execute(cursor: Any, query: Any, *args: Any, **named: Any) -> Any:
+        text = query.decode() if isinstance(query, bytes) else str(query)
+        return _count_database_event(cursor.connection, text, lambda: execute(cursor, query, *args, **named))
+
+    @wraps(commit)
+    def counted_commit(connection: Any) -> None:
+        _count_database_event(connection, "COMMIT", lambda: commit(connection))
+
+    @wraps(send)
+    async def counted_send(client: HttpClient, exchange: Exchange) -> None:
+        process = _process_by_loop.get(asyncio.get_running_loop())
+        await (send(client, exchange) if process is None else _send(process, client, exchange, send))
+
+    def virtual_run(main: Coroutine[Any, Any, T]) -> T:
+        process: SimulatedProcess | None = getattr(_current, "process", None)
+        return run(main) if process is None else run_in_virtual_time(process.new_loop(), main)
+
+    with (
+        replace_attribute(psycopg.Cursor, "execute", counted_execute),
+        replace_attribute(psycopg.Connection, "commit", counted_commit),
+        replace_attribute(HttpClient, "send", counted_send),
+        replace_attribute(asyncio, "run", virtual_run),
+    ):
+        yield
+
+
+@contextmanager
+def replace_attribute(owner: Any, name: str, value: object) -> Iterator[None]:
+    """Give an attribute another value during the block."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _count_database_event(connection: AnyConnection, text: str, execute: Callable[[], T]) -> T:
+    process: SimulatedProcess | None = getattr(_current, "process", None)
+    if process is None:
+        return execute()
+    process.add_connection(connection)
+    find_fault = process.count_event(" ".join(text.split())[:80])
+    _strike_database(process, connection, find_fault(Moment.BEFORE))
+    result = execute()
+    fault = find_fault(Moment.AFTER)
+    _strike_database(process, connection, fault)
+    if fault is Fault.CUT:
+        raise psycopg.OperationalError("the connection was cut before the answer arrived")
+    return result
+
+
+def _strike_database(process: SimulatedProcess, connection: AnyConnection, fault: Fault | None) -> None:
+    if fault is Fault.KILL:
+        process.kill()
+        raise ProcessKilledError
+    if fault is Fault.CUT:
+        cut_connection(connection)
+    if fault is Fault.FREEZE:
+        process.freeze()
+
+
+async def _send(process: SimulatedProcess, client: HttpClient, exchange: Exchange, send: Any) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    find_fault = process.count_event("request")
+    if await _strike_request(process, exchange, find_fault(Moment.BEFORE)):
+        return
+    loop.begin_work()
+    try:
+        await send(client, exchange)
+    finally:
+        loop.end_work()
+    await asyncio.sleep(ANSWER_SECONDS)
+    await _strike_request(process, exchange, find_fault(Moment.AFTER))
+
+
+async def _strike_request(process: SimulatedProcess, exchange: Exchange, fault: Fault | None) -> bool:
+    """Return whether the connection to the provider was cut."""
+    if fault is Fault.KILL:
+        process.kill()
+        await asyncio.Event().wait()  # until the task is cancelled
+    if fault is Fault.FREEZE:
+        process.freeze()
+    if fault is Fault.CUT:
+        exchange.exception = httpx.ReadError("the connection was cut")
+        exchange.finish()
+    return fault is Fault.CUT
+
+
+def _cancel_tasks(loop: VirtualTimeLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()

@@ -1,0 +1,248 @@
+"""Schedules played on one database: a process crashes at one point, another goes on, and what must hold is checked."""
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import psycopg
+from django.db import DatabaseError, connection, connections, transaction
+from django.test.utils import override_settings
+from psycopg import sql
+
+from benchmarks.chaos.invariants import Violation, WatchedRun, find_violations, install_witness
+from benchmarks.chaos.provider import CountingProvider
+from benchmarks.crashes.crash_points import CrashPoint, SimulatedProcess, install_hooks, replace_attribute, undisturbed
+from benchmarks.crashes.invariants import find_other_violations, find_trace_violations
+from benchmarks.crashes.kinds import KINDS, Kind, Scene
+from toolbench.celery import app
+from toolbench.lab.endpoints.probe_job import run_probe
+from toolbench.lab.maintenance import sweep
+from toolbench.lab.models import Run
+from toolbench.lab.planning.auto_method import decide_waiting_methods
+from toolbench.lab.worker.queue import PROBE_TASK
+from toolbench.providers.scripted_server import ScriptedReply
+
+MAX_ROUNDS = 8  # of sweeps and sessions after the crash, before work counts as stuck
+_SETTINGS = {"HEARTBEAT_SECONDS": 0.5, "SWEEP_SECONDS": 10.0, "LEASE_SECONDS": 60.0, "SESSION_SECONDS": 90.0}
+LEASE_SECONDS = 3.0  # of virtual time, several times the interval between renewals
+TIMEOUT_SECONDS = 20.0  # for the crashing process
+
+_END_LEASES = (
+    "UPDATE lab_trial SET lease_until = clock_timestamp() - interval '1 second' WHERE state = 'running'",
+    "UPDATE lab_probe SET lease_until = clock_timestamp() - interval '1 second' WHERE state = 'running'",
+)
+_HELD_LEASES = """
+SELECT lease, lease_until FROM lab_trial WHERE state = 'running'
+UNION ALL SELECT lease, lease_until FROM lab_probe WHERE state = 'running'
+"""
+_END_LEASE = tuple(f"{statement} AND lease = %s" for statement in _END_LEASES)
+_OPEN_TRANSACTIONS = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(%s) AND xact_start IS NOT NULL"
+_KEPT_TABLES = {"django_content_type", "django_migrations", "auth_permission"}
+_UNFINISHED = """
+SELECT EXISTS (SELECT 1 FROM lab_run WHERE state NOT IN ('finished', 'cancelled', 'paused'))
+    OR EXISTS (SELECT 1 FROM lab_trial WHERE state = 'running')
+    OR EXISTS (SELECT 1 FROM lab_cell WHERE stale)
+    OR EXISTS (SELECT 1 FROM lab_probe WHERE state <> 'done')
+"""
+
+
+class LeaseClock:
+    """Ends leases that were not renewed for LEASE_SECONDS of virtual time, on a connection of its own."""
+
+    def __init__(self) -> None:
+        self._session = psycopg.connect(**connection.get_connection_params(), autocommit=True)
+        self._read_at = 0.0
+        self._known: set[tuple[object, ...]] = set()
+
+    def close(self) -> None:
+        self._session.close()
+
+    def pass_time(self, now: float) -> None:
+        """Note the time of a process; call it in the thread of its event loop."""
+        if now < self._read_at:  # of another loop
+            self._read_at, self._known = 0.0, set()
+        if now - self._read_at >= LEASE_SECONDS:
+            with undisturbed():
+                held = set(self._session.execute(_HELD_LEASES).fetchall())
+                for lease, _ in held & self._known:
+                    for statement in _END_LEASE:
+                        self._session.execute(statement, [lease])
+            self._read_at, self._known = now, held
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Result of a schedule.
+
+    Attributes:
+        events: descriptions of the statements, commits and requests of the process, in order.
+        was_hit: whether the fault happened.
+    """
+
+    kind: str
+    point: CrashPoint | None
+    events: tuple[str, ...]
+    was_hit: bool
+    violations: tuple[Violation, ...]
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Crashing:
+    """The crashing process and its thread."""
+
+    process: SimulatedProcess
+    work: Callable[[], object]
+    error: Exception | None = None
+    thread: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self.process.run(self.work)
+        except Exception as error:
+            self.error = error
+        finally:
+            connections.close_all()
+
+    def wait(self) -> bool:
+        """Wait until the process has ended or is frozen; return whether it was in time."""
+        return self.process.stopped.wait(TIMEOUT_SECONDS)
+
+
+class Player:
+    """Plays schedules one after another, each on empty tables."""
+
+    def __init__(self) -> None:
+        self._provider = CountingProvider(delay_seconds=0, intervene=self._intervene)
+        self._messages: list[tuple[str, int]] = []
+        self._scene: Scene | None = None
+        self._number = 0
+        self._leases = LeaseClock()
+
+    @contextmanager
+    def running(self) -> Iterator["Player"]:
+        """Serve the scripted provider and catch messages to workers during the block."""
+        self._provider.start()
+        install_witness()
+        try:
+            catching = replace_attribute(app, "send_task", self._catch_message)
+            with catching, install_hooks(), override_settings(**_SETTINGS):
+                yield self
+        finally:
+            self._leases.close()
+            self._provider.stop()
+
+    def play(self, name: str, point: CrashPoint | None = None) -> Played:
+        """Play a schedule; without a crash point, the work is done undisturbed."""
+        began = time.perf_counter()
+        kind = KINDS[name]
+        scene = self._open_scene(name)
+        kind.prepare(scene)
+        self._messages.clear()  # the one that the process works on; others are lost
+        crashing = _Crashing(SimulatedProcess(point, on_time=self._leases.pass_time), lambda: kind.work(scene))
+        violations = self._let_crash(crashing, kind, scene)
+        process = crashing.process
+        violations += self._find_violations(scene, kind)
+        violations += find_trace_violations(0 if process.is_dead else kind.stored_traces)
+        seconds = time.perf_counter() - began
+        return Played(name, point, tuple(process.events), process.was_hit, tuple(violations), seconds)
+
+    def _open_scene(self, kind: str) -> Scene:
+        _empty_tables()
+        self._number += 1
+        name = f"{kind}-{self._number}"
+        self._scene = Scene(name, self._provider.base_url(name))
+        return self._scene
+
+    def _let_crash(self, crashing: _Crashing, kind: Kind, scene: Scene) -> list[Violation]:
+        crashing.thread.start()
+        in_time = crashing.wait()
+        if crashing.process.is_frozen:
+            self._finish_work(crashing.process, kind, scene)
+            crashing.process.thaw()
+            in_time = crashing.wait()
+        if not in_time:
+            crashing.process.kill()
+        crashing.thread.join(TIMEOUT_SECONDS)
+        crashing.process.close()
+        self._finish_work(crashing.process, kind, scene)
+        violations = [] if in_time else [Violation("stuck", 0, "the process has not ended")]
+        if crashing.error is not None and not isinstance(crashing.error, DatabaseError):
+            text = "".join(traceback.format_exception(crashing.error, limit=-3))
+            violations.append(Violation("exception", 0, text))
+        return violations
+
+    def _finish_work(self, process: SimulatedProcess, kind: Kind, scene: Scene) -> None:
+        """Let other processes and people do the rest. All messages to workers are lost but those of their sweeps."""
+        _wait_for_rollback(process)
+        for _ in range(MAX_ROUNDS):
+            _end_leases()
+            kind.act(scene)
+            self._messages.clear()
+            sweep()
+            for task, identifier in tuple(dict.fromkeys(self._messages)):
+                SimulatedProcess().run(partial(_work_on, task, identifier, scene))
+            kind.act(scene)
+            if not _is_unfinished():
+                return
+
+    def _find_violations(self, scene: Scene, kind: Kind) -> list[Violation]:
+        sent = self._provider.count_sent(scene.name)
+        run_ids = list(Run.objects.values_list("pk", flat=True))
+        found = find_violations([WatchedRun(run_id, sent) for run_id in run_ids])
+        if kind.ends_twice:
+            found = [violation for violation in found if "ended" not in violation.text]
+        return found + find_other_violations(sent)
+
+    def _intervene(self, name: str, count: int) -> ScriptedReply | None:
+        scene = self._scene
+        return scene.intervene(count) if scene and scene.name == name else None
+
+    def _catch_message(self, task: str, arguments: list[int], **options: object) -> None:
+        self._messages += [(task, argument) for argument in arguments]
+
+
+def _work_on(task: str, identifier: int, scene: Scene) -> None:
+    if task == PROBE_TASK:
+        run_probe(identifier, on_finished=decide_waiting_methods)
+    else:
+        scene.work()
+
+
+def _end_leases() -> None:
+    with connection.cursor() as cursor:
+        for statement in _END_LEASES:
+            cursor.execute(statement)
+
+
+def _wait_for_rollback(process: SimulatedProcess) -> None:
+    """Wait until the database has noticed that connections were cut."""
+    until = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < until:
+        with connection.cursor() as cursor:
+            cursor.execute(_OPEN_TRANSACTIONS, [list(process.backends)])
+            if not cursor.fetchone()[0]:
+                return
+        time.sleep(0.002)
+
+
+def _is_unfinished() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(_UNFINISHED)
+        return bool(cursor.fetchone()[0])
+
+
+def _empty_tables() -> None:
+    existing = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    tables = [*sorted(set(existing) - _KEPT_TABLES), "chaos_end"]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")  # everything goes
+        for table in tables:
+            cursor.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))

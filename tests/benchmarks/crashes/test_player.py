@@ -1,0 +1,30 @@
+import pytest
+
+from benchmarks.crashes.crash_points import CrashPoint, Fault, Moment
+from benchmarks.crashes.kinds import KINDS
+from benchmarks.crashes.player import Player
+from benchmarks.crashes.schedules import draw_schedules
+
+SEED, SCHEDULES = 20, 6  # of each kind; tests/long plays more
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schedules_drawn_by_seed_break_no_rule(player: Player, kind: str) -> None:
+    whole = player.play(kind)
+    drawn = draw_schedules({kind: len(whole.events)}, SEED)[:SCHEDULES]
+    played = [player.play(schedule.kind, schedule.point) for schedule in drawn]
+    assert [(result.point, result.violations) for result in (whole, *played) if result.violations] == []
+    assert any(result.was_hit for result in played)
+
+
+def test_played_process_has_the_same_events_each_time(player: Player) -> None:
+    first, second = player.play("probe"), player.play("probe")
+    assert first.events == second.events
+    assert "request" in first.events
+    assert "COMMIT" in first.events
+
+
+def test_killed_process_does_nothing_after_its_crash_point(player: Player) -> None:
+    played = player.play("fixed", CrashPoint(20, Moment.BEFORE, Fault.KILL))
+    assert played.was_hit
+    assert len(played.events) <= 22  # its other thread may have begun a statement
