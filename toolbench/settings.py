@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import dj_database_url
 from csp.constants import NONE, SELF, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
-from plotly import __file__ as plotly_file
 
 from toolbench.installation import ASSETS, get_var_folder
 from toolbench.private_files import create_once
@@ -137,7 +136,7 @@ USE_I18N = False
 
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
-STATICFILES_DIRS = [ASSETS / "static", ("plotly", Path(plotly_file).parent / "package_data")]
+STATICFILES_DIRS = [ASSETS / "static"]
 # `make up` sets STATIC_COLLECTED after it has collected and compressed the files. Otherwise they are served from their
 # source folders.
 STORAGES = {
