@@ -106,6 +106,8 @@ VERBS: Mapping[str, Verb] = {
     "reset": _build_running_verb("reset", "delete all data, after a question"),
     "eval": _build_management_verb("eval", "run trials and print their success"),
     "report": _build_management_verb("report", "write a run as files"),
+    "compare": _build_management_verb("compare", "compare two runs"),
+    "decide": _build_management_verb("decide", "apply a decision rule"),
     "bundle": _build_management_verb("bundle", "write a run as one file for another installation"),
     "import": Verb("import a run, a history or benchmark cases", _run_import),
     "doctor": Verb("check this installation and say what is missing or wrong", _run_doctor),

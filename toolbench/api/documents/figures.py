@@ -91,7 +91,8 @@ class RateDocument(Schema):
     @staticmethod
     def resolve_interval(rate: Rate) -> str:
         """Return the name of the interval's method with its level."""
-        return rate.interval_name
+        name: str = rate.interval_name
+        return name
 
 
 class CountsDocument(Schema):

@@ -26,7 +26,6 @@ from toolbench.api.documents.results import (
 from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, check_readable
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.result_filter import DATE_NAMES
 from toolbench.lab.metrics.values import Metric
 from toolbench.lab.models import Run
 from toolbench.lab.replays.queue import find_rejudging, request_rejudging
@@ -37,7 +36,7 @@ from toolbench.lab.replays.what_if_settings import LIMIT_KEYS, WhatIfSettings
 from toolbench.lab.results.compare.baseline import compare_with_baseline
 from toolbench.lab.results.compare.export import export_baseline, export_comparison
 from toolbench.lab.results.compare.page import get_compare_page
-from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS, SUCCESS_METRICS, CompareQuery
+from toolbench.lab.results.compare.query import PARAMETER_NAMES, SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.latency.page import LatencyRow, get_latency
@@ -47,13 +46,9 @@ from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 
 router = Router()
-COMPARE_NAMES = (
-    *(f"{side}{axis}" for side in ("", *(f"{letter}_" for letter in SIDE_LETTERS)) for axis in AXES),
-    *("metric", "group", "kind", "how", "points", "demo", "scenario", *DATE_NAMES, "upto"),
-)
 _COMPARE_PARAMETERS = [
     {"in": "query", "name": name, "required": False, "schema": {"type": "string", "maxLength": 1_000}}
-    for name in COMPARE_NAMES
+    for name in PARAMETER_NAMES
 ]
 
 
@@ -92,7 +87,7 @@ def compare_sides(request: HttpRequest) -> Any:
     Any axis may have a prefix a_, b_, c_ … l_ for one side; without a prefix, it applies to all sides. The first side
     is the baseline. Three sides or more are answered as SidesDocument.
     """
-    if unknown_names := sorted(set(request.GET) - set(COMPARE_NAMES)):
+    if unknown_names := sorted(set(request.GET) - set(PARAMETER_NAMES)):
         names_text = ", ".join(unknown_names)[:200]
         message = f"Remove {names_text}: there is no such parameter."
         return build_field_problem([FieldProblem(field=names_text, message=message)])

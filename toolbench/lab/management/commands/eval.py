@@ -6,13 +6,17 @@ The command launches a run as the page does. Worker sessions of the command's pr
 import os
 import sys
 from argparse import BooleanOptionalAction
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
+from toolbench.client import RemoteRunDetail, ToolbenchClient
 from toolbench.lab.interchange.report.write import ReportError, check_empty_folder, write_report
+from toolbench.lab.management.eval.baseline import compare_with_run
+from toolbench.lab.management.eval.gate_files import GateResults, render_junit, render_markdown
 from toolbench.lab.management.eval.names import EvalError
 from toolbench.lab.management.eval.options import (
     OPTIONS,
@@ -25,10 +29,12 @@ from toolbench.lab.management.eval.options import (
 from toolbench.lab.management.eval.output import render_plan_lines, render_run_lines
 from toolbench.lab.management.eval.progress import count_interrupts, show_progress_bar
 from toolbench.lab.management.eval.providers import check_reachable, clear_paused_reason, update_openrouter
+from toolbench.lab.management.eval.remote import compare_remotely, list_remote_results, plan_remotely
 from toolbench.lab.management.eval.request import EvalRequest, build_eval_request, build_run_limits
-from toolbench.lab.management.eval.threshold import list_cells_below
+from toolbench.lab.management.eval.results import list_cell_results
 from toolbench.lab.management.eval.workers import EvalSessions
 from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
+from toolbench.lab.management.remote_server import add_server_arguments, open_server
 from toolbench.lab.metrics.provider_budget import list_provider_budgets
 from toolbench.lab.models import Model, Run
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
@@ -47,8 +53,8 @@ class Command(BaseCommand):
     """Command that plans, launches or resumes a run, waits for its end and prints the results."""
 
     help = (
-        "Run trials from the command line. Exit codes: 0 finished; 1 a cell is below --fail-under; 2 the request is "
-        "refused; 3 not finished, finished trials are kept."
+        "Run trials from the command line. Exit codes: 0 finished; 1 a cell is below --fail-under or worse than "
+        "--baseline; 2 the request is refused; 3 not finished, finished trials are kept."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -62,6 +68,7 @@ class Command(BaseCommand):
         parser.add_argument("--yes", action="store_true", help="send paid requests without asking")
         parser.add_argument("--dry-run", action="store_true", help="print the plan and send nothing")
         parser.add_argument("--resume", type=int, metavar="RUN", help="continue a run that is not finished")
+        add_server_arguments(parser)
 
     def handle(self, *, yes: bool, dry_run: bool, resume: int | None, **arguments: Any) -> None:
         """Launch or resume a run, run its trials and print the results; with `dry_run`, only print the plan.
@@ -73,16 +80,48 @@ class Command(BaseCommand):
         try:
             given = {name: arguments[name] for name in OPTIONS if arguments.get(name) is not None}
             options = parse_options(given, os.environ)
+            if arguments.get("server"):
+                with open_server(arguments["server"], arguments.get("token") or "") as client:
+                    return self._run_remotely(client, options, resume=resume, yes=yes, dry_run=dry_run)
+            options = _adopt_baseline(options)
             if dry_run:
-                self._print_plan(build_eval_request(options))
-                return
+                return self._print_plan(build_eval_request(options))
             if options.out:
                 check_empty_folder(Path(options.out))
             run = self._start(options, resume=resume, yes=yes)
         except (OptionError, EvalError, LaunchError, ReportError, RunActionError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self._run_sessions(run)
-        self._report_result(run, options)
+        return self._report_result(run, options)
+
+    def _run_remotely(
+        self, client: ToolbenchClient, options: EvalOptions, *, resume: int | None, yes: bool, dry_run: bool
+    ) -> None:
+        """Launch or resume a run on another installation, wait for its end and check the gates.
+
+        Raises:
+            CommandError: the run is not finished, or a gate fails.
+            EvalError: the request is refused, or paid requests are not confirmed.
+            ToolbenchError: the installation refused the request.
+        """
+        if resume is not None and not dry_run:
+            run_id = client.resume(resume).id
+        else:
+            planned = plan_remotely(client, options)
+            self._print(*planned.lines)
+            if dry_run:
+                return
+            if planned.plan.agreed and not (yes or _is_confirmed("Some of these requests may cost money. Send them?")):
+                raise EvalError(f"Up to {planned.plan.agreed:,} requests may cost money. Add --yes.")
+            run_id = client.launch(agreed=planned.plan.agreed, **planned.body).id
+        self._print(f"Run {run_id}: {client.transport.http.base_url}")
+        detail = _wait_remotely(client, run_id)
+        cells = list_remote_results(detail)
+        gate = compare_remotely(client, detail, options.baseline) if options.baseline is not None else None
+        self._print(*(f"{cell.name}: {cell.text}" for cell in cells))
+        state = detail.run.state
+        unfinished = "" if state == "finished" else f"Run {run_id} is {state}. {detail.run.stopped_reason}".strip()
+        self._check_gates(GateResults(f"Run {run_id}", cells, options.fail_under, gate, unfinished), options)
 
     def _start(self, options: EvalOptions, *, resume: int | None, yes: bool) -> Run:
         """Launch or resume a run and return it.
@@ -140,18 +179,30 @@ class Command(BaseCommand):
         """Print the results and write the report.
 
         Raises:
-            CommandError: the run is not finished, or a cell is below `--fail-under`.
+            CommandError: the run is not finished, or a cell is below `--fail-under` or worse than the baseline.
         """
         run.refresh_from_db()
         self._print(*render_run_lines(run, each_cell=self.verbosity >= DETAILED_VERBOSITY))
         if options.out:
             self._print(f"{len(write_report(run.pk, Path(options.out)))} files in {options.out}")
-        if run.state != Run.State.FINISHED:
-            raise CommandError(_describe_unfinished(run), returncode=UNFINISHED_EXIT_CODE)
-        below = list_cells_below(run, options.fail_under) if options.fail_under is not None else ()
-        if below:
-            lines = "\n  ".join([f"Below {options.fail_under:g} %:", *below])
-            raise CommandError(lines, returncode=BELOW_EXIT_CODE)
+        unfinished = _describe_unfinished(run) if run.state != Run.State.FINISHED else ""
+        gate = compare_with_run(run, options.baseline) if options.baseline is not None else None
+        cells = list_cell_results(run)
+        self._check_gates(GateResults(f"Run {run.pk}", cells, options.fail_under, gate, unfinished), options)
+
+    def _check_gates(self, results: GateResults, options: EvalOptions) -> None:
+        """Print the comparison with the baseline and write the files for CI.
+
+        Raises:
+            CommandError: the run is not finished, or a gate fails.
+        """
+        if gate := results.gate:
+            self._print(*(f"against run {gate.baseline_id}, {cell.name}: {cell.text}" for cell in gate.cells))
+        _write_gate_files(results, options)
+        if results.unfinished:
+            raise CommandError(results.unfinished, returncode=UNFINISHED_EXIT_CODE)
+        if results.failure:
+            raise CommandError(results.failure, returncode=BELOW_EXIT_CODE)
 
     def _print_plan(self, eval_request: EvalRequest) -> None:
         for line in (*list_unused_variables(os.environ), *_list_plan_lines(eval_request)):
@@ -169,6 +220,15 @@ def _resolve_verbosity(verbosity: int) -> int:
     return int(variable) if verbosity == 1 and variable in ("0", "1", "2") else verbosity
 
 
+def _wait_remotely(client: ToolbenchClient, run_id: int) -> RemoteRunDetail:
+    """Wait for the end of a run; Ctrl-C pauses it."""
+    try:
+        return client.wait_for_run(run_id)
+    except KeyboardInterrupt:
+        client.pause(run_id)
+        return client.get_run(run_id)
+
+
 def _is_confirmed(question: str) -> bool:
     return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
@@ -176,6 +236,28 @@ def _is_confirmed(question: str) -> bool:
 def _get_models(run: Run) -> tuple[Model, ...]:
     """Return the models of the run that still exist."""
     return tuple(Model.objects.filter(pk__in=run.configs.values("model")).select_related("provider"))
+
+
+def _adopt_baseline(options: EvalOptions) -> EvalOptions:
+    """Return the options with the baseline's seed, unless another one is given, so that both runs share instances.
+
+    Raises:
+        EvalError: there is no such run.
+    """
+    if options.baseline is None:
+        return options
+    baseline = Run.objects.filter(pk=options.baseline, deleted_at=None).first()
+    if baseline is None:
+        raise EvalError(f"There is no run {options.baseline}: give --baseline the number of a run.")
+    return replace(options, seed=baseline.seed) if options.seed is None else options
+
+
+def _write_gate_files(results: GateResults, options: EvalOptions) -> None:
+    """Write the files of `--junit` and `--markdown`."""
+    if options.junit:
+        Path(options.junit).write_text(render_junit(results), encoding="utf-8")
+    if options.markdown:
+        Path(options.markdown).write_text(render_markdown(results), encoding="utf-8")
 
 
 def _build_checked_request(options: EvalOptions) -> EvalRequest:

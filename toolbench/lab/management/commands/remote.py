@@ -10,8 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from toolbench.client import ToolbenchClient, ToolbenchError, UnreachableError
-
-TOKEN_VARIABLE = "TOOLBENCH_TOKEN"
+from toolbench.lab.management.remote_server import TOKEN_VARIABLE
 
 
 class Command(BaseCommand):

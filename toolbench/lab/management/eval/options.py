@@ -323,6 +323,12 @@ class EvalOptions:
         default=None,
         metadata=_build_metadata(PERCENT, "exit with 1 if the answered success of a cell is below this percentage"),
     )
+    baseline: int | None = field(
+        default=None,
+        metadata=_build_metadata(COUNT, "exit with 1 if a cell is worse than in this run beyond chance"),
+    )
+    junit: str = field(default="", metadata=_build_metadata(TEXT, "write the cells and gates to this file as JUnit"))
+    markdown: str = field(default="", metadata=_build_metadata(TEXT, "write a summary to this file as Markdown"))
     out: str = field(default="", metadata=_build_metadata(TEXT, "write the report to this folder", "REPORT_DIR"))
 
 

@@ -60,7 +60,7 @@ def build_eval_request(options: EvalOptions) -> EvalRequest:
         tool_failure_policy=options.failure_policy,
         tool_allowlist=() if any(word.lower() in ALL_WORDS for word in options.allow) else options.allow,
         tool_denylist=options.deny,
-        overrides=_build_overrides(options, models),
+        overrides=build_overrides(options, models),
         request_cap=options.request_cap,
         token_cap=options.token_cap,
         deadline_seconds=options.deadline,
@@ -98,7 +98,7 @@ def _list_strategies(options: EvalOptions) -> tuple[str, ...]:
     return tuple(f"{name}{sign}{TAG_FALLBACK}" for name in chosen for sign in (REMOVE_WORKAROUND, ADD_PRESET))
 
 
-def _build_overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
+def build_overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
     """Return the policy patch of all options that override profile and workarounds.
 
     The patch in `options.overrides` has precedence over the other options.

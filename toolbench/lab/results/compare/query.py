@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from urllib.parse import parse_qsl, urlencode
 
-from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
+from toolbench.lab.metrics.result_filter import DATE_NAMES, NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.trial_list.filter import STREAMED, WHOLE
 
@@ -26,6 +26,10 @@ SUCCESS_METRICS = {
     "delivered": "Delivered success",
     "first": "First-attempt success",
 }
+PARAMETER_NAMES = (
+    *(f"{side}{axis}" for side in ("", *(f"{letter}_" for letter in SIDE_LETTERS)) for axis in AXES),
+    *("metric", "group", "kind", "how", "points", "demo", "scenario", *DATE_NAMES, "upto"),
+)  # of programs: those of the page without what only changes its view
 INSTANCE_KIND_CHOICES = ("", "parity", "drawn")
 PAIRING_CHOICES = ("", "stratified")
 DEFAULT_POINTS = 7

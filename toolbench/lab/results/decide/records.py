@@ -97,9 +97,9 @@ def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
     now = {row.standing.measured.key: row_to_json(row) for row in today.rows}
     then = {row["key"]: row for row in record.evidence}
     lines = [
-        RecordChange((then.get(key) or now[key])["label"], _describe_row(then.get(key)), _describe_row(now.get(key)))
+        RecordChange((then.get(key) or now[key])["label"], describe_row(then.get(key)), describe_row(now.get(key)))
         for key in dict.fromkeys([*then, *now])
-        if _describe_row(then.get(key)) != _describe_row(now.get(key))
+        if describe_row(then.get(key)) != describe_row(now.get(key))
     ]
     if lines and today.decision.sentence != record.sentence:
         lines.insert(0, RecordChange("The answer", record.sentence, today.decision.sentence))
@@ -147,7 +147,7 @@ def export_record(record: DecisionRecord) -> ExportTable:
         f"delivered success at least {rule['success']:g} % (lower bound), {limit}.",
         f"Kept on {record.created_at:%Y-%m-%d %H:%M} UTC by {record.who or 'nobody'}, engine {record.engine_version}.",
         *(("Simulated models: nothing here speaks of a real one.",) if record.simulated else ()),
-        *((f"Confirmed on fresh trials: {_describe_row(record.confirmed)}.",) if record.confirmed else ()),
+        *((f"Confirmed on fresh trials: {describe_row(record.confirmed)}.",) if record.confirmed else ()),
     )
     return ExportTable(record.title, notes, EXPORT_COLUMNS, tuple(_build_export_row(row) for row in record.evidence))
 
@@ -188,7 +188,7 @@ def _span_to_json(span: IntervalEstimate | None) -> dict[str, float] | None:
     return {"low": span.low, "value": span.value, "high": span.high} if span else None
 
 
-def _describe_row(row: Mapping[str, Any] | None) -> str:
+def describe_row(row: Mapping[str, Any] | None) -> str:
     """Return the state and the main figures of a row in one line."""
     if row is None:
         return "not there"

@@ -1,0 +1,87 @@
+"""`manage.py eval --server`: the run is launched and worked on elsewhere, the gates are checked here."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django.live_server_helper import LiveServer
+
+from tests.lab.scripted_runs import make_scripted_model
+from tests.worker_process import WorkerProcess
+from toolbench.lab.accounts.sign_in import get_first_owner
+from toolbench.lab.accounts.tokens import Scope, create_api_token
+from toolbench.lab.builtin_data import load_builtin_data
+from toolbench.lab.models import Run
+from toolbench.providers.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def usual(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Options of a small run through the API."""
+    monkeypatch.setenv("VERBOSE", "1")
+    load_builtin_data()
+    token = create_api_token(get_first_owner(), "shell", Scope.values, None)[1]
+    return {
+        "server": live_server.url,
+        "token": token,
+        "provider": "scripted",
+        "models": "scripted",
+        "scenarios": "happy_path,chat_only",
+        "trials": "3",
+        "yes": True,
+    }
+
+
+def evaluate(options: dict[str, Any]) -> str:
+    out = StringIO()
+    call_command("eval", **options, stdout=out)
+    return out.getvalue()
+
+
+def test_run_elsewhere_is_followed_to_its_end_and_checked(
+    usual: dict[str, Any], worker: WorkerProcess, scripted: ScriptedServer, tmp_path: Path
+) -> None:
+    make_scripted_model(scripted)
+    first = evaluate(usual)
+    baseline = Run.objects.get()
+    junit = tmp_path / "cells.xml"
+
+    second = evaluate(usual | {"baseline": str(baseline.pk), "fail_under": "100", "junit": str(junit)})
+
+    assert "1 configurations, 2 cells, 6 trials" in first
+    assert "happy_path: 3/3" in first
+    assert f"against run {baseline.pk}, happy_path: 3/3 → 3/3" in second
+    assert [run.state for run in Run.objects.all()] == [Run.State.FINISHED, Run.State.FINISHED]
+    assert 'failures="0"' in junit.read_text()
+
+
+def test_dry_run_elsewhere_launches_nothing(usual: dict[str, Any], scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
+
+    assert "2 cells, 6 trials" in evaluate(usual | {"dry_run": True})
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"models": "gpt-9"}, "No model there matches 'gpt-9'; there are scripted: "),
+        ({"out": "report"}, "Leave --out out: it does not work with --server."),
+        ({"scenarios": "no_such_task"}, "no_such_task"),
+        ({"profiles": "no_such_profile"}, "no_such_profile"),
+        ({"token": "tb_wrong"}, "token"),
+    ],
+)
+def test_refusal_elsewhere_ends_with_2_and_a_sentence(
+    usual: dict[str, Any], scripted: ScriptedServer, options: dict[str, Any], sentence: str
+) -> None:
+    make_scripted_model(scripted)
+
+    with pytest.raises(CommandError, match=sentence) as raised:
+        evaluate(usual | options)
+
+    assert (raised.value.returncode, Run.objects.count()) == (2, 0)

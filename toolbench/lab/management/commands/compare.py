@@ -1,0 +1,52 @@
+"""`manage.py compare RUN RUN`: print the comparison of two sides that the page Compare shows."""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from django.core.management.base import BaseCommand, CommandError
+
+from toolbench.lab.management.eval.baseline import read_compared_rows
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE, check_run_exists
+from toolbench.lab.management.remote_server import add_server_arguments, check_read, open_server, parse_parameters
+from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.results.compare.export import export_comparison
+from toolbench.lab.results.compare.query import PARAMETER_NAMES, CompareQuery
+
+
+class Command(BaseCommand):
+    """Command that compares two sides, of this database or of another installation."""
+
+    help = "Compare two runs, or two sides such as a_model=x b_model=y, with intervals and p-values."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Define the arguments."""
+        parser.add_argument("sides", nargs="+", metavar="RUN|NAME=VALUE", help="two runs, the first is the baseline")
+        add_server_arguments(parser)
+
+    def handle(self, *, sides: Sequence[str], server: str, token: str, **options: object) -> None:
+        """Print a line for the whole, for each scenario and for each metric of calls, then the notes.
+
+        Raises:
+            CommandError: the sides cannot be read, or the server refused the request.
+        """
+        runs = [word for word in sides if word.isdecimal()]
+        words = [word for word in sides if word not in runs]
+        parameters = parse_parameters(
+            [*map("=".join, zip(("a_run", "b_run"), runs, strict=False)), *words], PARAMETER_NAMES
+        )
+        query = CompareQuery.from_query(parameters)
+        check_read(query.ignored)
+        if len(runs) > 2 or not query.is_complete or query.published or query.has_several:
+            raise CommandError("Name two different sides of measured trials.", returncode=REFUSED_EXIT_CODE)
+        if server:
+            with open_server(server, token) as client:
+                table = client.request("GET", "/compare", **parameters.dict())["table"]
+                self._print(ExportTable(table["title"], table["notes"], table["columns"], table["rows"]))
+            return
+        for run in runs:
+            check_run_exists(int(run))
+        self._print(export_comparison(query))
+
+    def _print(self, table: ExportTable) -> None:
+        lines = [f"{row.name}: {row.text}. {row.result}".rstrip() for row in read_compared_rows(table)]
+        self.stdout.write("\n".join([table.title, *(lines or ["Nothing can be compared."]), *table.notes]))

@@ -1,0 +1,154 @@
+"""Launch of `manage.py eval --server` on another installation, and its results."""
+
+from dataclasses import dataclass
+
+from toolbench.client import RemoteModel, RemotePlan, RemoteRunDetail, ToolbenchClient
+from toolbench.client.documents import RemoteCell, RemoteConfig
+from toolbench.engine.types import JsonObject
+from toolbench.evals import scenarios
+from toolbench.evals.catalogue import MATRIX_STRATEGIES
+from toolbench.evals.name_filter import filter_by_names, list_unmatched_words
+from toolbench.lab.management.eval.baseline import BaselineGate, build_gate
+from toolbench.lab.management.eval.names import EvalError
+from toolbench.lab.management.eval.options import EvalOptions
+from toolbench.lab.management.eval.request import build_overrides, build_run_limits
+from toolbench.lab.management.eval.results import CellResult
+from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.planning.run_request import STREAMS_BY_OPTION
+
+LOCAL_ONLY = ("out", "fallback_matrix", "tag_fallback", "route", "provider_only", "provider_order", "provider_ignore")
+MAX_NAMES_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRequest:
+    """Plan of a run on another installation.
+
+    Attributes:
+        body: members of POST /runs/plan.
+        plan: the plan that the installation made of them.
+    """
+
+    body: JsonObject
+    plan: RemotePlan
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines about the plan."""
+        plan = self.plan
+        paid = (f"up to {count:,} of them to {name}, which may charge" for name, count in plan.paid_requests.items())
+        skipped = (f"left out: {row['what']}. {row['why']}" for row in plan.skipped[:MAX_NAMES_SHOWN])
+        return (
+            f"{len(plan.configs)} configurations, {plan.cells} cells, {plan.trials:,} trials",
+            f"{plan.least_requests:,} to {plan.most_requests:,} requests",
+            *paid,
+            *skipped,
+        )
+
+
+def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteRequest:
+    """Plan the run of the options on another installation.
+
+    Raises:
+        EvalError: an option works only with a local database, or words select no model.
+        ToolbenchError: the installation refused the request.
+    """
+    for name in LOCAL_ONLY:
+        if getattr(options, name):
+            raise EvalError(f"Leave --{name.replace('_', '-')} out: it does not work with --server.")
+    words = _split(options.strategies)
+    body: JsonObject = {
+        "title": options.title,
+        "models": [model.id for model in _choose_models(client, options)],
+        "profiles": _split(options.profiles),
+        "strategies": list(MATRIX_STRATEGIES) if options.strategy_matrix else words,
+        "methods": list(options.method),
+        "streams": list(STREAMS_BY_OPTION[options.stream]),
+        "scenarios": _choose_scenarios(options.scenarios),
+        "trials": options.trials,
+        "until": options.until_decided or {},
+        "instance_kind": options.instances,
+        "tool_use_mode": options.tool_use_mode,
+        "tool_failure_policy": options.failure_policy,
+        "tool_allowlist": list(options.allow),
+        "tool_denylist": list(options.deny),
+        "overrides": build_overrides(options, ()),
+        "request_cap": options.request_cap,
+        "token_cap": options.token_cap,
+        "deadline_seconds": options.deadline,
+        **build_run_limits(options),
+        "seed": options.seed,
+        "enforce_applicability": options.enforce_applicability,
+        "probe_unknown": options.probe,
+    }
+    return RemoteRequest(body, client.plan(**body))
+
+
+def _split(words: str) -> list[str]:
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[RemoteModel]:
+    """Return the models that the words of --provider and --models select; a name without vendor or variant will do.
+
+    Raises:
+        EvalError: the words select none, or a word names nothing.
+    """
+    offered = [model for model in client.list_models() if not model.retired]
+    if options.provider:
+        offered = filter_by_names(offered, options.provider, names=lambda model: (model.provider,))
+    unknown = list_unmatched_words(offered, options.models, names=_list_names)
+    chosen = filter_by_names(offered, options.models, names=_list_names)
+    if unknown or not chosen:
+        names = ", ".join(sorted({f"{model.provider}: {model.name}" for model in offered})[:MAX_NAMES_SHOWN])
+        raise EvalError(
+            f"No model there matches {', '.join(unknown) or options.models!r}; there are {names or 'none'}."
+        )
+    return chosen
+
+
+def _list_names(model: RemoteModel) -> tuple[str, ...]:
+    name = model.name
+    return (name, name.partition(":")[0], name.partition("/")[0], name.rpartition("/")[2], model.canonical or name)
+
+
+def _choose_scenarios(text: str) -> list[str]:
+    """Return slugs: words of groups become their scenarios, other words are left to the other installation."""
+    words = _split(text)
+    unknown = scenarios.list_unknown_words(words)
+    known = [word for word in words if word not in unknown]
+    selected = scenarios.select_scenarios(known) if known else ()
+    return [*(scenario.slug for scenario in selected), *unknown]
+
+
+def list_remote_results(detail: RemoteRunDetail) -> tuple[CellResult, ...]:
+    """Return the results of all cells of a run."""
+    return tuple(_build_result(config, cell) for config in detail.configs for cell in config.cells)
+
+
+def _build_result(config: RemoteConfig, cell: RemoteCell) -> CellResult:
+    parts = (config.model, config.profile, config.strategy, config.method, "streamed" if config.stream else "")
+    answered = cell.answered
+    if not answered.n:
+        text = "no answer"
+    elif answered.low is None or answered.high is None:
+        text = f"{answered.k}/{answered.n}"
+    else:
+        text = Rate(answered.k, answered.n, answered.low, answered.high).text
+    return CellResult(
+        name=" · ".join([*(part for part in parts if part), cell.scenario]),
+        passed=answered.k,
+        answered=answered.n,
+        text=text,
+        is_applicable=cell.counts.not_applicable != cell.counts.trials,
+    )
+
+
+def compare_remotely(client: ToolbenchClient, detail: RemoteRunDetail, baseline_id: int) -> BaselineGate:
+    """Compare a run with a baseline there, separately for each group of scenarios."""
+    groups = sorted({config.group for config in detail.configs if not all(cell.control for cell in config.cells)})
+    sides = {"a_run": baseline_id, "b_run": detail.run.id}
+    documents = [client.request("GET", "/compare", **sides, group=group)["table"] for group in groups or [""]]
+    tables = [ExportTable(table["title"], table["notes"], table["columns"], table["rows"]) for table in documents]
+    return build_gate(baseline_id, tables)

@@ -1,0 +1,41 @@
+"""Results of the cells of a run, as gates and reports for other programs read them."""
+
+from dataclasses import dataclass
+
+from toolbench.lab.management.eval.output import build_cell_name
+from toolbench.lab.metrics.tally import tally_cells
+from toolbench.lab.models import Run
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """Result of a cell.
+
+    Attributes:
+        name: model, settings and scenario.
+        passed: trials that passed.
+        answered: trials with an answer.
+        text: the answered success with its interval; "no answer" without any.
+        is_applicable: whether any trial of the cell is applicable.
+    """
+
+    name: str
+    passed: int
+    answered: int
+    text: str
+    is_applicable: bool
+
+
+def list_cell_results(run: Run) -> tuple[CellResult, ...]:
+    """Return the results of all cells of a run."""
+    results = []
+    for cell in run.cells.select_related("config"):
+        tally = tally_cells([cell])
+        rate = tally.compute_answered_success()
+        text = rate.text if rate.n else "no answer"
+        results.append(
+            CellResult(
+                build_cell_name(cell), rate.k, rate.n, text, is_applicable=tally.not_applicable != tally.trial_count
+            )
+        )
+    return tuple(results)
