@@ -35,6 +35,7 @@ EXCEPTIONS: dict[str, tuple[Role, Role]] = {
 TEXT_ARGUMENTS = {
     "side": "request",
     "kind": "csv",
+    "file_format": "csv",
     "slug": "none",
     "file": "policy.json",
     "chart": "dots",
@@ -54,7 +55,7 @@ def build_address(pattern: URLPattern) -> str:
     names = pattern.pattern.regex.groupindex
     arguments = {name: TEXT_ARGUMENTS.get(name, "999999") for name in names}
     if pattern.name == "case-export":
-        arguments["kind"] = "jsonl"
+        arguments["file_format"] = "jsonl"
     return reverse(str(pattern.name), kwargs=arguments)
 
 
