@@ -27,6 +27,7 @@ START_PAGES = (
     "/settings/audit/", "/settings/tokens/", "/settings/links/", "/sign-in/", "/api/v1/docs",
 )  # fmt: skip
 RUN, TRIAL, MODEL = r"^/runs/\d+/$", r"^/trials/\d+/", r"^/models/\d+/$"
+STEPS = r"^/trials/\d+/\?(.*&)?view=steps"
 PROVIDER_MODELS, PROVIDER = r"^/providers/\d+/models/$", r"^/providers/\d+/$"
 ALIAS, CASE = r"^/gateway/\d+/$", r"^/cases/(?!new|mcp|drafts|bring)[\w-]+/$"
 PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
@@ -38,7 +39,8 @@ LINKED_PAGES = {
     "/scenarios/happy_path/": (r"^/cases/new/\?",),
     "/demo/": (RUN,),
     "/trials/?outcome=fail&scope=all": (TRIAL,),
-    TRIAL: (r"^/what-if/\?trial", r"^/steps/\d+/(request|response)/$", r"^/steps/\d+/curl/$"),
+    TRIAL: (r"^/what-if/\?trial", STEPS),
+    STEPS: (r"^/steps/\d+/(request|response)/$", r"^/steps/\d+/curl/$"),
     "/decide/": (r"^/decide/settings/\d+/$", r"^/gateway/promote/\?"),
     "/decide/records/": (r"^/decide/records/\d+/$",),
     "/imported/": (r"^/imported/jobs/\d+/$", r"^/imported/histories/\d+/$"),

@@ -40,8 +40,8 @@ def addresses(elsewhere: RunInThread) -> dict[str, str]:
         launch_run(*models, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
         for model in models:
             assert elsewhere(run_worker_session, model).result() == 6
-    create_profile("mine", {"options": {"temperature": 0.2}}, "owner")
-    create_preset("mine", {"patch": {"max_turns": 6}}, "owner")
+    create_profile("a-profile", {"options": {"temperature": 0.2}}, "owner")
+    create_preset("a-preset", {"patch": {"max_turns": 6}}, "owner")
     draft = CaseDraft(tools=TOOLS, message="Cancel order 17.", expect='{"name": "cancel_order", "arguments": {}}')
     add_case(*parse_draft(draft))
     return build_addresses(make_one_of_everything(NOBODY))

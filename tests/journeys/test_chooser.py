@@ -1,0 +1,92 @@
+"""Somebody who chooses between models of an own server: from its address to the cause of a failure, and by query."""
+
+from datetime import timedelta
+
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.journeys.clicks import ClickCounter
+from tests.journeys.conftest import StartScriptedServer
+from tests.journeys.run_form import wait_until_finished
+from tests.lab.conftest import RunInThread, elsewhere
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from tests.worker_process import WorkerProcess
+from toolbench.lab.models import Trial
+from toolbench.lab.traces.search_text import update_search_texts
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    json_reply,
+    text_reply,
+    tool_call_reply,
+)
+
+__all__ = ["elsewhere"]  # a fixture
+MODELS = {"object": "list", "data": [{"id": "acme/talker"}, {"id": "acme/other"}]}
+MAX_CLICKS = 12
+TYPICAL_CELLS = 5
+
+
+def never_call_a_tool(seen: ReceivedRequest) -> ScriptedReply:
+    return json_reply(MODELS) if seen.path.endswith("/models") else text_reply("I would rather talk about it.")
+
+
+def name_another_city(seen: ReceivedRequest) -> ScriptedReply:
+    return tool_call_reply(("get_weather", {"city": "Atlantis"}))
+
+
+def test_own_provider_to_cause_takes_at_most_twelve_clicks(
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+) -> None:
+    page, hand, provider = browser_page, ClickCounter(), scripting(never_call_a_tool)
+    page.goto("/")
+    hand.choose(page.get_by_label("It is for"), "Any OpenAI-compatible endpoint")
+    page.get_by_label("Address").fill(provider.base_url)
+    hand.click(page.get_by_role("button", name="Connect and list its models"))
+    hand.click(page.get_by_label("acme/talker"))
+    hand.click(page.get_by_role("button", name="Add"))
+    hand.click(page.get_by_role("link", name="Plan a run of its models"))
+    page.get_by_label("Trials for each scenario").fill("2")
+    hand.click(page.get_by_role("button", name=f"Start {TYPICAL_CELLS * 2} trials"))
+    wait_until_finished(page, TYPICAL_CELLS * 2)
+    hand.click(page.locator("table.grid tbody td.c a").first)
+    hand.click(page.locator("#panel tbody a").first)
+
+    expect(page.locator(".verdict .mark.fail")).to_be_visible()
+    expect(page.locator(".verdict")).to_contain_text("The model answered in words where a call was still due.")
+    assert hand.count <= MAX_CLICKS
+
+
+def test_one_query_finds_trials_with_a_wrong_city_of_the_last_hour(
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, elsewhere: RunInThread
+) -> None:
+    models = [make_scripted_model(scripting(name_another_city), f"acme/{name}") for name in ("x", "other")]
+    run = launch_run(*models, scenarios=("weather",), trials=3)
+    for model in models:
+        assert elsewhere(run_worker_session, model).result() == 3
+    of_x = run.trials.filter(config__model_name="acme/x").order_by("pk")
+    Trial.objects.filter(pk=of_x[0].pk).update(started_at=timezone.now() - timedelta(hours=2))
+
+    update_search_texts()
+    browser_page.goto("/trials/")
+    query = browser_page.get_by_label("Query", exact=True)
+    query.fill('model:acme/x started>1h "$.city is"')
+    query.press("Enter")
+
+    expect(browser_page.locator("main")).to_contain_text("2 trials match")
+    for trial in of_x[1:]:
+        expect(browser_page.get_by_role("link", name=str(trial.pk), exact=True)).to_be_visible()
+
+
+def test_phone_leads_from_the_matrix_to_a_failed_trial(browser_page: Page, catalogue: None) -> None:
+    page, hand = browser_page, ClickCounter()
+    make_trials(make_cell(make_config(make_run())), **{"pass": 9, "fail": 1})
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/matrix/")
+    hand.click(page.locator("table.grid tbody td.c a").first)
+    hand.click(page.locator("#panel tbody a").first)
+
+    expect(page.locator(".verdict .mark.fail")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert hand.count == 2

@@ -1,0 +1,48 @@
+"""Somebody who keeps settings: makes and uses a sampling profile, edits a preset and compares its versions."""
+
+import json
+
+from playwright.sync_api import Page, expect
+
+from tests.journeys.conftest import StartScriptedServer
+from tests.journeys.run_form import RunForm, start_run, wait_until_finished
+from tests.lab.scripted_runs import answer_correctly, make_scripted_model
+from tests.worker_process import WorkerProcess
+from toolbench.lab.models import RunConfig, StepBody
+
+
+def test_profile_with_temperature_is_made_and_sent_in_a_run(
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+) -> None:
+    page = browser_page
+    make_scripted_model(scripting(answer_correctly), "mine")
+    page.goto("/profiles/")
+    page.get_by_role("link", name="New profile").click()
+    page.get_by_label("Name", exact=True).fill("cool")
+    page.get_by_label("temperature").fill("0.2")
+    page.get_by_role("button", name="Save version 1").click()
+    expect(page.get_by_role("heading", name="cool", exact=True)).to_be_visible()
+
+    start_run(page, RunForm(models=("mine",), profiles=("cool",), trials=1))
+    wait_until_finished(page, 2)  # the profile default is chosen too
+
+    sent = StepBody.objects.filter(step__trial__config__profile="cool").values_list("request", flat=True)
+    bodies = [json.loads(bytes(request)) for request in sent if request]
+    assert {body["temperature"] for body in bodies if "messages" in body} == {0.2}
+    assert RunConfig.objects.get(profile="cool").options == {"temperature": 0.2}
+
+
+def test_preset_is_edited_as_a_new_version_and_compared_with_the_old(browser_page: Page, catalogue: None) -> None:
+    page = browser_page
+    page.goto("/presets/")
+    page.get_by_role("link", name="New preset").click()
+    page.get_by_label("Name", exact=True).fill("short")
+    page.locator("[name=set_max_turns]").fill("3")
+    page.get_by_role("button", name="Save version 1").click()
+    page.locator("[name=set_max_turns]").fill("5")
+    page.get_by_role("button", name="Save version 2").click()
+
+    difference = page.get_by_role("region", name="Difference")
+    expect(difference).to_contain_text("version 1 to version 2")
+    row = difference.get_by_role("row").filter(has_text="max_turns")
+    expect(row.get_by_role("cell")).to_have_text(["3", "5"])
