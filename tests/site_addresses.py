@@ -71,12 +71,13 @@ def build_addresses(trial: Trial) -> dict[str, str]:
             "slug": "happy_path",
             "token": "unknown",
             "kind": "csv",
+            "file_format": "csv",
             "chart": "dots",
             "side": "request",
             "file": "openai.py",
         },
     }
-    own = {"case-export": {"kind": "jsonl"}}
+    own = {"case-export": {"kind": "jsonl", "file_format": "jsonl"}}
     wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}
     return {
         name: reverse(name, kwargs={key: (found | own.get(name, {}))[key] for key in keys})

@@ -105,9 +105,13 @@ def test_old_filter_shows_the_same_trials(owner_client: Client, trials: dict[str
 
 
 def test_old_paths_exist_and_stand_in_the_table() -> None:
-    routes = {str(pattern.pattern) for pattern in NAMED.values()}
-    table = (Path(settings.BASE_DIR) / "docs" / "addresses.md").read_text()
-    for path in PATHS:
+    routes = {remove_names(str(pattern.pattern)) for pattern in NAMED.values()}
+    table = remove_names((Path(settings.BASE_DIR) / "docs" / "addresses.md").read_text())
+    for path in map(remove_names, PATHS):
         assert path in routes
-        readable = re.sub("<[a-z_]*:?([a-z_]+)>", "{\\1}", path)
-        assert f"`/{readable}`" in table, path
+        assert f"`/{path}`" in table, path
+
+
+def remove_names(text: str) -> str:
+    """Replace placeholders of paths: their names may change, their places may not."""
+    return re.sub("<[a-z_:]+>|{[a-z_]+}", "{}", text)
