@@ -1,4 +1,4 @@
-"""Operations on decisions: apply a rule, launch missing trials, keep records, confirm them, export settings."""
+"""Operations on decisions: apply a rule, launch missing trials, save records, confirm them, export settings."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -42,9 +42,9 @@ class DecideParameters(ChosenQuery):
     """Scope and rule of a decision.
 
     Attributes:
-        want: what to look for among qualified configurations; without it, cheapest if a cost is known, else fastest.
-        success: least delivered success, in percent.
-        within: longest p95 in seconds; `none` for no limit.
+        want: goal among qualified configurations; without it, cheapest if a cost is known, else fastest.
+        success: end-to-end success required, in percent.
+        within: largest p95 permitted, in seconds; `none` for no limit.
     """
 
     scope: Literal["real", "runs", "demo"] | None = None
@@ -71,8 +71,9 @@ class MissingTrialsDocument(Schema):
     """Trials that would decide.
 
     Attributes:
-        shown: send it with POST /decide/trials, so that no other plan is launched.
-        refusal: why they cannot be launched; "" if they can.
+        trials: number of trials of each scenario, for each configuration.
+        shown: hash of the plan; POST /decide/trials requires it, so that no other plan is launched.
+        refusal: reason why the trials cannot be launched; "" if they can.
     """
 
     labels: list[str]
@@ -88,8 +89,10 @@ class DecisionDocument(Schema):
 
     Attributes:
         verdict: none, alone, clear, unclear or confirm.
-        leader: key of the chosen row; null where no configuration qualifies.
+        leader: key of the chosen row; null if no configuration qualifies.
+        chosen_among: number of configurations that were compared.
         rows: the configurations with their figures and reasons, the best first.
+        missing: trials that would decide; null if there are none or trials are pending.
     """
 
     verdict: str
@@ -102,14 +105,14 @@ class DecisionDocument(Schema):
 
 
 class MissingTrialsBody(AgreedBody):
-    """The rule and the plan of missing trials that was shown."""
+    """The rule, and the hash of the plan of missing trials that GET /decide returned."""
 
     rule: RuleBody
     shown: Text
 
 
 class RecordBody(BodySchema):
-    """A decision to keep. Its figures stay as they are, whatever is measured later."""
+    """A decision to save. Later trials do not change its figures."""
 
     rule: RuleBody
     title: Annotated[str, Field(max_length=200)] = ""
@@ -129,7 +132,7 @@ class RecordDocument(Schema):
 
 
 class RecordChangeDocument(Schema):
-    """Where the same rule gives another result now."""
+    """A difference between a record and the result of the same rule now."""
 
     label: str
     then: str
@@ -137,13 +140,13 @@ class RecordChangeDocument(Schema):
 
 
 class ConfirmBody(AgreedBody):
-    """Fresh trials of each scenario for the leader of a record."""
+    """Number of new trials of each scenario for the leader of a record."""
 
     trials: Annotated[int, Field(ge=1, le=MAX_TRIALS)]
 
 
 class SettingsFileDocument(Schema):
-    """A file of the settings of a configuration for another program. It names no key."""
+    """A file with the settings of a configuration for another program. It contains no API key."""
 
     file: str
     title: str
@@ -179,10 +182,10 @@ def list_records(request: HttpRequest) -> tuple[DecisionRecord, ...]:
 
 @router.post("/decide/records", response={201: RecordDocument}, auth=LAUNCH)
 def save_decision(request: HttpRequest, body: RecordBody) -> Status[DecisionRecord]:
-    """Keep a decision."""
-    kept = save_record(_read_rule(body.rule), owner=get_user(request), title=body.title, note=body.note)
-    record(request, Action.ADDED, f"decision record {kept.pk}", f"/decide/records/{kept.pk}/")
-    return Status(201, kept)
+    """Save a decision as a record."""
+    saved = save_record(_read_rule(body.rule), owner=get_user(request), title=body.title, note=body.note)
+    record(request, Action.ADDED, f"decision record {saved.pk}", f"/decide/records/{saved.pk}/")
+    return Status(201, saved)
 
 
 @router.get("/decide/records/{int:record_id}", response=JsonObject, auth=READ)
@@ -193,16 +196,16 @@ def get_decision_record(request: HttpRequest, record_id: int) -> JsonObject:
 
 @router.get("/decide/records/{int:record_id}/changes", response=list[RecordChangeDocument], auth=READ)
 def list_changes(request: HttpRequest, record_id: int) -> Any:
-    """Return where the same rule gives another result now."""
+    """Return the differences between a record and the result of the same rule now."""
     return list_record_changes(_get_record_or_404(record_id))
 
 
 @router.post("/decide/records/{int:record_id}/confirmation", response={201: RunDocument}, auth=LAUNCH)
 def confirm_record(request: HttpRequest, record_id: int, body: ConfirmBody) -> Status[Run]:
-    """Launch fresh trials of the leader; only their result is reported."""
-    kept = _get_record_or_404(record_id)
+    """Launch new trials of the leader; only their result is reported."""
+    decision_record = _get_record_or_404(record_id)
     try:
-        run = launch_confirmation(kept, owner=get_user(request), trials=body.trials, agreed=body.agreed)
+        run = launch_confirmation(decision_record, owner=get_user(request), trials=body.trials, agreed=body.agreed)
     except (FreshTrialsError, LaunchError) as refused:
         raise ProblemError(409, str(refused)) from refused
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
@@ -211,13 +214,18 @@ def confirm_record(request: HttpRequest, record_id: int, body: ConfirmBody) -> S
 
 @router.post("/decide/records/{int:record_id}/confirmed", response=SentenceDocument, auth=LAUNCH)
 def keep_confirmation(request: HttpRequest, record_id: int) -> dict[str, str]:
-    """Keep the result of an ended confirmation in its record."""
-    kept = _get_record_or_404(record_id)
+    """Save the result of an ended confirmation in its record."""
+    decision_record = _get_record_or_404(record_id)
     try:
-        save_confirmation(kept)
+        save_confirmation(decision_record)
     except FreshTrialsError as refused:
         raise ProblemError(409, str(refused)) from refused
-    record(request, Action.CHANGED, f"decision record {kept.pk}: confirmed", f"/decide/records/{kept.pk}/")
+    record(
+        request,
+        Action.CHANGED,
+        f"decision record {decision_record.pk}: confirmed",
+        f"/decide/records/{decision_record.pk}/",
+    )
     return {"sentence": "The confirmation is what this record reports."}
 
 
@@ -233,7 +241,11 @@ def export_settings(request: HttpRequest, config_id: int) -> Any:
 
 
 def _read_rule(rule: RuleBody) -> DecideQuery:
-    """Return the query of a body, as the page reads it."""
+    """Return the query of a body.
+
+    Raises:
+        ProblemError: a value cannot be read.
+    """
     pairs: list[tuple[str, str]] = [(name, getattr(rule, name)) for name in ("scope", "want", "q", "group")]
     pairs += [("success", f"{rule.success:g}"), ("within", "none" if rule.within is None else f"{rule.within:g}")]
     pairs += [("run", str(run)) for run in rule.run]
@@ -244,10 +256,10 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
 
 
 def _get_record_or_404(record_id: int) -> DecisionRecord:
-    found = get_record(record_id)
-    if found is None:
+    decision_record = get_record(record_id)
+    if decision_record is None:
         raise Http404(f"There is no decision record {record_id}.")
-    return found
+    return decision_record
 
 
 def _build_decision(page: DecidePage) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Fields that choose the sides of a comparison. Their names are those of the URL parameters."""
+"""Form fields that choose the sides of a comparison. Their names are those of the URL parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from toolbench.lab.results.compare.choices import CompareChoices
 from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS, CompareQuery
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 
-CHIP_NAMES = frozenset({*CHOICE_COLUMNS, *DATE_NAMES, "upto"})  # parameters that the chips of the scope hold
+CHIP_NAMES = frozenset({*CHOICE_COLUMNS, *DATE_NAMES, "upto"})  # parameters that the scope chips send
 HIDDEN_AXES = {"published"}
 MAIN_AXES = {"run", "provider", "model", "strategy", "method"}
 INPUT_TYPES = {"day": "date"}
@@ -17,10 +17,11 @@ AxisOptions = Mapping[str, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class AxisField:
-    """An input, or a choice if it has `options`.
+    """Input for one axis, or a select element if it has options.
 
     Attributes:
-        options: (value, label).
+        kind: type of the input; "" for text.
+        options: (value, label) of each option; () for an input.
     """
 
     name: str
@@ -50,22 +51,25 @@ class SideFields:
 
 
 def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
-    """Return the inputs for all sides together, for each side, and for one more if three or more are possible."""
+    """Return the inputs for all sides together and for each side.
+
+    An empty side follows the named ones; there are at least two sides.
+    """
     options = _list_options(choices)
     sides = [side for side in query.own_values if side] if query.names_sides else []
     sides += [{}] * (max(2, len(sides) + 1) - len(sides))
-    named = zip(SIDE_LETTERS, sides, strict=False)
+    lettered_sides = zip(SIDE_LETTERS, sides, strict=False)
     return (
         _build_side("All sides", "", query.both, options),
         *(
             _build_side(f"Side {number}" if number > 1 else "Baseline", f"{letter}_", side, options)
-            for number, (letter, side) in enumerate(named, start=1)
+            for number, (letter, side) in enumerate(lettered_sides, start=1)
         ),
     )
 
 
 def list_carried_fields(query: CompareQuery) -> list[tuple[str, str]]:
-    """Return the parameters that a form of scope chips must carry beside its own, as (name, value)."""
+    """Return the parameters that the form of the scope chips must carry as hidden fields, as (name, value)."""
     return [(name, value) for name, value in query.pairs if name not in CHIP_NAMES]
 
 

@@ -90,7 +90,7 @@ def test_only_strata_that_both_sides_have_are_compared() -> None:
     page = compared(a_run=a.pk, b_run=b.pk)
     assert [row.scenario for row in page.rows] == ["happy_path"]
     assert page.whole.first.n == 10
-    assert "Scenarios or configurations that only one side has are left out: 1." in page.warnings
+    assert "Scenarios or configurations that only one side has, omitted: 1." in page.warnings
 
 
 @pytest.mark.parametrize("alone", [{"scenario": "guard"}, {"scenario": "happy_path", "model": "vendor/other"}])
@@ -211,7 +211,7 @@ def test_sequential_side_is_not_paired_and_has_anytime_valid_intervals() -> None
     assert (page.whole.first.interval_name, page.whole.second.interval_name) == ("Wilson, 95 %", "anytime-valid, 95 %")
     assert page.whole.sequential
     assert page.whole.result_text == "worse"
-    assert any(warning.startswith("Trials of these sides went on until") for warning in page.warnings)
+    assert any(warning.startswith("These sides used sequential stopping") for warning in page.warnings)
 
 
 def test_violations_stand_beside_by_kind_and_fewer_are_better() -> None:
@@ -295,7 +295,7 @@ def in_versions(run: Run, passed: dict[int, int], scenario: str = "happy_path", 
 
 
 def said_of_versions(page: Comparison) -> str:
-    found = [warning for warning in page.warnings if warning.startswith("Left out, since versions")]
+    found = [warning for warning in page.warnings if warning.startswith("Omitted, since the other side has")]
     assert len(found) <= 1
     assert set(found) <= set(export_comparison(page.query).notes)
     return "".join(found)

@@ -1,4 +1,4 @@
-"""Several sides against one pinned baseline, with intervals that are simultaneous over all sides."""
+"""Comparison of several sides with a baseline. The intervals are simultaneous over all sides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +33,15 @@ class SideFigures:
     """Times, tokens and cost of the trials that a row counts.
 
     Attributes:
-        p50: median duration of answered trials; None without one.
-        p95: their 95th percentile; None without one.
+        trials: number of trials that passed, failed or had an infrastructure error.
+        p50: median duration of answered trials in milliseconds; None without one.
+        p95: 95th percentile of these durations; None without one.
         tokens_out: output tokens per trial, rounded.
-        cost: dollars per end-to-end success; None where it is not known.
+        cost: dollars per end-to-end success; None if it is unknown.
+        began: start of the first trial; None without trials.
+        ended: start of the last trial; None without trials.
+        saturated: number of trials measured while this machine was overloaded.
+        by_hand: number of trials added after results were seen.
     """
 
     trials: int
@@ -57,11 +62,13 @@ class SideRow:
 
     Attributes:
         number: position of the side in the query; 0 is the baseline.
-        rate: over the strata that are compared; of the baseline, over all its strata.
-        compared: the baseline and this side; None for the baseline itself, and where nothing can be compared.
-        how: "paired" or "stratified"; "" where nothing is compared.
-        left_out: strata that only this side or only the baseline has.
-        shared_trials: trials that are also the baseline's. Unless it is 0, nothing is compared.
+        name: name of the side.
+        rate: success in the strata that are compared; for the baseline, in all its strata.
+        compared: comparison of the baseline with this side; None for the baseline itself, and if no comparison is
+            possible.
+        how: "paired" or "stratified"; "" without a comparison.
+        left_out: number of strata that only this side or only the baseline has.
+        shared_trials: number of trials that the baseline has too. If it is not 0, nothing is compared.
     """
 
     number: int
@@ -80,7 +87,7 @@ class SideRow:
 
     @property
     def result(self) -> str:
-        """Return the result in words; "cannot tell" is never "equal"."""
+        """Return the result in words. Without a significant difference it is "cannot tell"."""
         if self.is_baseline:
             return "baseline"
         if self.compared is None:
@@ -100,10 +107,11 @@ class BaselineComparison:
     """The sides of a query against its first one.
 
     Attributes:
+        rows: the sides, the baseline first.
         pool: the scenario group and the instance kind that are counted.
-        comparisons: differences that are shown together; each interval is one of so many.
+        comparisons: number of differences that are shown together; intervals are corrected for it.
         scenarios: number of scenarios of the baseline.
-        needed: trials that a side needs.
+        needed: trials that a side needs to detect the difference that the query names.
         lines: the counts of each side, of all groups and kinds.
     """
 
@@ -117,16 +125,16 @@ class BaselineComparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return the warnings about all sides; a comparison of two has more of them."""
+        """Return the warnings about all sides. A comparison of two sides shows those of `list_warnings` instead."""
         baseline, *others = (row.figures for row in self.rows)
         sides = (baseline, *others)
-        found = {
+        applies_by_warning = {
             SIMULATED: any(side.simulated for side in sides),
             FAR_APART: any(is_far_apart(baseline, side) for side in others),
             OVERLOADED: any(side.saturated for side in sides),
             ADDED_BY_HAND: any(side.by_hand for side in sides),
         }
-        return tuple(sentence for sentence, holds in found.items() if holds)
+        return tuple(sentence for sentence, applies in applies_by_warning.items() if applies)
 
     @property
     def baseline(self) -> SideRow:
@@ -145,19 +153,25 @@ class BaselineComparison:
 
     @property
     def result_counts(self) -> Mapping[str, int]:
-        """Return the number of sides that are worse, better and neither."""
-        found = [row.result for row in self.others]
-        worse, better = found.count("worse"), found.count("better")
-        return {"worse": worse, "better": better, "cannot tell": len(found) - worse - better}
+        """Return the numbers of sides that are worse, better, and neither ("cannot tell")."""
+        results = [row.result for row in self.others]
+        worse, better = results.count("worse"), results.count("better")
+        return {"worse": worse, "better": better, "cannot tell": len(results) - worse - better}
 
 
 def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
-    """Return the comparison of all sides with two queries, and one more for each side that shares cells."""
-    found = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides]
-    lines = read_sides(found)
+    """Return the comparison of all sides.
+
+    It takes two SQL queries, and one more for each side that has cells in common with the baseline.
+    """
+    side_trials = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides]
+    lines = read_sides(side_trials)
     pool = choose_pool(lines[0], [line for side in lines[1:] for line in side], query.group, query.kind)
     counted = tuple(tuple(pool.select(side)) for side in lines)
-    shared = [count_shared_trials((found[0], found[n]), (lines[0], lines[n])) for n in range(1, len(found))]
+    shared = [
+        count_shared_trials((side_trials[0], trials), (lines[0], side_lines))
+        for trials, side_lines in zip(side_trials[1:], lines[1:], strict=True)
+    ]
     costs, names = _read_cell_costs(counted), build_side_names(query)
     baseline = SideRow(
         0, names[0], build_side_rate(counted[0], query.metric), None, "", _build_figures(counted[0], costs)
@@ -179,20 +193,23 @@ def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
 
 
 def _build_row(
-    named: tuple[int, str],
+    number_and_name: tuple[int, str],
     lines: tuple[Sequence[StratumCounts], Sequence[StratumCounts]],
     query: CompareQuery,
     costs: Mapping[int, CostSums],
     shared_trials: int,
 ) -> SideRow:
-    """Return the row of a side, before its interval is corrected. `lines` are those of the baseline and of the side."""
+    """Return the row of a side, before its interval is corrected.
+
+    `lines` has the lines of the baseline and those of the side.
+    """
     counts = match_sides(*lines, metric=query.metric)
     if shared_trials or not counts.keys:
         rate, figures = build_side_rate(lines[1], query.metric), _build_figures(lines[1], costs)
-        return SideRow(*named, rate, None, "", figures, counts.left_out, shared_trials)
+        return SideRow(*number_and_name, rate, None, "", figures, counts.left_out, shared_trials)
     compared, how, _ = choose_and_compare(counts, how=query.how)
     figures = _build_figures([line for key in counts.keys for line in counts.second[key]], costs)
-    return SideRow(*named, compared.second, compared, how, figures, counts.left_out)
+    return SideRow(*number_and_name, compared.second, compared, how, figures, counts.left_out)
 
 
 def _make_simultaneous(rows: Sequence[SideRow]) -> list[SideRow]:
@@ -201,11 +218,14 @@ def _make_simultaneous(rows: Sequence[SideRow]) -> list[SideRow]:
 
 
 def _compute_needed(rows: Sequence[SideRow], points: int) -> RequiredTrials:
-    """Return the trials that a side needs by the comparison with the fewest trials, or by none."""
+    """Return the trials that a side needs, by the comparison with the fewest trials.
+
+    Without any comparison, the baseline's rate is used.
+    """
     known = [row.compared for row in rows if row.compared]
     if not known:
         return compute_required_trials(RateComparison(rows[0].rate, rows[0].rate, None, False, False), points)
-    return compute_required_trials(min(known, key=lambda found: min(found.first.n, found.second.n)), points)
+    return compute_required_trials(min(known, key=lambda compared: min(compared.first.n, compared.second.n)), points)
 
 
 def _build_figures(lines: Sequence[StratumCounts], costs: Mapping[int, CostSums]) -> SideFigures:
@@ -228,14 +248,18 @@ def _build_figures(lines: Sequence[StratumCounts], costs: Mapping[int, CostSums]
 def _estimate_cost(
     lines: Sequence[StratumCounts], trials: int, costs: Mapping[int, CostSums]
 ) -> IntervalEstimate | None:
-    """Return the cost per end-to-end success; None also where a cell has trials that the side does not count."""
+    """Return the cost per end-to-end success.
+
+    Returns:
+        None if the cost is unknown or a cell has trials that the side does not count.
+    """
     cells = frozenset[int]().union(*(line.cells for line in lines))
     paid = add_costs(costs[pk] for pk in cells if pk in costs)
     return estimate_cost_per_success(paid) if paid.tried == trials else None
 
 
 def _read_cell_costs(sides: Sequence[Sequence[StratumCounts]]) -> Mapping[int, CostSums]:
-    """Return the sums of costs of each cell whose counts are up to date, with one query."""
+    """Return the sums of costs by cell id, without stale cells. It takes one SQL query."""
     ids = {pk for side in sides for line in side for pk in line.cells}
     cells = Cell.objects.filter(pk__in=ids, stale=False, compute_error="").order_by()
     tried = F("passed") + F("failed") + F("infra")

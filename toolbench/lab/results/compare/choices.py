@@ -16,10 +16,10 @@ AXIS_BY_COLUMN = {"model_name": "model"}
 
 @dataclass(frozen=True, slots=True)
 class SuggestedComparison:
-    """A suggested comparison.
+    """A comparison that the page suggests.
 
     Attributes:
-        query: the query string that chooses both sides.
+        query: query string that chooses both sides.
     """
 
     title: str
@@ -31,7 +31,8 @@ class CompareChoices:
     """Choices of the compare form.
 
     Attributes:
-        values: the values that the newest runs have, by axis.
+        runs: the newest runs.
+        values: the values of the configurations of these runs, by axis.
     """
 
     runs: tuple[Run, ...]
@@ -40,15 +41,15 @@ class CompareChoices:
 
 
 def get_compare_choices() -> CompareChoices:
-    """Return the choices with two queries."""
+    """Return the choices. It takes two SQL queries."""
     runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS])
     configs = list(RunConfig.objects.filter(run__in=runs).only(*_NAMED_COLUMNS).order_by("-run_id"))
     columns = {"provider": "provider_name", "model": "model_name"} | {
         name: name for name in ("profile", "strategy", "method")
     }
     values = {axis: _sort_distinct(getattr(config, column) for config in configs) for axis, column in columns.items()}
-    offers = (*_suggest_repeats(runs), *_suggest_providers(configs), *_suggest_within_run(configs))
-    return CompareChoices(runs, values, offers[:MAX_SUGGESTIONS])
+    suggestions = (*_suggest_repeats(runs), *_suggest_providers(configs), *_suggest_within_run(configs))
+    return CompareChoices(runs, values, suggestions[:MAX_SUGGESTIONS])
 
 
 def _sort_distinct(values: Iterable[str]) -> tuple[str, ...]:
@@ -63,11 +64,11 @@ def _suggest_repeats(runs: Iterable[Run]) -> Iterable[SuggestedComparison]:
 
 
 def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
-    found: dict[tuple[int, str], set[str]] = defaultdict(set)
+    providers_by_model: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
         if config.canonical:
-            found[config.run_id, config.canonical].add(config.provider_name)
-    for (run, canonical), providers in found.items():
+            providers_by_model[config.run_id, config.canonical].add(config.provider_name)
+    for (run, canonical), providers in providers_by_model.items():
         if len(providers) > 1:
             first, second = sorted(providers)[:2]
             parameters = {"run": run, "canonical": canonical, "a_provider": first, "b_provider": second}
@@ -75,13 +76,13 @@ def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedCompar
 
 
 def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
-    """Yield comparisons of the values that one run has on an axis."""
-    found: dict[tuple[int, str], set[str]] = defaultdict(set)
+    """Yield comparisons of two values of an axis within one run."""
+    values_by_axis: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
         for axis in SUGGESTED_AXES:
             value = getattr(config, axis)
-            found[config.run_id, axis].add(("streamed" if value else "whole") if axis == "stream" else value)
-    for (run, axis), values in found.items():
+            values_by_axis[config.run_id, axis].add(("streamed" if value else "whole") if axis == "stream" else value)
+    for (run, axis), values in values_by_axis.items():
         if len(values) > 1:
             first, second = sorted(values)[:2]
             name = AXIS_BY_COLUMN.get(axis, axis)

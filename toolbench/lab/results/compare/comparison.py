@@ -1,4 +1,4 @@
-"""The compare page: two sides chosen in the URL and the difference between them."""
+"""Comparison of two sides: their rates, the difference between them, and what explains it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,15 +23,15 @@ from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts, 
 from toolbench.lab.results.compare.warnings import list_warnings
 
 RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}
-NAMED_FIELDS = {"examples", "tool use", "prompt", "version"}  # values that say nothing alone
+NAMED_FIELDS = {"examples", "tool use", "prompt", "version"}  # labels show the name of the field before the value
 
 
 @dataclass(frozen=True, slots=True)
 class StratumRow:
-    """A stratum that both sides have.
+    """Comparison in one stratum that both sides have.
 
     Attributes:
-        label: text that distinguishes the row from other rows of the scenario.
+        label: settings that distinguish the row from other rows of the scenario; "" if there is no other row.
     """
 
     scenario: str
@@ -44,8 +44,8 @@ class RequiredTrials:
     """Trials needed to detect a difference of `points` percentage points.
 
     Attributes:
-        trials: trials on each side in all.
-        more: trials that the smaller side still lacks.
+        trials: number of trials on each side.
+        more: number of trials that the side with fewer trials lacks; 0 for none.
     """
 
     points: int
@@ -58,12 +58,15 @@ class Comparison:
     """Comparison of two sides.
 
     Attributes:
+        names: names of the sides.
         how: "paired" or "stratified".
-        whole: the comparison of all strata, a family of its own.
-        rows: the comparisons by stratum, one family.
-        beside: the secondary metrics, another family.
-        noise: fraction that equal sides of this size differ by at most in 95 of 100 comparisons.
-        shared_trials: number of trials that are on both sides. Unless it is 0, nothing is compared.
+        whole: comparison of all strata; it is not corrected for other comparisons.
+        rows: comparisons by stratum, corrected for their number.
+        flips: numbers of instances by change of outcome.
+        needed: trials needed to detect the difference that the query names.
+        noise: difference, as a fraction, that equal sides of this size exceed in 5 of 100 comparisons.
+        beside: the secondary metrics, corrected for their number.
+        shared_trials: number of trials that are on both sides. If it is not 0, nothing is compared.
         trials: the trials that are compared, by side.
     """
 
@@ -86,7 +89,8 @@ class Comparison:
     def retries(self) -> tuple[tuple[str, RetryCounts, RetryCounts], ...]:
         """Return the retry counts of both sides as (scenario, first, second).
 
-        The first entry, with an empty scenario, is for all trials. Entries by scenario follow where there are several.
+        The first entry, with an empty scenario, is for all trials. If there are several scenarios, one entry for each
+        follows.
         """
         first, second = self.sides
         parts = (first.retries_by_scenario, second.retries_by_scenario)
@@ -101,29 +105,31 @@ class Comparison:
 
     @property
     def comparable(self) -> bool:
-        """Return whether the sides share a stratum and no trial."""
+        """Return whether the sides have a stratum in common and no trial."""
         return bool(self.counts.keys) and not self.shared_trials
 
     @property
     def equal_setting(self) -> bool:
-        """Return whether no requested setting differs: an A/A comparison."""
+        """Return whether all settings of the sides are equal, so that this is an A/A comparison."""
         return not self.counts.differing and self.sides[0].hashes == self.sides[1].hashes
 
 
 def get_comparison(query: CompareQuery, lines: Sequence[Sequence[StratumCounts]] | None = None) -> Comparison:
-    """Return the comparison of the first two sides with at most twelve queries, whatever the number of trials.
+    """Return the comparison of the first two sides.
+
+    It takes at most twelve SQL queries, whatever the number of trials.
 
     Args:
         query: the sides.
-        lines: their counts, where they were read before.
+        lines: counts of the sides; None reads them.
     """
-    found = [filter_side_trials(query.side(name), demo=query.demo, chosen=query.chosen) for name in SIDES]
-    lines = lines or read_sides(found)
-    shared = count_shared_trials(found, lines)
+    side_trials = [filter_side_trials(query.side(name), demo=query.demo, chosen=query.chosen) for name in SIDES]
+    lines = lines or read_sides(side_trials)
+    shared = count_shared_trials(side_trials, lines)
     counts = match_sides(lines[0], lines[1], metric=query.metric, group=query.group, kind=query.kind)
-    trials = _filter_shared_strata(counts, found)
+    trials = _filter_shared_strata(counts, side_trials)
     first, second = map(read_side, trials)
-    whole, how, fates = choose_and_compare(counts, how=query.how)
+    whole, how, changes = choose_and_compare(counts, how=query.how)
     return Comparison(
         query=query,
         names=build_side_names(query),
@@ -132,7 +138,7 @@ def get_comparison(query: CompareQuery, lines: Sequence[Sequence[StratumCounts]]
         how=how,
         whole=whole,
         rows=_build_rows(counts, how),
-        flips=fates,
+        flips=changes,
         needed=compute_required_trials(whole, query.points),
         noise=compute_aa_noise(_compute_share(whole), whole.first.n, whole.second.n),
         beside=get_secondary_metrics(counts, (first, second), trials),
@@ -143,27 +149,27 @@ def get_comparison(query: CompareQuery, lines: Sequence[Sequence[StratumCounts]]
 
 
 def count_shared_trials(sides: Sequence[QuerySet[Trial]], lines: Sequence[Sequence[StratumCounts]]) -> int:
-    """Return how many trials are on both sides, without a query where the sides share no cell."""
+    """Return how many trials are on both sides. It takes one SQL query if the sides have a cell in common."""
     first, second = (frozenset[int]().union(*(line.cells for line in side)) for side in lines)
     return 0 if first.isdisjoint(second) else (sides[0] & sides[1]).count()
 
 
 def _filter_shared_strata(
-    counts: ComparisonCounts, found: Sequence[QuerySet[Trial]]
+    counts: ComparisonCounts, sides: Sequence[QuerySet[Trial]]
 ) -> tuple[QuerySet[Trial], QuerySet[Trial]]:
     """Return the trials of the strata that both sides have, or all trials if they share none."""
-    first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found)
+    first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in sides)
     if not counts.keys:
         return first, second
     lines = ([line for key in counts.keys for line in side[key]] for side in (counts.first, counts.second))
-    before, after = map(_counted_in, lines)
-    return first.filter(before), second.filter(after)
+    first_condition, second_condition = map(_build_trial_condition, lines)
+    return first.filter(first_condition), second.filter(second_condition)
 
 
-def _counted_in(lines: Iterable[StratumCounts]) -> Q:
+def _build_trial_condition(lines: Iterable[StratumCounts]) -> Q:
     """Return the condition of the trials that these lines count.
 
-    A cell may hold trials of several prompt versions.
+    It names prompt versions, since a cell may contain trials of several.
     """
     cells: dict[tuple[object, object], set[int]] = defaultdict(set)
     for line in lines:
@@ -176,7 +182,7 @@ def _counted_in(lines: Iterable[StratumCounts]) -> Q:
 
 
 def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison:
-    """Compare two runs, filtered by everything else that `query` requires of all sides but times."""
+    """Compare two runs with the values that hold for all sides of `query`, without RUN_SPECIFIC_AXES and times."""
     axes = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
     chosen = replace(query.chosen, after=None, before=None, upto=None)
     runs = ({**axes, "run": str(run)} for run in (first, second))
@@ -186,20 +192,20 @@ def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison
 
 
 def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
-    """Return a row per stratum. The intervals of several rows are simultaneous."""
-    found = apply_bonferroni([compare_strata(counts, [key], how) for key in counts.keys])
+    """Return one row for each stratum, the smallest p-value first. The intervals are simultaneous."""
+    comparisons = apply_bonferroni([compare_strata(counts, [key], how) for key in counts.keys])
     labels = _build_labels(counts)
     rows = (
         StratumRow(str(key[0]), label, comparison)
-        for key, label, comparison in zip(counts.keys, labels, found, strict=True)
+        for key, label, comparison in zip(counts.keys, labels, comparisons, strict=True)
     )
     return tuple(sorted(rows, key=lambda row: (row.compared.p if row.compared.p is not None else 2, row.scenario)))
 
 
 def _build_labels(counts: ComparisonCounts) -> list[str]:
-    """Return for each stratum the values beside the scenario that distinguish it.
+    """Return a label for each stratum: the settings in which the strata differ.
 
-    Where versions are compared, the label names those of both sides.
+    If scenario versions differ between the sides, the label names both.
     """
     shared = enumerate((name for name in STRATUM_FIELDS if name not in counts.differing), start=1)
     varying = [(place, name) for place, name in shared if len({key[place] for key in counts.keys}) > 1]
@@ -227,13 +233,13 @@ def _compute_share(whole: RateComparison) -> float:
 
 
 def compute_required_trials(whole: RateComparison, points: int) -> RequiredTrials:
-    """Return the trials needed to detect `query.points`, given the share of successes on both sides."""
+    """Return the trials needed to detect a difference of `points`, given the share of successes on both sides."""
     trials = count_trials_to_detect(points / 100, share=_compute_share(whole))
     return RequiredTrials(points, trials, max(0, trials - min(whole.first.n, whole.second.n)))
 
 
 def build_side_names(query: CompareQuery) -> tuple[str, ...]:
-    """Return a name for each side from the values that it alone has, or else from all its values."""
+    """Return a name for each side, from the values that only it has, or from all its values if there are none."""
     return tuple(_describe_axes(values or side) for values, side in zip(query.own_values, query.sides, strict=True))
 
 

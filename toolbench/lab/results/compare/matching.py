@@ -1,4 +1,4 @@
-"""Strata that two sides share: groups and kinds are never pooled, nor are versions of a scenario."""
+"""Matching of the strata of two sides. Groups, instance kinds and scenario versions are never pooled."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ class ComparisonCounts:
     Attributes:
         groups: scenario groups that both sides have, the most frequent first.
         kinds: instance kinds that both sides have, the most frequent first.
-        differing: names of STRATUM_FIELDS in which the sides have no value in common: what is compared.
+        differing: names of STRATUM_FIELDS in which the sides have no value in common, so that they are compared.
         left_out: number of strata that only one side has, without those of `left_out_versions`.
         left_out_versions: scenario versions that are not compared because the other side has other versions of the
             scenario, each with the name of its side.
@@ -61,14 +61,17 @@ class PoolChoice:
     kinds: tuple[str, ...]
 
     def select(self, lines: Iterable[StratumCounts]) -> list[StratumCounts]:
-        """Return the lines of the group and kind."""
+        """Return the lines of the chosen group and instance kind."""
         return [line for line in lines if line.group == self.group and line.kind == self.kind]
 
 
 def choose_pool(
     first: Sequence[StratumCounts], others: Sequence[StratumCounts], group: str = "", kind: str = ""
 ) -> PoolChoice:
-    """Choose among the groups and kinds that both have; `group` and `kind` if they are among them."""
+    """Choose a group and an instance kind that both have: `group` and `kind` if both have them.
+
+    Otherwise the default group or the most frequent one is chosen, and the most frequent kind.
+    """
     groups = _list_common((line.group for line in first), (line.group for line in others))
     group = group if group in groups else DEFAULT_GROUP if DEFAULT_GROUP in groups else next(iter(groups), "")
     both = ((line.kind for line in side if line.group == group) for side in (first, others))
@@ -81,26 +84,31 @@ def match_sides(
 ) -> ComparisonCounts:
     """Group the lines of both sides into the strata that they can be compared in.
 
-    Groups of scenarios are never pooled, nor are generated instances with the published wording. Nor are versions of a
-    scenario: where the sides share a version, versions are separate strata; where they share none, each side counts its
-    newest.
+    Groups of scenarios are never pooled, nor are generated instances with the published wording. If the sides have a
+    version of a scenario in common, versions are separate strata; otherwise each side counts its newest version.
 
     Args:
         first: counts of the first side.
         second: counts of the second side.
         metric: name of the success metric.
-        group: the scenario group; if it is not on both sides, the default or most frequent one is taken.
-        kind: the instance kind; if it is not on both sides, the most frequent one is taken.
+        group: the scenario group; if it is not on both sides, the default or the most frequent one is used.
+        kind: the instance kind; if it is not on both sides, the most frequent one is used.
     """
     choice = choose_pool(first, second, group, kind)
     first, second = (choice.select(side) for side in (first, second))
-    differing = tuple(name for name in STRATUM_FIELDS if _differ(first, second, name))
+    differing = tuple(name for name in STRATUM_FIELDS if _has_no_common_value(first, second, name))
     shared = tuple(name for name in STRATUM_FIELDS if name not in differing)
     by_first, by_second = _group_by_stratum(first, shared), _group_by_stratum(second, shared)
     if "version" in differing:
-        by_first, by_second = _newest_only(by_first, by_second), _newest_only(by_second, by_first)
-    uncompared = (_uncompared(first, second, by_first, by_second), _uncompared(second, first, by_second, by_first))
-    alone = (_alone(by_first, by_second, uncompared[0]), _alone(by_second, by_first, uncompared[1]))
+        by_first, by_second = _keep_newest_versions(by_first, by_second), _keep_newest_versions(by_second, by_first)
+    uncompared = (
+        _find_uncompared_versions(first, second, by_first, by_second),
+        _find_uncompared_versions(second, first, by_second, by_first),
+    )
+    unmatched = (
+        _count_unmatched(by_first, by_second, uncompared[0]),
+        _count_unmatched(by_second, by_first, uncompared[1]),
+    )
     named = tuple(
         f"{scenario} version {version} ({side} side)"
         for side, versions in zip(("first", "second"), uncompared, strict=True)
@@ -115,7 +123,7 @@ def match_sides(
         differing,
         by_first,
         by_second,
-        sum(alone),
+        sum(unmatched),
         named,
     )
 
@@ -126,15 +134,15 @@ def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]
     return tuple(name for name, _ in counts.most_common() if name in other_counts)
 
 
-def _differ(first: Sequence[StratumCounts], second: Sequence[StratumCounts], name: str) -> bool:
-    """Return whether the sides have no value in common; for versions, in none of the scenarios that both have."""
+def _has_no_common_value(first: Sequence[StratumCounts], second: Sequence[StratumCounts], name: str) -> bool:
+    """Return whether the sides have no value in common; for versions, whether no scenario of both has a common one."""
     if name != "version":
         return {line.settings[name] for line in first}.isdisjoint(line.settings[name] for line in second)
     both = {line.scenario for line in first} & {line.scenario for line in second}
-    return bool(both) and _versions(first).isdisjoint(_versions(second))
+    return bool(both) and _list_versions(first).isdisjoint(_list_versions(second))
 
 
-def _versions(lines: Iterable[StratumCounts]) -> set[tuple[str, int]]:
+def _list_versions(lines: Iterable[StratumCounts]) -> set[tuple[str, int]]:
     return {(line.scenario, line.settings["version"]) for line in lines}
 
 
@@ -145,10 +153,10 @@ def _group_by_stratum(lines: Iterable[StratumCounts], shared: Sequence[str]) -> 
     return {key: tuple(lines) for key, lines in found.items()}
 
 
-def _newest_only(side: Strata, other_side: Strata) -> Strata:
+def _keep_newest_versions(side: Strata, other_side: Strata) -> Strata:
     """Return the side with only the newest version of each scenario that has strata on both sides."""
     newest: dict[str, int] = {}
-    for scenario, version in _versions(line for key in side if key in other_side for line in side[key]):
+    for scenario, version in _list_versions(line for key in side if key in other_side for line in side[key]):
         newest[scenario] = max(version, newest.get(scenario, version))
     kept = {
         key: tuple(
@@ -159,18 +167,18 @@ def _newest_only(side: Strata, other_side: Strata) -> Strata:
     return {key: lines for key, lines in kept.items() if lines}
 
 
-def _uncompared(
+def _find_uncompared_versions(
     lines: Sequence[StratumCounts], other_counts: Sequence[StratumCounts], side: Strata, other_side: Strata
 ) -> set[tuple[str, int]]:
     """Return the versions without a shared stratum, of scenarios that the other side has only in other versions."""
     compared, other_versions = (
-        _versions(line for key in side if key in other_side for line in side[key]),
-        _versions(other_counts),
+        _list_versions(line for key in side if key in other_side for line in side[key]),
+        _list_versions(other_counts),
     )
     met = {scenario for scenario, _ in other_versions}
-    return {version for version in _versions(lines) - compared - other_versions if version[0] in met}
+    return {version for version in _list_versions(lines) - compared - other_versions if version[0] in met}
 
 
-def _alone(side: Strata, other_side: Strata, named: set[tuple[str, int]]) -> int:
+def _count_unmatched(side: Strata, other_side: Strata, named: set[tuple[str, int]]) -> int:
     """Return how many strata only this side has, without those whose versions are all in `named`."""
-    return sum(key not in other_side and not _versions(lines) <= named for key, lines in side.items())
+    return sum(key not in other_side and not _list_versions(lines) <= named for key, lines in side.items())

@@ -31,20 +31,20 @@ class NoiseMeasurement:
 
 
 def measure_noise(page: Comparison) -> tuple[NoiseMeasurement, ...]:
-    """Return the newest A/A comparisons of the runs on either side, without the comparison that the page shows."""
+    """Return the newest A/A comparisons of the runs of both sides, except the comparison that the page shows."""
     runs = sorted({*page.sides[0].run_ids, *page.sides[1].run_ids})
     shown = (page.sides[0].run_ids, page.sides[1].run_ids)
     pairs = [pair for pair in find_aa_pairs(runs) if shown != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
-    found = apply_bonferroni([compare_runs(first, second, page.query) for first, second in pairs])
-    return tuple(NoiseMeasurement(*pair, comparison) for pair, comparison in zip(pairs, found, strict=True))
+    comparisons = apply_bonferroni([compare_runs(first, second, page.query) for first, second in pairs])
+    return tuple(NoiseMeasurement(*pair, compared) for pair, compared in zip(pairs, comparisons, strict=True))
 
 
 def find_aa_pairs(runs: list[int]) -> tuple[tuple[int, int], ...]:
-    """Return pairs of a run and its finished A/A repeat, newest first, where `runs` has one of the two."""
-    again = Run.objects.filter(
+    """Return pairs of a run and its finished A/A repeat, newest first, if `runs` contains one of the two."""
+    repeats = Run.objects.filter(
         purpose=NOISE_PURPOSE, state=Run.State.FINISHED, deleted_at=None, repeat_of__deleted_at=None
     )
-    found = again.filter(Q(pk__in=runs) | Q(repeat_of__in=runs)).order_by("-pk")
+    pairs = repeats.filter(Q(pk__in=runs) | Q(repeat_of__in=runs)).order_by("-pk")
     return tuple(
-        (first, pk) for pk, first in found.values_list("pk", "repeat_of")[: MAX_NOISE_PAIRS + 1] if first is not None
+        (first, pk) for pk, first in pairs.values_list("pk", "repeat_of")[: MAX_NOISE_PAIRS + 1] if first is not None
     )

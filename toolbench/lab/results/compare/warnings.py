@@ -1,4 +1,4 @@
-"""Warnings about differences between two sides other than the one that is compared."""
+"""Warnings about a comparison, such as differences between the sides beside the one that is compared."""
 
 from datetime import datetime
 from typing import Protocol
@@ -15,11 +15,11 @@ EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "exam
 SIMULATED = "Simulated models with known success rates: this says nothing about real models."
 FAR_APART = "The sides began more than an hour apart: the time of day may be part of the difference."
 OVERLOADED = "Trials were measured while this machine was overloaded: their times are too long."
-ADDED_BY_HAND = "Trials were added by hand after looking: no decision rests on them."
+ADDED_BY_HAND = "Trials were added manually after results were seen; decisions ignore them."
 
 
 class TimeSpan(Protocol):
-    """A side with the start of its first and of its last trial; None without trials."""
+    """Object with the starts of its first and of its last trial; None without trials."""
 
     @property
     def began(self) -> datetime | None:
@@ -32,33 +32,33 @@ class TimeSpan(Protocol):
 
 def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[str, ...]:
     """Return the warnings as sentences, the most serious first."""
-    both = first.began is not None and second.began is not None
-    found = {
+    have_trials = first.began is not None and second.began is not None
+    applies_by_warning = {
         SIMULATED: _has_any(first.simulated, second.simulated),
         FAR_APART: is_far_apart(first, second),
         "The sides ran at different concurrency.": _has_different_concurrency(first, second),
-        "Frozen settings differ although nothing that is compared explains it.": both
+        "Frozen settings differ although nothing that is compared explains it.": have_trials
         and _has_unexplained_settings(first, second, counts),
-        "The sides ran on different versions of the engine.": both
+        "The sides ran on different versions of the engine.": have_trials
         and select_distinct_versions(first.engines) != select_distinct_versions(second.engines),
-        "Scenario versions differ: the tasks are not the same.": both and "version" in counts.differing,
-        "Left out, since versions of a scenario are different tasks and the other side has others: "
+        "Scenario versions differ: the tasks are not the same.": have_trials and "version" in counts.differing,
+        "Omitted, since the other side has other versions of the scenario, which are different tasks: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
         OVERLOADED: _has_any(first.saturated, second.saturated),
         ADDED_BY_HAND: _has_any(first.by_hand, second.by_hand),
-        "Trials were tried again after an error: delivered success counts them as failures.": _has_any(
+        "Trials were retried after an error; end-to-end success counts them as failures.": _has_any(
             first.errors_retried, second.errors_retried
         ),
-        "Trials of these sides went on until something was decided: rates, differences and p-values hold at every "
-        "look, nothing is paired, and times are not corrected for it.": counts.sequential,
+        "These sides used sequential stopping: rates, differences and p-values are anytime-valid, nothing is paired, "
+        "and times are not corrected for it.": counts.sequential,
         "Different upstreams served the sides.": _has_different_upstreams(first, second),
-        f"Scenarios or configurations that only one side has are left out: {counts.left_out}.": bool(counts.left_out),
+        f"Scenarios or configurations that only one side has, omitted: {counts.left_out}.": bool(counts.left_out),
     }
-    return tuple(sentence for sentence, holds in found.items() if holds)
+    return tuple(sentence for sentence, applies in applies_by_warning.items() if applies)
 
 
 def is_far_apart(first: TimeSpan, second: TimeSpan) -> bool:
-    """Return whether the sides began or ended so far apart that the time of day may matter."""
+    """Return whether the sides began or ended more than MAX_TIME_BETWEEN_RUNS apart."""
     if first.began is None or second.began is None or first.ended is None or second.ended is None:
         return False
     return max(abs(first.began - second.began), abs(first.ended - second.ended)) > MAX_TIME_BETWEEN_RUNS

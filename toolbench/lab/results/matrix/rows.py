@@ -140,25 +140,21 @@ class MatrixRow:
 def build_row(
     sum_rows: list[SumRow], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
-    """Return a row that counts only the newest version of each scenario that the row has.
+    """Return a row with the newest version of each of its scenarios; None without a scenario of the chosen group.
 
     Args:
         sum_rows: the sums of the row's scenarios, at least one.
         query: scope, metric, target and filter.
         group: the chosen group of scenarios; controls are added whatever their group.
         published: passes and trials of the published matrix, by model and profile.
-
-    Returns:
-        The row; None if it has no scenario of the chosen group.
     """
     newest_rows, older_rows = split_newest_versions(sum_rows)
     group_rows = [sum_row for sum_row in newest_rows if sum_row["scenario_group"] == group]
     if not group_rows:
         return None
     shown = [*group_rows, *(sum_row for sum_row in newest_rows if sum_row["control"] and sum_row not in group_rows)]
-    scenarios = tuple(_build_scenario_sums(sum_row) for sum_row in shown)
-    metric_input = _build_metric_input(scenarios)
-    first = newest_rows[0]
+    scenarios = tuple(map(_build_scenario_sums, shown))
+    metric_input, first = _build_metric_input(scenarios), newest_rows[0]
     config_ids = tuple(sorted({pk for sum_row in shown for pk in sum_row["config_ids"]}))
     run_ids = tuple(sorted({pk for sum_row in shown for pk in sum_row["run_ids"]}))
     metric = METRICS[query.metric]

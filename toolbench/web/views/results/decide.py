@@ -24,7 +24,7 @@ SHOWN_RECORDS = 5
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the decision for scope, rule and filter of the URL; on POST, launch the missing trials."""
+    """Show the decision for the scope, rule and filter of the URL; on POST, launch the missing trials."""
     if request.method == "POST":
         return _launch_missing(request)
     shown = get_decide_page(DecideQuery.from_query(request.GET))
@@ -51,6 +51,6 @@ def _launch_missing(request: HttpRequest) -> HttpResponse:
         return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
         record(request, Action.LAUNCHED, f"run {run.pk}", reverse("run", args=[run.pk]))
-        messages.success(request, f"Run {run.pk} tries {run.trial_count:,} fresh trials. The decision counts them.")
+        messages.success(request, f"Run {run.pk} tries {run.trial_count:,} new trials. The decision counts them.")
         return redirect("run", run.pk)
     return redirect(f"{reverse('decide')}?{query.query()}")

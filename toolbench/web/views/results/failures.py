@@ -26,7 +26,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show_codes(request: HttpRequest) -> HttpResponse:
-    """Show the causes, each with an anchor (GET /failures/codes/)."""
+    """Show the table of causes (GET /failures/codes/). Each cause has an anchor."""
     return render_page(
         request, "failures/codes.html", {"groups": get_causes_by_group(), "version": get_taxonomy_version()}
     )

@@ -38,14 +38,13 @@ from toolbench.web.requests import record as record_action
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_records(request: HttpRequest) -> HttpResponse:
-    """Show the records, newest first; on POST, save the decision of the sent fields."""
+    """Show the records, newest first; on POST, save the decision that the form describes."""
     if request.method != "POST":
         return render_page(request, "records/list.html", {"records": get_records()})
-    typed = request.POST
-    query = DecideQuery.from_query(typed)
-    record = save_record(query, owner=find_user(request), title=typed.get("title", ""), note=typed.get("note", ""))
+    title, note = request.POST.get("title", ""), request.POST.get("note", "")
+    record = save_record(DecideQuery.from_query(request.POST), owner=find_user(request), title=title, note=note)
     record_action(request, Action.ADDED, f"decision record {record.pk}", reverse("record", args=[record.pk]))
-    messages.success(request, "Kept: its figures stay as they are whatever is measured later.")
+    messages.success(request, "Decision saved. Later trials do not change its figures.")
     return redirect("record", record.pk)
 
 
@@ -95,10 +94,10 @@ def _run_action(record: DecisionRecord, values: QueryDict, owner: User | None) -
     """Run the action and return a message about it."""
     if values.get("action") == "keep":
         save_confirmation(record)
-        return "Kept: the confirmation is what this record reports."
+        return "Confirmation saved. The record reports its result."
     trials, agreed = (parse_whole_number(values.get(name, "")) or 0 for name in ("trials", "agreed"))
     run = launch_confirmation(record, owner=owner, trials=trials, agreed=agreed)
-    return f"Run {run.pk} tries the leader on fresh trials; only its result will be reported."
+    return f"Run {run.pk} tries the leader on new trials; only its result will be reported."
 
 
 def _get_record_or_404(record_id: int) -> DecisionRecord:
