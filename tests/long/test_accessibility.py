@@ -24,8 +24,9 @@ from toolbench.providers.scripted_server import ScriptedServer, text_reply
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 TOOLS = '[{"type": "function", "function": {"name": "cancel_order", "parameters": {"type": "object"}}}]'
 NOBODY = "http://127.0.0.1:9"  # nothing listens there
-# A link is shown only once, when it is made; the export of sides that nobody chose is an error page.
-NOT_LISTED = {"shared", "sign-in-link", "compare-export"}
+# A link is shown only once, when it is made; the export of sides that nobody chose is an error page; the first profile
+# of the list is built in, and the deletion of a preset has the same template.
+NOT_LISTED = {"shared", "sign-in-link", "compare-export", "profile-delete"}
 REFUSED_IMPACTS = ("serious", "critical")
 
 __all__ = ["elsewhere"]  # a fixture
