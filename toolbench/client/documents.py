@@ -61,6 +61,7 @@ class RemoteRun:
     simulated: bool
     imported: bool
     purpose: str
+    seed: int
     trials_per_cell: int
     trial_count: int
     request_cap: int | None

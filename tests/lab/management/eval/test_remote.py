@@ -56,6 +56,7 @@ def test_run_elsewhere_is_followed_to_its_end_and_checked(
     assert "happy_path: 3/3" in first
     assert f"against run {baseline.pk}, happy_path: 3/3 → 3/3" in second
     assert [run.state for run in Run.objects.all()] == [Run.State.FINISHED, Run.State.FINISHED]
+    assert len({run.seed for run in Run.objects.all()}) == 1
     assert 'failures="0"' in junit.read_text()
 
 
@@ -74,6 +75,7 @@ def test_dry_run_elsewhere_launches_nothing(usual: dict[str, Any], scripted: Scr
         ({"scenarios": "no_such_task"}, "no_such_task"),
         ({"profiles": "no_such_profile"}, "no_such_profile"),
         ({"token": "tb_wrong"}, "token"),
+        ({"baseline": "987654"}, "987654"),
     ],
 )
 def test_refusal_elsewhere_ends_with_2_and_a_sentence(

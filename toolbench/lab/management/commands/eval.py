@@ -29,7 +29,12 @@ from toolbench.lab.management.eval.options import (
 from toolbench.lab.management.eval.output import render_plan_lines, render_run_lines
 from toolbench.lab.management.eval.progress import count_interrupts, show_progress_bar
 from toolbench.lab.management.eval.providers import check_reachable, clear_paused_reason, update_openrouter
-from toolbench.lab.management.eval.remote import compare_remotely, list_remote_results, plan_remotely
+from toolbench.lab.management.eval.remote import (
+    adopt_remote_baseline,
+    compare_remotely,
+    list_remote_results,
+    plan_remotely,
+)
 from toolbench.lab.management.eval.request import EvalRequest, build_eval_request, build_run_limits
 from toolbench.lab.management.eval.results import list_cell_results
 from toolbench.lab.management.eval.workers import EvalSessions
@@ -104,6 +109,7 @@ class Command(BaseCommand):
             EvalError: the request is refused, or paid requests are not confirmed.
             ToolbenchError: the installation refused the request.
         """
+        options = adopt_remote_baseline(client, options)
         if resume is not None and not dry_run:
             run_id = client.resume(resume).id
         else:

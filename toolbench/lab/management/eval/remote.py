@@ -1,6 +1,6 @@
 """Launch of `manage.py eval --server` on another installation, and its results."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolbench.client import RemoteModel, RemotePlan, RemoteRunDetail, ToolbenchClient
 from toolbench.client.documents import RemoteCell, RemoteConfig
@@ -45,6 +45,18 @@ class RemoteRequest:
             *paid,
             *skipped,
         )
+
+
+def adopt_remote_baseline(client: ToolbenchClient, options: EvalOptions) -> EvalOptions:
+    """Return the options with the seed of the baseline there, unless another one is given.
+
+    Raises:
+        NotFoundError: there is no such run.
+    """
+    if options.baseline is None:
+        return options
+    baseline = client.get_run(options.baseline).run
+    return replace(options, seed=baseline.seed) if options.seed is None else options
 
 
 def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteRequest:
