@@ -9,3 +9,11 @@ def test_a_long_list_of_runs_is_whole_or_named_as_unread_and_never_cut() -> None
 
     assert query.a == {"run": runs}
     assert query.ignored == ("b_run",)
+
+
+def test_published_row_is_read_as_a_side_and_not_as_a_scope() -> None:
+    query = CompareQuery.from_query(QueryDict("published=1&a_published=p0&b_published=p1"))
+
+    assert query.both == {}
+    assert query.ignored == ("published",)
+    assert query.is_complete

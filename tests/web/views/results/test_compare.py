@@ -100,6 +100,8 @@ def test_published_rows_are_held_against_each_other_by_their_totals(owner_client
     assert "p = 0.116" in text
     assert "not measured here" in text
     assert "cannot be compared" in read_html(owner_client.get("/compare/?a_published=p0&b_published=p2"))
+    for mixed in ("b_model=x", "b_published=p1&c_model=x"):
+        assert "cannot be compared" in read_html(owner_client.get(f"/compare/?a_published=p0&{mixed}"))
 
 
 def test_comparisons_offer_themselves(owner_client: Client) -> None:

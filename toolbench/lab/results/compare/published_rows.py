@@ -30,11 +30,12 @@ def compare_published(query: CompareQuery) -> PublishedComparison | None:
     """Compare the two published rows that the query names.
 
     Returns:
-        The comparison; None without a published matrix, or if a row is unknown or not applicable.
+        The comparison; None without a published matrix, if a row is unknown or not applicable, or if the sides are not
+        two published rows.
     """
     published = get_published_matrix()
-    keys = [query.side(name)["published"].removeprefix("p") for name in SIDES]
-    if published is None:
+    keys = [side.get("published", "").removeprefix("p") for side in query.sides]
+    if published is None or len(keys) != len(SIDES):
         return None
     rows = [row for key in keys for row in published.rows if str(row.position) == key and not row.not_applicable]
     if len(rows) != len(SIDES):

@@ -75,6 +75,8 @@ class CompareQuery:
         ignored: list[str] = list(unread_days)
         several = {name for name, values in chosen.choices.items() if len(values) > 1}
         both = _parse_axes(query, "", ignored, several)
+        if both.pop("published", ""):  # a published row is a side; it is no scope of trials
+            ignored.append("published")
         sides = [_parse_axes(query, f"{letter}_", ignored) for letter in SIDE_LETTERS]
         values = {name: _read_text(query, name) for name in ("metric", "kind", "how", "points", "by", "instances")}
         allowed = {"metric": SUCCESS_METRICS, "kind": INSTANCE_KIND_CHOICES, "how": PAIRING_CHOICES,

@@ -125,8 +125,11 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
     """Return the heat map. It takes no SQL query."""
     cells: dict[tuple[ModelKey, str], int] = Counter()
     totals, infra = Counter[str](), Counter[str]()
+    model_failures = set[str]()  # codes with a failure that is no infrastructure error, in any version of a scenario
     for line in counts.failed:
         code, key = line.failure_class if query.is_first else line.cause, (line.provider, line.model)
+        if line.count and line.outcome != Trial.Outcome.INFRA:
+            model_failures.add(code)
         if is_counted(line, counts.models[key].left_out):
             cells[key, code] += line.count
         if is_counted(line, counts.omitted):
@@ -143,7 +146,7 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
         HeatRow(
             problems[code],
             totals[code],
-            infra[code] == totals[code] > 0,
+            code not in model_failures,
             build_trials_query(query, counts, code, without=counts.list_omitted_tokens(None)),
             tuple(_build_cell(query, counts, code, column, cells.get((column.key, code), 0)) for column in columns),
         )
