@@ -31,7 +31,7 @@ from tests.gateway.running import (
     scripted_gateway,
 )
 from tests.lab.metrics.test_provider_budget import spend
-from toolbench.lab.models import ApiToken, ModelAlias, Provider, Trial
+from toolbench.lab.models import ApiToken, GatewaySpending, ModelAlias, Provider, Trial
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -163,7 +163,9 @@ def test_client_that_leaves_a_stream_gets_a_trace_with_499() -> None:
                 await response.content.readany()
                 response.close()
             (trace,) = await read_traces()
-            assert (trace.code, trace.status) == ("client_left", 499)
+            assert (trace.code, trace.status, trace.requests) == ("client_left", 499, 1)
+        spending = await in_database(GatewaySpending.objects.get)  # the gateway stores sums when it ends
+        assert (spending.known, spending.unknown) == (0, 1)
 
     run(body)
 
@@ -308,8 +310,10 @@ def test_client_that_leaves_ends_the_request_to_the_upstream() -> None:
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(post(gateway, chat_body()), 0.5)
             (trace,) = await read_traces()
-            assert (trace.status, trace.code) == (499, "client_left")
+            assert (trace.status, trace.code, trace.requests) == (499, "client_left", 1)
             assert time.monotonic() - started < 15
+        spending = await in_database(GatewaySpending.objects.get)  # the gateway stores sums when it ends
+        assert (spending.known, spending.unknown) == (0, 1)
 
     run(body)
 

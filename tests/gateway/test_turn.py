@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.running import QUESTION, TOOLS, in_database, make_alias, make_provider_at, run_simulated
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.gateway.dialects.chat import ChatDialect
-from toolbench.gateway.turn import TurnTarget, build_plan, run_turn
+from toolbench.gateway.turn import TurnOutcome, TurnTarget, build_plan, run_turn
 from toolbench.lab.serving.served_aliases import ServedAlias, load_served_aliases
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
@@ -83,7 +83,8 @@ async def run_through_gateway(alias: ServedAlias, client: HttpClient) -> list[tu
     async def skip_wait(seconds: float) -> None: ...
 
     target = TurnTarget(alias.endpoint, alias.resolve_policy("auto"), client)
-    outcome = await run_turn(ChatDialect().parse({"model": "x", **BODY}), target, skip_wait)
+    outcome = TurnOutcome()
+    await run_turn(ChatDialect().parse({"model": "x", **BODY}), target, outcome, skip_wait)
     return [describe(step) for step in outcome.steps if step.turn == 0]
 
 

@@ -135,11 +135,10 @@ class Gateway:
         for target in targets:
             exchange.served_by = target
             try:
-                outcome = await self._ask(parsed, target, sender)
+                outcome = await self._ask(exchange, parsed, target, sender)
             except GatewayError as refusal:
                 error = refusal
                 continue
-            exchange.outcomes.append(outcome)
             if outcome.answer is not None:
                 return outcome.answer
             error = outcome.error or error
@@ -147,8 +146,10 @@ class Gateway:
                 break
         raise error
 
-    async def _ask(self, parsed: GatewayRequest, target: ServedAlias, sender: "_TextSender | None") -> TurnOutcome:
-        """Send a request to one target.
+    async def _ask(
+        self, exchange: ClientExchange, parsed: GatewayRequest, target: ServedAlias, sender: "_TextSender | None"
+    ) -> TurnOutcome:
+        """Send a request to one target, and add the outcome to the exchange and its cost to the sums.
 
         Raises:
             GatewayError: the target cannot be served now, or its provider has no free slot.
@@ -160,9 +161,13 @@ class Gateway:
             policy = target.resolve_policy(parsed.tool_choice)
             turn_target = TurnTarget(target.endpoint, policy, self._client)
             listener = CertainText(policy, parsed.tools, sender.send) if sender is not None else None
-            outcome = await run_turn(parsed, turn_target, asyncio.sleep, listener.receive if listener else None)
-        usages = [step.turn_read.usage for step in outcome.steps if step.turn_read is not None]
-        self._writer.add_spending(target.provider_id, compute_spending(usages, target.price))
+            outcome = TurnOutcome()
+            exchange.outcomes.append(outcome)
+            try:
+                await run_turn(parsed, turn_target, outcome, asyncio.sleep, listener.receive if listener else None)
+            finally:  # a request whose client leaves costs money too
+                spending = compute_spending(outcome.list_usages(), target.price)
+                self._writer.add_spending(target.provider_id, spending)
         if sender is not None and listener is not None and outcome.answer is not None:
             sender.send(listener.find_rest(outcome.answer.text))
         return outcome
@@ -218,6 +223,7 @@ class Gateway:
             return response
         finally:
             task.cancel()
+            await asyncio.gather(task, return_exceptions=True)  # so that the trace has the cancelled request
 
     def _end_stream(
         self,

@@ -9,7 +9,7 @@ from toolbench.engine.errors import EngineError
 from toolbench.engine.events import EmitEvent, EndReason, ExchangeError, LoopResult, StopReason, ToolResult, TurnRecord
 from toolbench.engine.loop.run import LoopPlan
 from toolbench.engine.policy.settings import Policy
-from toolbench.engine.types import JsonObject
+from toolbench.engine.types import JsonObject, Usage
 from toolbench.gateway.request import CleanCall, GatewayAnswer, GatewayError, GatewayRequest, refuse
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, TrialStoppedError, drive
@@ -19,6 +19,7 @@ from toolbench.providers.http.client import HttpClient
 
 _FORWARDED_STATUSES = (400, 413, 422, 429)  # statuses of the upstream that the client can act on
 _TIMEOUT_CODES = ("read_timeout", "connect_timeout", "deadline")
+_CANCELLED_CODE = "cancelled"  # the driver's code for a request whose task was cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,16 @@ class TurnOutcome:
     error: GatewayError | None = None
     steps: list[ExchangeStep] = field(default_factory=list)
     is_upstream_fault: bool = False
+
+    def list_usages(self) -> list[Usage | None]:
+        """Return the usage of each answer, None if it is unknown, as it is for a request cancelled while under way."""
+        usages: list[Usage | None] = []
+        for step in self.steps:
+            if step.turn_read is not None:
+                usages.append(step.turn_read.usage)
+            elif step.error is not None and step.error.code == _CANCELLED_CODE:
+                usages.append(None)
+        return usages
 
 
 class _TurnGate:
@@ -82,18 +93,19 @@ class _TurnGate:
 async def run_turn(
     request: GatewayRequest,
     target: TurnTarget,
+    outcome: TurnOutcome,
     back_off: Callable[[float], Awaitable[None]],
     emit: EmitEvent | None = None,
-) -> TurnOutcome:
-    """Send a request to a target and return its answer or error.
+) -> None:
+    """Send a request to a target and set the answer or error of the outcome.
 
     Args:
         request: the client's request.
         target: its target. The policy's `max_turns` is 1, or 2 if one re-prompt is allowed.
+        outcome: a new outcome. It gets each exchange as soon as that has ended, also if this task is cancelled.
         back_off: waits before a retry, for the given seconds.
         emit: receives the loop's events while the answer arrives; None if no part of it is needed early.
     """
-    outcome = TurnOutcome()
     gate = _TurnGate(outcome.steps, back_off)
     context = RunContext(
         endpoint=target.endpoint,
@@ -109,9 +121,8 @@ async def run_turn(
         result = await drive(build_plan(request, target), context)
     except EngineError as error:
         outcome.error = refuse(f"The request cannot be sent: {error}")
-        return outcome
-    _read_result(outcome, result, request)
-    return outcome
+    else:
+        _read_result(outcome, result, request)
 
 
 def build_plan(request: GatewayRequest, target: TurnTarget) -> LoopPlan:
