@@ -2,11 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
+from tests.factories import make_provider
 from tests.gateway.running import (
     POLL_SECONDS,
     POLL_TIMEOUT_SECONDS,
@@ -16,9 +20,11 @@ from tests.gateway.running import (
     run,
     scripted_gateway,
 )
+from toolbench.gateway import trace_writer
 from toolbench.gateway.directory import Directory
 from toolbench.gateway.trace_writer import TraceWriter
-from toolbench.lab.models import GatewayTrace, Provider
+from toolbench.lab.models import GatewaySpending, GatewayTrace, Provider
+from toolbench.lab.serving.spending import Spending
 from toolbench.lab.serving.traces import write_traces
 from toolbench.providers.scripted_server import json_reply, text_reply
 
@@ -65,6 +71,102 @@ def test_queued_traces_are_stored_or_counted_when_the_writer_stops(directory: Di
 
     assert asyncio.run(write()).lost_count == lost
     assert GatewayTrace.objects.count() == 1 - lost
+
+
+class ScriptedThread:
+    """Thread of the database that calls a function before each piece of work and notes what the work was."""
+
+    def __init__(self, directory: Directory, before: Callable[[list[str]], None]) -> None:
+        self._directory = directory
+        self._before = before
+        self.calls: list[str] = []
+
+    async def run(self, work: Callable[[], None]) -> None:
+        assert isinstance(work, partial)
+        self.calls.append(work.func.__name__)
+
+        def call() -> None:
+            self._before(self.calls)
+            work()
+
+        await self._directory.run(call)
+
+
+@pytest.mark.parametrize("is_available", [True, False])
+def test_costs_are_stored_between_two_batches_of_traces(directory: Directory, is_available: bool) -> None:
+    def begin(calls: list[str]) -> None:
+        if calls == ["write_traces"]:
+            writer.put(build_trace("next"))
+            writer.add_spending(provider_id, Spending(0.5, 1))
+        if not is_available and calls.count("write_traces") == 1 and calls[-1] == "write_traces":
+            raise OperationalError
+
+    async def write() -> None:
+        writer.put(build_trace("first"))
+        writer.start()
+        async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+            while len(thread.calls) < 3:
+                await asyncio.sleep(POLL_SECONDS)
+        await writer.stop()
+
+    provider_id = make_provider().pk
+    thread = ScriptedThread(directory, begin)
+    writer = TraceWriter(thread.run)
+    asyncio.run(write())
+    assert thread.calls[:3] == ["write_traces", "add_spending", "write_traces"]
+    assert (GatewaySpending.objects.get().dollars, GatewayTrace.objects.count()) == (0.5, 2)
+
+
+def test_costs_are_stored_once_when_their_storage_fails_during_a_stop(directory: Directory) -> None:
+    has_begun, may_fail = threading.Event(), threading.Event()
+
+    def fail_once(calls: list[str]) -> None:
+        if len(calls) == 1:
+            has_begun.set()
+            assert may_fail.wait(POLL_TIMEOUT_SECONDS)
+            raise OperationalError
+
+    async def write() -> None:
+        writer.add_spending(provider_id, Spending(0.5, 1))
+        writer.start()
+        assert await asyncio.to_thread(has_begun.wait, POLL_TIMEOUT_SECONDS)
+        stop = asyncio.create_task(writer.stop())
+        await asyncio.sleep(POLL_SECONDS)
+        may_fail.set()
+        await stop
+
+    provider_id = make_provider().pk
+    writer = TraceWriter(ScriptedThread(directory, fail_once).run)
+    asyncio.run(write())
+    spending = GatewaySpending.objects.get()
+    assert (spending.dollars, spending.known) == (0.5, 1)
+
+
+def test_bodies_beyond_the_bytes_of_the_queue_are_dropped(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_writer, "MAX_WAITING_BYTES", 20)
+    monkeypatch.setattr(trace_writer, "MAX_BATCH_BYTES", 10)
+
+    async def write() -> TraceWriter:
+        writer = TraceWriter(thread.run)
+        for alias in ("first", "second", "third", "fourth"):
+            trace = build_trace(alias)
+            trace.client_request = b"12345678"
+            writer.put(trace)
+        await writer.stop()
+        return writer
+
+    thread = ScriptedThread(directory, lambda calls: None)
+    assert asyncio.run(write()).lost_count == 0
+    stored = GatewayTrace.objects.order_by("pk").values_list("alias", "client_request")
+    assert [(alias, body and bytes(body)) for alias, body in stored] == [
+        ("first", b"12345678"),
+        ("second", b"12345678"),
+        ("third", None),
+        ("fourth", None),
+    ]
+    assert thread.calls == ["write_traces"] * 2
 
 
 def test_trace_written_again_is_stored_once() -> None:

@@ -2,19 +2,22 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.serving.spending import Spending, add_spending
-from toolbench.lab.serving.traces import write_traces
+from toolbench.lab.serving.traces import BODY_COLUMNS, write_traces
 from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, is_unavailable
 
 logger = logging.getLogger(__name__)
 
 MAX_WAITING = 2_000  # traces; further ones are dropped and counted, so that memory stays bounded
+MAX_WAITING_BYTES = 64_000_000  # of bodies in the queue; further traces are stored without their bodies
 MAX_BATCH = 200
+MAX_BATCH_BYTES = 16_000_000
 BATCH_SECONDS = 0.1
 MAX_ATTEMPTS = 20  # to store a batch while the database is unavailable; two while the gateway stops
 DROPS_PER_WARNING = 200  # traces; one log line for each would itself slow the gateway
@@ -30,10 +33,12 @@ class TraceWriter:
     def __init__(self, run_in_thread: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
         """Create the queue. `run_in_thread` runs a function in the thread of the database."""
         self._run_in_thread = run_in_thread
-        self._waiting: asyncio.Queue[GatewayTrace] = asyncio.Queue(MAX_WAITING)
+        self._waiting: deque[GatewayTrace] = deque()
+        self._waiting_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._batch: list[GatewayTrace] = []
-        self._is_stopping = False
+        self._attempts = 0  # to store the batch
+        self._stopping = asyncio.Event()
         self._spending: dict[int, Spending] = {}
         self.lost_count = 0
         self._drop_count = 0
@@ -44,61 +49,108 @@ class TraceWriter:
             self._spending[provider_id] = self._spending.get(provider_id, Spending()) + spending
 
     def put(self, trace: GatewayTrace) -> None:
-        """Queue a trace; drop it if the queue is full."""
-        try:
-            self._waiting.put_nowait(trace)
-        except asyncio.QueueFull:
+        """Queue a trace; drop its bodies if the queue has too many bytes, and the trace if it has too many traces."""
+        if len(self._waiting) >= MAX_WAITING:
             self.lost_count += 1
-            self._drop_count += 1
-            if self._drop_count % DROPS_PER_WARNING == 1:
-                logger.warning("%s traces were dropped, because the queue was full", self._drop_count)
+            self._count_drop()
+            return
+        if self._waiting_bytes + _count_bytes(trace) > MAX_WAITING_BYTES:
+            for column in BODY_COLUMNS:
+                setattr(trace, column, None)
+            self._count_drop()
+        self._waiting.append(trace)
+        self._waiting_bytes += _count_bytes(trace)
+
+    def _count_drop(self) -> None:
+        self._drop_count += 1
+        if self._drop_count % DROPS_PER_WARNING == 1:
+            logger.warning("%s traces or their bodies were dropped, because the queue was full", self._drop_count)
 
     def start(self) -> None:
         """Start the task in the running event loop."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End the task and store the queued traces."""
-        self._is_stopping = True
+        """End the task, and store the costs and the queued traces.
+
+        The task is not cancelled: a call in the thread would go on, and nobody would know whether it stored the costs.
+        """
+        self._stopping.set()
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-        await self._store_spending()
-        while self._batch or not self._waiting.empty():
-            await self._store()
+            await self._task
+        self._attempts = 0
+        if not await self._store_spending():
+            await asyncio.sleep(DATABASE_RETRY_SECONDS)
+            await self._store_spending()
+        while self._batch or self._waiting:
+            if not await self._store_batch():
+                await asyncio.sleep(DATABASE_RETRY_SECONDS)
+        if self._spending:
+            logger.error("Costs of the providers %s were lost", sorted(self._spending))
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(BATCH_SECONDS)
-            await self._store_spending()
-            while self._batch or not self._waiting.empty():
-                await self._store()
+        """Store the costs and one batch at a time, so that neither waits for the end of the other."""
+        pause = BATCH_SECONDS
+        while not self._stopping.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
+            has_stored_spending = await self._store_spending()
+            has_stored_batch = await self._store_batch()
+            if not (has_stored_spending and has_stored_batch):
+                pause = DATABASE_RETRY_SECONDS
+            else:
+                pause = 0 if self._is_batch_waiting() else BATCH_SECONDS
 
-    async def _store(self) -> None:
-        """Store the next batch; it is kept until then, also if the task is cancelled."""
+    def _is_batch_waiting(self) -> bool:
+        """Return whether the queue holds a full batch."""
+        return len(self._waiting) >= MAX_BATCH or self._waiting_bytes >= MAX_BATCH_BYTES
+
+    def _take_batch(self) -> None:
+        batch_bytes = 0
+        while self._waiting and len(self._batch) < MAX_BATCH:
+            batch_bytes += (trace_bytes := _count_bytes(self._waiting[0]))
+            if self._batch and batch_bytes > MAX_BATCH_BYTES:
+                return
+            self._batch.append(self._waiting.popleft())
+            self._waiting_bytes -= trace_bytes
+
+    async def _store_batch(self) -> bool:
+        """Try once to store the next batch.
+
+        Returns:
+            False if the batch is kept for a further attempt.
+        """
         if not self._batch:
-            self._batch = [self._waiting.get_nowait() for _ in range(min(MAX_BATCH, self._waiting.qsize()))]
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+            self._take_batch()
+            self._attempts = 0
+        if self._batch:
+            self._attempts += 1
             try:
                 await self._run_in_thread(partial(write_traces, self._batch))
-                break
             except Exception as error:  # a batch that fails must not end the task
-                is_last = attempt == MAX_ATTEMPTS or (self._is_stopping and attempt > 1)
-                if is_last or not is_unavailable(error):
-                    self.lost_count += len(self._batch)
-                    logger.exception("%s traces could not be stored", len(self._batch))
-                    break
-            await asyncio.sleep(DATABASE_RETRY_SECONDS)
+                is_last = self._attempts >= MAX_ATTEMPTS or (self._stopping.is_set() and self._attempts > 1)
+                if not is_last and is_unavailable(error):
+                    return False
+                self.lost_count += len(self._batch)
+                logger.exception("%s traces could not be stored", len(self._batch))
         self._batch = []
+        return True
 
-    async def _store_spending(self) -> None:
+    async def _store_spending(self) -> bool:
+        """Try once to store the sums; return whether none is left from this attempt."""
         sums, self._spending = self._spending, {}
         if not sums:
-            return
+            return True
         try:
-            await self._run_in_thread(lambda: add_spending(sums))
+            await self._run_in_thread(partial(add_spending, sums))
         except Exception:  # the sums are stored with the next ones
             logger.exception("Costs could not be stored; they are stored later")
             for provider_id, spending in sums.items():
                 self.add_spending(provider_id, spending)
+            return False
+        return True
+
+
+def _count_bytes(trace: GatewayTrace) -> int:
+    return sum(len(getattr(trace, column) or b"") for column in BODY_COLUMNS)

@@ -14,7 +14,7 @@ TRACES_PER_PAGE = 100
 SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
 _RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"
-_BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line")
+BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line")
 _SEARCHED_COLUMNS = ("alias", "served_by", "model_name", "dialect", "token_name", "code", "sentence")
 SOURCE_FILTER = "source:gateway"  # the word of a search that asks for traces; other searches never show any
 
@@ -67,7 +67,7 @@ def get_trace_page(alias: str, before: int | None) -> TracePage:
         alias: name of an alias; empty for all.
         before: only traces with a lower primary key are listed; None for the first page.
     """
-    traces = GatewayTrace.objects.defer(*_BODY_COLUMNS)
+    traces = GatewayTrace.objects.defer(*BODY_COLUMNS)
     traces = traces.filter(alias=alias) if alias else traces
     traces = traces if before is None else traces.filter(pk__lt=before)
     rows = tuple(traces[: TRACES_PER_PAGE + 1])
@@ -127,7 +127,7 @@ def search_traces(text: str, limit: int) -> Sequence[GatewayTrace]:
     words = text.lower().split()
     if SOURCE_FILTER not in words:
         return ()
-    traces = GatewayTrace.objects.defer(*_BODY_COLUMNS)
+    traces = GatewayTrace.objects.defer(*BODY_COLUMNS)
     for word in words:
         if word != SOURCE_FILTER:
             number = parse_whole_number(word.removeprefix("#"))
