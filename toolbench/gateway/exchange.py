@@ -12,12 +12,11 @@ from toolbench.gateway.request import Dialect, GatewayAnswer, GatewayError, Gate
 from toolbench.gateway.turn import TurnOutcome
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.serving.served_aliases import ServedAlias
-from toolbench.lab.serving.traces import TRAFFIC_DIALECTS
+from toolbench.lab.serving.traces import MAX_KEPT_BYTES, TRAFFIC_DIALECTS
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.request_template import build_endpoint_masker
 
-MAX_KEPT_BYTES = 1 << 20  # of one body; a longer one is truncated
 CLIENT_LEFT = 499  # status in the trace of a request whose client disconnected
 
 

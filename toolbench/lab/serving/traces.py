@@ -11,6 +11,7 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.traces.code_view import CodeView, render_body
 
 TRACES_PER_PAGE = 100
+MAX_KEPT_BYTES = 1 << 20  # of one body; a longer one is truncated
 SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
 _RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"
@@ -80,8 +81,9 @@ class NoDraftError(Exception):
 
 
 def can_make_draft(trace: GatewayTrace) -> bool:
-    """Return whether the trace has an answer and the bodies that a draft of a case needs."""
-    has_bodies = trace.client_request is not None and trace.client_response is not None
+    """Return whether the trace has an answer and the whole bodies that a draft of a case needs."""
+    bodies = trace.client_request, trace.client_response
+    has_bodies = all(body is not None and len(body) < MAX_KEPT_BYTES for body in bodies)
     can_be_read = has_bodies and not trace.stream and trace.dialect in TRAFFIC_DIALECTS
     return trace.status == SUCCESS_STATUS and (trace.traffic_line is not None or can_be_read)
 
@@ -90,10 +92,10 @@ def build_traffic_line(trace: GatewayTrace) -> bytes:
     """Return the request and answer of a client as a JSON line of recorded traffic.
 
     Raises:
-        NoDraftError: the request failed, or its bodies were not kept.
+        NoDraftError: the request failed, or its bodies were not kept or were truncated.
     """
     if not can_make_draft(trace):
-        raise NoDraftError("The request failed or its bodies were not kept, so no draft can be created.")
+        raise NoDraftError("The request failed or its bodies were not kept whole, so no draft can be created.")
     if trace.traffic_line is not None:
         return bytes(trace.traffic_line)
     request, response = bytes(trace.client_request or b""), bytes(trace.client_response or b"")
