@@ -105,6 +105,7 @@ VERBS: Mapping[str, Verb] = {
     "worker": _build_running_verb("worker", "run one more worker"),
     "reset": _build_running_verb("reset", "delete all data, after a question"),
     "eval": _build_management_verb("eval", "run trials and print their success"),
+    "probe": _build_management_verb("probe", "probe endpoints and print what each can do"),
     "report": _build_management_verb("report", "write a run as files"),
     "compare": _build_management_verb("compare", "compare two runs"),
     "decide": _build_management_verb("decide", "apply a decision rule"),

@@ -7,7 +7,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -98,12 +99,27 @@ def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
     """
     provider = Provider.objects.get(pk=provider_id)
     models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
-    paid_models = sum(may_cost_money(provider, model.name, model.price) for model in models)
-    check_confirmed({provider.name: paid_models * MAX_REQUESTS}, agreed)
+    return queue_conformance_probes(models, agreed=agreed, why="All models of the provider are probed.")
+
+
+def queue_conformance_probes(models: Iterable[Model], *, why: str, agreed: int = 0) -> list[Probe]:
+    """Queue a conformance probe of every model, unless one is open.
+
+    Args:
+        models: models with their provider loaded.
+        why: the reason that the pages of the probes show.
+        agreed: the number of paid requests that a user has confirmed, over all providers.
+
+    Raises:
+        PaidRequestsUnconfirmedError: more paid requests may be sent than are allowed without confirmation,
+            and more than `agreed`.
+    """
+    models = tuple(models)
+    paid_models = [model for model in models if may_cost_money(model.provider, model.name, model.price)]
+    counts = Counter(model.provider.name for model in paid_models)
+    check_confirmed({name: count * MAX_REQUESTS for name, count in counts.items()}, agreed)
     with transaction.atomic():
-        return [
-            queue_probe(model, Probe.Kind.CONFORMANCE, why="All models of the provider are probed.") for model in models
-        ]
+        return [queue_probe(model, Probe.Kind.CONFORMANCE, why=why) for model in models]
 
 
 def list_queued_probes(provider_id: int) -> list[int]:

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from toolbench.client import RemoteRunDetail, ToolbenchClient
 from toolbench.lab.interchange.report.write import ReportError, check_empty_folder, write_report
+from toolbench.lab.management.confirmation import is_confirmed
 from toolbench.lab.management.eval.baseline import compare_with_run
 from toolbench.lab.management.eval.gate_files import GateResults, render_junit, render_markdown
 from toolbench.lab.management.eval.names import EvalError
@@ -117,7 +118,7 @@ class Command(BaseCommand):
             self._print(*planned.lines)
             if dry_run:
                 return
-            if planned.plan.agreed and not (yes or _is_confirmed("Some of these requests may cost money. Send them?")):
+            if planned.plan.agreed and not (yes or is_confirmed("Some of these requests may cost money. Send them?")):
                 raise EvalError(f"Up to {planned.plan.agreed:,} requests may cost money. Add --yes.")
             run_id = client.launch(agreed=planned.plan.agreed, **planned.body).id
         self._print(f"Run {run_id}: {client.transport.http.base_url}")
@@ -154,7 +155,7 @@ class Command(BaseCommand):
                 self._print(*notes)
                 return run
             except PaidRequestsUnconfirmedError as error:
-                if not (yes or _is_confirmed(str(error))):
+                if not (yes or is_confirmed(str(error))):
                     raise EvalError(f"{error} Add --yes.") from error
                 agreed = error.max_request_count
 
@@ -233,10 +234,6 @@ def _wait_remotely(client: ToolbenchClient, run_id: int) -> RemoteRunDetail:
     except KeyboardInterrupt:
         client.pause(run_id)
         return client.get_run(run_id)
-
-
-def _is_confirmed(question: str) -> bool:
-    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _get_models(run: Run) -> tuple[Model, ...]:

@@ -1,0 +1,17 @@
+"""Question of commands before they send paid requests."""
+
+import sys
+
+_YES_WORDS = ("y", "yes")
+
+
+def is_confirmed(question: str) -> bool:
+    """Ask a question on the terminal and return whether the answer is yes.
+
+    Args:
+        question: sentence that says what is sent and what it may cost.
+
+    Returns:
+        False without a terminal, where nobody can answer.
+    """
+    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in _YES_WORDS
