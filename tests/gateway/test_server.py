@@ -267,8 +267,12 @@ def test_bad_input_gets_the_error_of_the_dialect_and_is_not_sent_on() -> None:
     run(body)
 
 
-def stream_reply(*texts: str, pause: float = 0.0) -> ScriptedReply:
-    events = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in texts]
+def stream_reply(*texts: str, arguments: str = "", pause: float = 0.0) -> ScriptedReply:
+    """Reply of a stream with these texts and, with `arguments`, a call of get_weather."""
+    deltas: list[Any] = [{"content": text} for text in texts]
+    function = {"name": "get_weather", "arguments": arguments}
+    deltas += [{"tool_calls": [{"index": 0, "id": "c1", "function": function}]}] if arguments else []
+    events: list[Any] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
     events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     chunks = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
     return ScriptedReply(200, {"content-type": "text/event-stream"}, chunks, pause=pause)
@@ -298,6 +302,31 @@ def test_stream_sends_text_in_order_and_hides_calls_in_text() -> None:
             deltas = [event["choices"][0]["delta"] for event in events if event["choices"]]
             (call_delta,) = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
             assert json.loads(call_delta["function"]["arguments"]) == {"city": "Berlin"}
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("second", "is_error"),
+    [
+        (stream_reply("No call is needed."), True),
+        (stream_reply("Again: ", arguments='{"city": "Berlin"}'), True),
+        (stream_reply("Look: it rains."), False),
+        (stream_reply(arguments='{"city": "Berlin"}'), False),
+    ],
+)
+def test_stream_with_other_text_after_a_re_prompt_is_an_error(second: ScriptedReply, is_error: bool) -> None:
+    async def body() -> None:
+        replies = stream_reply("Look: ", arguments='{"town": "Berlin"}'), second
+        async with scripted_gateway(*replies) as (gateway, upstream):
+            *events, last = await read_stream(gateway, chat_body(stream=True))
+            assert len(upstream.seen) == 2
+            assert ("error" in last) == is_error
+            if is_error:
+                assert last["error"]["code"] == "text_replaced"
+                assert all(not event["choices"][0]["finish_reason"] for event in events)
+                (trace,) = await read_traces()
+                assert (trace.status, trace.code, trace.requests) == (502, "text_replaced", 2)
 
     run(body)
 

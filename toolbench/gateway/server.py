@@ -38,6 +38,11 @@ DIALECTS: Mapping[str, Callable[[], Dialect]] = {
 EXPLAIN_HEADER = "x-toolbench-explain"
 MAX_NAMED_CHANGES = 20  # in a header
 _INTERNAL_ERROR = GatewayError(500, "gateway_failed", "The gateway itself failed. Send the request again later.")
+_OTHER_TEXT_ERROR = GatewayError(
+    502,
+    "text_replaced",
+    "The model's first answer was not valid, and its second one has other text than was sent already. Send it again.",
+)
 
 
 class Gateway:
@@ -169,7 +174,11 @@ class Gateway:
                 spending = compute_spending(outcome.list_usages(), target.price)
                 self._writer.add_spending(target.provider_id, spending)
         if sender is not None and listener is not None and outcome.answer is not None:
-            sender.send(listener.find_rest(outcome.answer.text))
+            rest = listener.find_rest(outcome.answer)
+            if rest is None:
+                outcome.answer, outcome.error = None, _OTHER_TEXT_ERROR
+            else:
+                sender.send(rest)
         return outcome
 
     @contextmanager

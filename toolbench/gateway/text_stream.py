@@ -6,6 +6,7 @@ from toolbench.engine import formats
 from toolbench.engine.events import Event
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.gateway.request import GatewayAnswer
 
 _TEXT_TRANSFORMS = frozenset({"tool_calls_from_text", "assistant_content_tool_call_tags_to_tool_calls"})
 _JSON_METHODS = ("text_json", "constrained")  # their calls are JSON, which may begin anywhere in the text
@@ -27,7 +28,8 @@ class CertainText:
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
         self._send = send
         self._sent: list[str] = []
-        self._attempt: tuple[int, int] | None = None
+        self._attempt: tuple[int, int] | None = None  # the one whose text is sent
+        self._last_attempt: tuple[int, int] | None = None
         self._has_json_calls = bool(tools.definitions) and policy.method in _JSON_METHODS
         self._has_json_begun = False
         has_text_calls = policy.method == "template" or _TEXT_TRANSFORMS.intersection(policy.response_transforms)
@@ -39,10 +41,12 @@ class CertainText:
 
     def receive(self, event: Event) -> None:
         """Send the certain text of an event of the loop."""
-        text = event.data.get("text") if event.type == "llm_delta" else None
+        if event.type != "llm_delta":
+            return
+        self._last_attempt = attempt = (event.turn, event.data.get("attempt", 1))
+        text = event.data.get("text")
         if not text:
             return
-        attempt = (event.turn, event.data.get("attempt", 1))
         self._attempt = self._attempt or attempt
         if attempt == self._attempt:
             certain_text = self._find_certain_text(text)
@@ -61,7 +65,17 @@ class CertainText:
         self._has_json_begun = bool(starts)
         return text[: min(starts, default=len(text))]
 
-    def find_rest(self, text: str) -> str:
-        """Return the end of the final text that was not sent; empty if the text that was sent differs from it."""
+    def find_rest(self, answer: GatewayAnswer) -> str | None:
+        """Return the end of the final text that was not sent.
+
+        It is empty if a transform changed the text that was sent, or a later attempt has calls and no text.
+
+        Returns:
+            None if a later attempt answered otherwise than with the text that was sent: that text is not the answer's.
+        """
         sent_text = "".join(self._sent)
-        return text[len(sent_text) :] if text.startswith(sent_text) else ""
+        if answer.text.startswith(sent_text):
+            return answer.text[len(sent_text) :]
+        if self._last_attempt == self._attempt or (answer.calls and not answer.text):
+            return ""
+        return None

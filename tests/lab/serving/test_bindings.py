@@ -100,6 +100,11 @@ def test_last_good_is_none_when_settings_failed_before(alias: ModelAlias) -> Non
     assert alias.bindings.count() == 3
 
 
+def test_last_good_is_none_for_an_alias_without_bindings(alias: ModelAlias) -> None:
+    alias.bindings.all().delete()
+    assert return_to_last_good(alias) is None
+
+
 def test_users_are_aliases_with_it_as_fallback(alias: ModelAlias) -> None:
     model = make_model("m", provider=make_provider("Other"))
     ModelAlias.objects.create(name="chained", model=model, fallbacks=["other", "weather"])

@@ -121,11 +121,11 @@ def return_to_last_good(alias: ModelAlias, unwell_ids: Iterable[int] = ()) -> Al
         unwell_ids: bindings whose canary has an open alert now; they are no good ones either.
 
     Returns:
-        The new binding; None if no earlier binding is good.
+        The new binding; None if no earlier binding is good, or the alias has no bindings.
     """
-    current, *earlier = alias.bindings.all()
-    seen = {_identify(current)}
-    for binding in earlier:
+    bindings = list(alias.bindings.all())
+    seen = {_identify(current) for current in bindings[:1]}
+    for binding in bindings[1:]:
         if _identify(binding) in seen:
             continue
         seen.add(_identify(binding))
