@@ -53,7 +53,8 @@ def test_history_names_cause_user_and_model_newest_first(alias: ModelAlias) -> N
 
 
 def test_history_is_unchanged_when_other_fields_are_saved(alias: ModelAlias) -> None:
-    save_alias(AliasChoice("renamed", 0, config=alias.config_id, keep_percent=7), owner=None, alias=alias)
+    choice = AliasChoice("renamed", 0, config=alias.config_id, keep_percent=7, binding=alias.bindings.get().pk)
+    save_alias(choice, owner=None, alias=alias)
     assert [row.binding.cause for row in list_bindings(alias)] == ["saved"]
     assert ModelAlias.objects.get().name == "renamed"
 

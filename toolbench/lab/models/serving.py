@@ -9,7 +9,7 @@ class ModelAlias(models.Model):
     """A name under which the gateway serves a model, with frozen settings.
 
     Attributes:
-        layers: policy layers as of the last save, in the form of RunConfig.layers.
+        layers: policy layers as of the last change of a setting, in the form of RunConfig.layers.
         config: the measured configuration that the alias was created from; None if it was created without one.
         repairs: whether the gateway re-prompts once after an invalid call.
         fallbacks: names of aliases that are tried in order if the upstream fails.

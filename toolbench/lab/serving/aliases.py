@@ -1,11 +1,11 @@
 """Aliases of the gateway, which are created from a measured configuration or from chosen settings."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
@@ -32,6 +32,7 @@ class AliasChoice:
         fallbacks: names of the aliases that are tried after a failure, in order.
         keep_percent: share of requests that get a trace, 0 to 100.
         keep_bodies: whether traces contain the bodies.
+        binding: primary key of the binding that the person saw; None for a new alias and one without bindings.
     """
 
     name: str
@@ -44,6 +45,7 @@ class AliasChoice:
     fallbacks: tuple[str, ...] = ()
     keep_percent: int = 100
     keep_bodies: bool = True
+    binding: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,42 +63,72 @@ def save_alias(
     alias: ModelAlias | None = None,
     change: BindingChange | None = None,
 ) -> ModelAlias:
-    """Create an alias, or change `alias` if it is given, and freeze its settings.
+    """Create an alias, or change `alias` if it is given.
 
-    New settings are added to the history as `change`; without it, as saved by the owner.
+    Settings are frozen if they are new or were changed; they are added to the history as `change`, without it as saved
+    by the owner. If the name changes, the fallbacks of the other aliases get the new name.
 
     Raises:
-        InvalidFieldsError: a field is not valid.
+        InvalidFieldsError: a field is not valid; for `binding`, the alias got other settings meanwhile.
     """
-    errors = _find_errors(choice, alias)
-    frozen: JsonObject = {}
-    if not errors:
-        try:
-            frozen = freeze_config(choice.config) if choice.config is not None else _freeze_choice(choice)
-        except LaunchError as error:
-            errors = {_FIELD_BY_PLAN_FIELD.get(name, name): sentences for name, sentences in error.errors.items()}
-    if errors:
-        raise InvalidFieldsError(errors)
-    row = alias or ModelAlias(owner_id=owner.pk if owner else None)
-    row.name, row.repairs, row.fallbacks = choice.name, choice.repairs, list(choice.fallbacks)
-    row.keep_percent, row.keep_bodies = choice.keep_percent, choice.keep_bodies
-    is_same = alias is not None and has_settings(alias, frozen)
     with transaction.atomic():
+        rows = {row.pk: row for row in ModelAlias.objects.select_for_update().order_by("pk")}
+        row = rows.pop(alias.pk, None) if alias else ModelAlias(owner_id=owner.pk if owner else None)
+        if row is None:
+            raise InvalidFieldsError({"name": ["This alias was deleted meanwhile. Add it as a new one."]})
+        errors = _find_errors(choice, row, {other.name for other in rows.values()})
+        if errors:
+            raise InvalidFieldsError(errors)
+        frozen = {} if _has_choice(row, choice) else _freeze(choice)
+        is_changed = bool(frozen) and not (row.pk and has_settings(row, frozen))
+        old_name = row.name
+        row.name, row.repairs, row.fallbacks = choice.name, choice.repairs, list(choice.fallbacks)
+        row.keep_percent, row.keep_bodies = choice.keep_percent, choice.keep_bodies
         for name, value in frozen.items():
             setattr(row, name, value)
-        row.save()
-        if not is_same:
+        _save_row(row)
+        if old_name not in ("", choice.name):
+            _rename_fallbacks(rows.values(), old_name, choice.name)
+        if is_changed:
             add_binding(row, change or BindingChange(who=owner.get_username() if owner else ""))
     return row
 
 
-def _find_errors(choice: AliasChoice, alias: ModelAlias | None) -> dict[str, list[str]]:
+def _save_row(row: ModelAlias) -> None:
+    """Save an alias.
+
+    Raises:
+        InvalidFieldsError: another process saved an alias of this name first.
+    """
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        raise InvalidFieldsError({"name": [_describe_taken_name(row.name)]}) from None
+
+
+def _rename_fallbacks(aliases: Iterable[ModelAlias], old_name: str, new_name: str) -> None:
+    for alias in aliases:
+        if old_name in alias.fallbacks:
+            names = [new_name if name == old_name else name for name in alias.fallbacks]
+            alias.fallbacks = list(dict.fromkeys(names))
+            alias.save(update_fields=["fallbacks", "changed_at"])
+
+
+def _has_choice(alias: ModelAlias, choice: AliasChoice) -> bool:
+    """Return whether the settings of the choice are those that the alias was saved with."""
+    if choice.config is not None or alias.config_id is not None:
+        return choice.config == alias.config_id
+    chosen = (choice.model, choice.profile, choice.strategy, choice.method)
+    return chosen == (alias.model_id, alias.profile, alias.strategy, alias.method)
+
+
+def _find_errors(choice: AliasChoice, alias: ModelAlias, other_names: Container[str]) -> dict[str, list[str]]:
     errors: dict[str, list[str]] = {}
     if not _NAME_PATTERN.fullmatch(choice.name):
         errors["name"] = ["Use letters, digits, dots, hyphens, underscores and slashes, at most 100 characters."]
-    elif ModelAlias.objects.filter(name=choice.name).exclude(pk=alias.pk if alias else 0).exists():
-        errors["name"] = [f"The alias {choice.name} already exists. Choose another name."]
-    other_names = set(ModelAlias.objects.exclude(name=choice.name).values_list("name", flat=True))
+    elif choice.name in other_names:
+        errors["name"] = [_describe_taken_name(choice.name)]
     unknown = [name for name in choice.fallbacks if name not in other_names]
     if unknown:
         errors["fallbacks"] = [f"There is no other alias {', '.join(unknown)[:200]}."]
@@ -104,7 +136,30 @@ def _find_errors(choice: AliasChoice, alias: ModelAlias | None) -> dict[str, lis
         errors["fallbacks"] = [f"An alias has at most {MAX_FALLBACKS} fallbacks."]
     if not 0 <= choice.keep_percent <= 100:
         errors["keep_percent"] = ["The share is 0 to 100 percent."]
+    if alias.pk and choice.binding != alias.bindings.values_list("pk", flat=True).first():
+        errors["binding"] = [
+            f"Nothing was saved: {alias.name} got other settings after you opened this form. It shows the current "
+            "settings now. Check them and save again."
+        ]
     return errors
+
+
+def _describe_taken_name(name: str) -> str:
+    return f"The alias {name} already exists. Choose another name."
+
+
+def _freeze(choice: AliasChoice) -> JsonObject:
+    """Return the columns of an alias with these settings.
+
+    Raises:
+        InvalidFieldsError: a setting is not valid.
+    """
+    try:
+        return freeze_config(choice.config) if choice.config is not None else _freeze_choice(choice)
+    except LaunchError as error:
+        raise InvalidFieldsError(
+            {_FIELD_BY_PLAN_FIELD.get(name, name): sentences for name, sentences in error.errors.items()}
+        ) from None
 
 
 def freeze_config(config_id: int) -> JsonObject:

@@ -37,6 +37,7 @@ class AliasForm(forms.Form):
     )
     method = forms.ChoiceField(label="Method", choices=[(name, name) for name in METHODS], initial="auto")
     config = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput())
+    binding = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput())
     repairs = forms.BooleanField(label="Ask once more for a call that is not valid", required=False, initial=True)
     fallbacks = forms.CharField(
         label="Fallbacks",
@@ -71,10 +72,9 @@ class AliasForm(forms.Form):
     @classmethod
     def from_alias(cls, alias: ModelAlias) -> "AliasForm":
         """Return the form filled in from an alias."""
-        names = ("name", "profile", "strategy", "method", "repairs", "keep_percent", "keep_bodies")
-        initial = {name: getattr(alias, name) for name in names}
-        initial |= {"model": alias.model_id, "config": alias.config_id, "fallbacks": ", ".join(alias.fallbacks)}
-        return cls(initial=initial)
+        names = ("name", "repairs", "keep_percent", "keep_bodies")
+        initial = {name: getattr(alias, name) for name in names} | {"fallbacks": ", ".join(alias.fallbacks)}
+        return cls(initial=initial | _read_settings(alias))
 
     def save(self, *, owner: User | None, alias: ModelAlias | None = None) -> ModelAlias | None:
         """Save a new alias, or the changes of `alias`.
@@ -96,12 +96,27 @@ class AliasForm(forms.Form):
             fallbacks=tuple(name.strip() for name in data["fallbacks"].split(",") if name.strip()),
             keep_percent=data["keep_percent"],
             keep_bodies=data["keep_bodies"],
+            binding=data["binding"],
         )
         try:
             return save_alias(choice, owner=owner, alias=alias)
         except InvalidFieldsError as error:
             add_form_errors(self, error)
+            if alias is not None and "binding" in error.errors:
+                self._show_settings(alias)
             return None
+
+    def _show_settings(self, alias: ModelAlias) -> None:
+        """Replace the settings that were sent by the current ones of the alias."""
+        alias.refresh_from_db()
+        settings = {name: "" if value is None else str(value) for name, value in _read_settings(alias).items()}
+        self.data = {name: self.data.get(name) for name in self.data} | settings
+
+
+def _read_settings(alias: ModelAlias) -> dict[str, Any]:
+    settings = {name: getattr(alias, name) for name in ("profile", "strategy", "method")}
+    binding_id = alias.bindings.values_list("pk", flat=True).first()
+    return settings | {"model": alias.model_id, "config": alias.config_id, "binding": binding_id}
 
 
 class PromotionForm(forms.Form):

@@ -23,7 +23,8 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import save_record
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.serving.aliases import AliasChoice, save_alias
+from toolbench.lab.serving.aliases import AliasChoice, freeze_config, save_alias
+from toolbench.lab.serving.bindings import BindingChange, Cause, bind_alias
 
 pytestmark = pytest.mark.django_db
 
@@ -42,11 +43,36 @@ def test_alias_is_made_changed_and_deleted(owner_client: Client, fields: dict[st
     alias = ModelAlias.objects.get()
     assert (alias.repairs, alias.keep_bodies, alias.keep_percent) == (True, False, 50)
     assert alias.layers
-    owner_client.post(f"/gateway/{alias.pk}/", fields | {"name": "weather-2", "keep_percent": 0})
+    changes = {"name": "weather-2", "keep_percent": 0, "binding": alias.bindings.get().pk}
+    owner_client.post(f"/gateway/{alias.pk}/", fields | changes)
     alias.refresh_from_db()
     assert (alias.name, alias.keep_percent) == ("weather-2", 0)
     owner_client.post(f"/gateway/{alias.pk}/delete/")
     assert not ModelAlias.objects.exists()
+
+
+def test_form_opened_before_a_rollback_is_shown_again(owner_client: Client, fields: dict[str, object]) -> None:
+    owner_client.post("/gateway/new/", fields)
+    alias = ModelAlias.objects.get()
+    form = owner_client.get(f"/gateway/{alias.pk}/").context["form"]
+    sent = {name: form[name].value() for name in form.fields if form[name].value() is not None} | {"keep_percent": 7}
+    config = make_config(make_run(), make_model("vendor/good"), policy_hash="good")
+    restored = bind_alias(alias, freeze_config(config.pk), BindingChange(cause=Cause.ALARM))
+    answer = owner_client.post(f"/gateway/{alias.pk}/", sent)
+    assert answer.status_code == 422
+    assert "Nothing was saved: weather got other settings" in read_html(answer)
+    shown = answer.context["form"]
+    assert [shown[name].value() for name in ("config", "binding", "keep_percent")] == [
+        str(config.pk),
+        str(restored.pk),
+        "7",
+    ]
+    alias.refresh_from_db()
+    assert (alias.config_id, alias.keep_percent) == (config.pk, 50)
+    again = {name: shown[name].value() for name in shown.fields if shown[name].value()}
+    assert owner_client.post(f"/gateway/{alias.pk}/", again).status_code == 302
+    alias.refresh_from_db()
+    assert (alias.config_id, alias.keep_percent, alias.bindings.first()) == (config.pk, 7, restored)
 
 
 @pytest.fixture
