@@ -240,6 +240,7 @@ class RemoteModel:
     provider: str
     name: str
     canonical: str
+    tags: list[str]
     retired: bool
 
 

@@ -45,6 +45,7 @@ class ModelDocument(Schema):
     provider: str
     name: str
     canonical: str
+    tags: list[str]
     workarounds: list[str]
     retired: bool
     constraint: str
@@ -229,7 +230,7 @@ def _build_model_not_found(model_id: int) -> Http404:
 
 def _build_model(model: Model, constraint: str) -> dict[str, Any]:
     """Return the values of a ModelDocument."""
-    names = ("id", "provider_id", "name", "canonical", "workarounds", "retired", "note")
+    names = ("id", "provider_id", "name", "canonical", "tags", "workarounds", "retired", "note")
     return {name: getattr(model, name) for name in names} | {"provider": model.provider.name, "constraint": constraint}
 
 

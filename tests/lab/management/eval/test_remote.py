@@ -10,9 +10,13 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests.lab.scripted_runs import make_scripted_model
 from tests.worker_process import WorkerProcess
+from toolbench.client import ToolbenchClient
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.builtin_data import load_builtin_data
+from toolbench.lab.management.eval.names import choose_models, choose_profiles, choose_strategies
+from toolbench.lab.management.eval.options import EvalOptions
+from toolbench.lab.management.eval.remote import plan_remotely
 from toolbench.lab.models import Run
 from toolbench.providers.scripted_server import ScriptedServer
 
@@ -67,10 +71,28 @@ def test_dry_run_elsewhere_launches_nothing(usual: dict[str, Any], scripted: Scr
     assert not Run.objects.exists()
 
 
+def test_words_elsewhere_select_as_they_do_here(usual: dict[str, Any], scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    model.tags = ["stable"]
+    model.save()
+    options = EvalOptions(models="stable,scripted", strategies="all,!raw", profiles="all,!creative")
+
+    with ToolbenchClient(usual["server"], usual["token"]) as client:
+        body = plan_remotely(client, options).body
+
+    assert model.pk in body["models"]
+    assert sorted(body["models"]) == sorted(row.pk for row in choose_models(options))
+    assert sorted(body["profiles"]) == sorted(choose_profiles(options.profiles))
+    assert body["strategies"] == list(choose_strategies(options.strategies))
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         ({"models": "gpt-9"}, "No model there matches 'gpt-9'; there are scripted: "),
+        ({"provider": "", "models": "reliable-*"}, "No model there matches"),
+        ({"provider": "nowhere"}, "No provider there matches 'nowhere'"),
+        ({"strategies": "!no_such"}, "Write names instead of !no_such in --strategies"),
         ({"out": "report"}, "Leave --out out: it does not work with --server."),
         ({"scenarios": "no_such_task"}, "no_such_task"),
         ({"profiles": "no_such_profile"}, "no_such_profile"),

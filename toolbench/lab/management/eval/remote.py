@@ -1,15 +1,16 @@
 """Launch of `manage.py eval --server` on another installation, and its results."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.client import RemoteModel, RemotePlan, RemoteRunDetail, ToolbenchClient
 from toolbench.client.documents import RemoteCell, RemoteConfig
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
-from toolbench.evals.catalogue import MATRIX_STRATEGIES
+from toolbench.evals.catalogue import MATRIX_STRATEGIES, STRATEGIES
 from toolbench.evals.name_filter import filter_by_names, list_unmatched_words
 from toolbench.lab.management.eval.baseline import BaselineGate, build_gate
-from toolbench.lab.management.eval.names import EvalError
+from toolbench.lab.management.eval.names import DEFAULT_PROVIDERS, EvalError
 from toolbench.lab.management.eval.options import EvalOptions
 from toolbench.lab.management.eval.request import build_overrides, build_run_limits
 from toolbench.lab.management.eval.results import CellResult
@@ -69,12 +70,11 @@ def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteReques
     for name in LOCAL_ONLY:
         if getattr(options, name):
             raise EvalError(f"Leave --{name.replace('_', '-')} out: it does not work with --server.")
-    words = _split(options.strategies)
     body: JsonObject = {
         "title": options.title,
         "models": [model.id for model in _choose_models(client, options)],
-        "profiles": _split(options.profiles),
-        "strategies": list(MATRIX_STRATEGIES) if options.strategy_matrix else words,
+        "profiles": _choose_profiles(client, options.profiles),
+        "strategies": list(MATRIX_STRATEGIES) if options.strategy_matrix else _choose_strategies(options.strategies),
         "methods": list(options.method),
         "streams": list(STREAMS_BY_OPTION[options.stream]),
         "scenarios": _choose_scenarios(options.scenarios),
@@ -107,9 +107,11 @@ def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[Remote
     Raises:
         EvalError: the words select none, or a word names nothing.
     """
-    offered = [model for model in client.list_models() if not model.retired]
-    if options.provider:
-        offered = filter_by_names(offered, options.provider, names=lambda model: (model.provider,))
+    providers = _filter(
+        "provider", client.request("GET", "/providers"), options.provider or DEFAULT_PROVIDERS, _list_provider_names
+    )
+    ids = [provider["id"] for provider in providers]
+    offered = [model for model in client.list_models() if not model.retired and model.provider_id in ids]
     unknown = list_unmatched_words(offered, options.models, names=_list_names)
     chosen = filter_by_names(offered, options.models, names=_list_names)
     if unknown or not chosen:
@@ -120,18 +122,71 @@ def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[Remote
     return chosen
 
 
-def _list_names(model: RemoteModel) -> tuple[str, ...]:
-    name = model.name
-    return (name, name.partition(":")[0], name.partition("/")[0], name.rpartition("/")[2], model.canonical or name)
+def _filter(
+    noun: str, rows: Sequence[JsonObject], words: str, list_names: Callable[[JsonObject], Sequence[str]]
+) -> list[JsonObject]:
+    """Return the documents that the words select.
+
+    Raises:
+        EvalError: the words select none, or a word names nothing.
+    """
+    is_default = words == DEFAULT_PROVIDERS
+    unknown = [] if is_default else list_unmatched_words(rows, words, names=list_names)
+    chosen = filter_by_names(rows, words, names=list_names)
+    if unknown or not chosen:
+        names = ", ".join([row["name"] for row in rows][:MAX_NAMES_SHOWN])
+        raise EvalError(f"No {noun} there matches {', '.join(unknown) or words!r}; there are {names or 'none'}.")
+    return chosen
+
+
+def _list_provider_names(provider: JsonObject) -> Sequence[str]:
+    return (provider["name"], provider["template"] or provider["name"], provider["kind"])
+
+
+def _list_profile_names(profile: JsonObject) -> Sequence[str]:
+    return (profile["name"], *profile["tags"])
+
+
+def _list_names(model: RemoteModel) -> Sequence[str]:
+    name, canonical = model.name, model.canonical or model.name
+    parts = (name.partition(":")[0], name.partition("/")[0], name.rpartition("/")[2])
+    return (name, *parts, canonical, *model.tags)
+
+
+def _choose_profiles(client: ToolbenchClient, words: str) -> list[str]:
+    rows = [profile for profile in client.request("GET", "/profiles") if not profile["archived"]]
+    return [profile["name"] for profile in _filter("sampling profile", rows, words, _list_profile_names)]
+
+
+def _choose_strategies(text: str) -> list[str]:
+    """Return strategies: words of the case study's are filtered here, other names are left to the installation."""
+    words = _split(text)
+    unknown = list_unmatched_words(STRATEGIES, words, names=lambda strategy: strategy.names)
+    literal = [word for word in words if word.lower() in unknown]
+    _check_literal("strategies", literal)
+    known = [word for word in words if word not in literal]
+    chosen = filter_by_names(STRATEGIES, known, names=lambda strategy: strategy.names)
+    return [*(strategy.name for strategy in chosen), *literal]
 
 
 def _choose_scenarios(text: str) -> list[str]:
     """Return slugs: words of groups become their scenarios, other words are left to the other installation."""
     words = _split(text)
-    unknown = scenarios.list_unknown_words(words)
+    unknown = list(scenarios.list_unknown_words(words))
+    _check_literal("scenarios", unknown)
     known = [word for word in words if word not in unknown]
     selected = scenarios.select_scenarios(known) if known else ()
     return [*(scenario.slug for scenario in selected), *unknown]
+
+
+def _check_literal(option: str, words: Sequence[str]) -> None:
+    """Check that words that are sent as names are names.
+
+    Raises:
+        EvalError: a word excludes or is a glob.
+    """
+    if wrong := [word for word in words if word.startswith("!") or "*" in word]:
+        raise EvalError(f"Write names instead of {', '.join(wrong)} in --{option}: it matches nothing known here.")
 
 
 def list_remote_results(detail: RemoteRunDetail) -> tuple[CellResult, ...]:
