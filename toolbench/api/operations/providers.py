@@ -237,8 +237,10 @@ def _build_provider(row: ProviderRow) -> dict[str, Any]:
 def _build_offer(provider_id: int, search: str) -> dict[str, Any]:
     """Return the values of an OfferedModelsDocument."""
     offer = get_offered_models(provider_id, search)
-    names = ("total", "trouble", "listed_at")
-    return {name: getattr(offer, name) for name in names} | {
+    return {
+        "total": offer.total,
+        "trouble": offer.error,
+        "listed_at": offer.listed_at,
         "names": [model.name for model in offer.models],
         "added": [model.name for model in offer.models if model.is_added],
     }
