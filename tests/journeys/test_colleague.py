@@ -75,3 +75,4 @@ def test_palette_leads_to_any_page(browser_page: Page, live_server: LiveServer) 
         palette.get_by_role("searchbox").fill(name)
         palette.locator(f'a[href="{path}"]').last.click()
         expect(browser_page).to_have_url(f"{live_server.url}{path}")
+        browser_page.wait_for_load_state()  # the key works once the page has read its scripts
