@@ -62,6 +62,6 @@ def test_rule_is_switched_and_deleted(api: ApiClient) -> None:
     rule = AlertRule.objects.create(kind="drift")
     assert api.send("PATCH", f"/alert-rules/{rule.pk}", {"active": False}).status_code == 200
     assert not AlertRule.objects.get().active
-    assert "nothing to test" in api.problem("POST", f"/alert-rules/{rule.pk}/test", status=409)["detail"]
+    assert "The rule has no address" in api.problem("POST", f"/alert-rules/{rule.pk}/test", status=409)["detail"]
     assert api.send("DELETE", f"/alert-rules/{rule.pk}").status_code == 204
     assert api.problem("POST", "/alert-messages/999999/retry", status=404)

@@ -31,14 +31,17 @@ from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.models import (
+    AliasBinding,
     ApiToken,
     AuditEntry,
     Case,
     CaseSet,
     CaseVersion,
+    CausePool,
     Cell,
     CellPool,
     DecisionRecord,
+    GatewaySpending,
     History,
     HistoryTurn,
     HumanVerdict,
@@ -79,7 +82,7 @@ NEEDED: dict[type[models.Model], str] = {
     ServiceAddress: "key"
 }  # tables and columns in which a secret is kept on purpose
 NEEDED_COLUMNS = {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"}
-DERIVED = (TrialText, CellPool, PoolState)  # deleted and written anew
+DERIVED = (TrialText, CellPool, CausePool, PoolState)  # deleted and written anew
 NEEDED_COLUMNS |= {"network_encrypted"}
 DECIDING = {"outcome", "state", "kind", "scenario", "policy_hash", "failure_class", "cause"}  # what counts are made of
 
@@ -101,7 +104,9 @@ def _rows() -> None:
     make_step(trials[0])
     TrialText.objects.create(trial=trials[0], text="one", words="one")
     make_gateway_trace(client_request=b"{}")
-    ModelAlias.objects.create(name="one", model=model, owner=get_first_owner())
+    alias = ModelAlias.objects.create(name="one", model=model, owner=get_first_owner())
+    AliasBinding.objects.create(alias=alias, cause=AliasBinding.Cause.SAVED, model=model)
+    GatewaySpending.objects.create(provider=provider, month=timezone.now().date())
     TrafficDraft.objects.create(digest="0", title="x", definition="{}", file_name="x", line=1, count=1, answer_count=1)
     Judgement.objects.create(
         trial=trials[0], outcome="pass", scenario_version=1, judging_version=1, judged_at=timezone.now()
@@ -275,7 +280,7 @@ def test_redact_names_the_provider_whose_address_holds_a_secret(address: dict[st
     _rows()
     Trial.objects.update(sentence="It said sk-in-the-path-123.")
     told = _redact()
-    assert "The base URL or prefix of In the path holds a secret" in told
+    assert "The base URL or prefix of In the path contains a secret" in told
     assert Provider.objects.filter(pk=provider.pk, **address).exists()
     assert not Trial.objects.filter(sentence__contains="in-the-path").exists()
 

@@ -14,6 +14,7 @@ from django.db import IntegrityError, models, transaction
 from toolbench.lab.credentials.provider_secrets import list_url_secrets
 from toolbench.lab.models import (
     ApiToken,
+    CausePool,
     CellPool,
     PoolState,
     Provider,
@@ -40,7 +41,7 @@ _SKIPPED_FIELDS: dict[type[models.Model], FieldNames] = {
     )
 }
 _SKIPPED_TABLES = (ServiceAddress, SignInLink, ApiToken)
-_DERIVED_TABLES = (CellPool,)  # deleted, since the next sweep computes them from redacted rows
+_DERIVED_TABLES = (CellPool, CausePool)  # deleted, since the next sweep computes them from redacted rows
 _MASKED_COLUMN = "masked"  # True if a secret was masked in the row
 
 
@@ -98,7 +99,8 @@ def list_providers_with_url_secrets() -> list[str]:
 
 @transaction.atomic
 def _delete_derived_rows() -> None:
-    CellPool.objects.all().delete()
+    for model in _DERIVED_TABLES:
+        model._base_manager.all().delete()
     PoolState.objects.all().delete()
     Run.objects.update(pooled=False)
 
