@@ -22,6 +22,7 @@ _EXCLUDED_URL_NAMES = (
     "record",
     "import-new",
     "families",
+    "promote",
 )
 _POST_URL_NAMES = (
     "settings-file",

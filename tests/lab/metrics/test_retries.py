@@ -149,7 +149,7 @@ def test_run_lines_of_eval_name_answers_of_429(limited: tuple[Run, Counter[int]]
     run, _ = limited
     tools = tally_cells(run.cells.filter(control=False))
     said = " ".join(render_run_lines(run, each_cell=False))
-    assert f"{tools.answers_429} answers of 429, {tools.answers_5xx} of 5xx, {tools.retries} sent again" in said
+    assert f"{tools.answers_429} answers with status 429, {tools.answers_5xx} with 5xx, {tools.retries} retries" in said
 
 
 def a_cell() -> Cell:

@@ -41,6 +41,6 @@ def test_a_run_shows_a_rate_for_each_pack_and_none_over_several(run: Run) -> Non
         ("recovery", 0, 4),
     ]
     assert len(page.configs) == 1
-    assert page.scenarios == ("happy_path", "chat_only", "recovery_busy")
+    assert page.scenarios == ("recovery_busy", "happy_path", "chat_only")
     assert get_runs("own")[0].answered is None
     assert [column.group for column in get_run_metrics(run.pk).columns] == ["tools", "recovery"]

@@ -152,7 +152,7 @@ def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Cli
     assert versions == {"a": ("happy_path version 2",), "b": ("happy_path version 1",), "c": ()}
     assert (row.count, behind(row.query)) == (1, 1)
     assert "b <small>happy_path version 1</small>" in read_html(owner_client.get("/failures/"))
-    assert "“All” leaves it out" in page.versions_left_out
+    assert "“All” omits it" in page.versions_left_out
 
 
 def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
@@ -208,7 +208,7 @@ def test_decide_newer_version_of_another_model_removes_nothing() -> None:
     (reason, *_) = assess_config(
         next(candidate.measured for candidate in pool.candidates if candidate.model == "a"), DecisionRule()
     ).reasons
-    assert (reason.kind, "happy_path version 2, which others met" in reason.sentence) == ("refused", True)
+    assert (reason.kind, "happy_path version 2, unlike other configurations" in reason.sentence) == ("refused", True)
 
 
 def test_decide_untried_version_of_another_model_refuses_nothing() -> None:

@@ -148,7 +148,7 @@ def test_the_best_of_a_scenario_is_decided_among_all_its_cells() -> None:
 
 def test_the_best_of_one_is_refused_and_so_is_a_rule_nobody_knows(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
-    with pytest.raises(LaunchError, match="second configuration"):
+    with pytest.raises(LaunchError, match="at least two configurations"):
         build_plan(build_request(model, until={"rule": "best"}))
     with pytest.raises(LaunchError, match="There is no rule luck"):
         build_plan(build_request(model, until={"rule": "luck"}))

@@ -53,7 +53,7 @@ def test_role_and_state_of_an_account_change_and_are_recorded(owner_client: Clie
     for action in ({"action": "role", "role": "operator"}, {"action": "close"}, {"action": "open"}):
         owner_client.post(f"/settings/people/{ana.pk}/act/", action)
     response = owner_client.post(f"/settings/people/{ana.pk}/act/", {"action": "nonsense"}, follow=True)
-    assert "not known here" in read_html(response)
+    assert "There is no action nonsense" in read_html(response)
     assert list_entries()[1:] == [
         "owner changed role of ana: operator",
         "owner changed account of ana: closed",

@@ -68,4 +68,4 @@ def test_export_has_every_column_in_the_order_of_the_list() -> None:
     table = export_trial_list(TrialFilter(demo="1", sort="-failed"))
     assert table.columns[2:] == tuple(column.export for column in TRIAL_COLUMNS.values())
     assert [row[2] for row in table.rows] == ["pass", "pass", "fail"]
-    assert "Simulated models" in table.notes[0]
+    assert "models are simulated" in table.notes[0]
