@@ -61,7 +61,7 @@ def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> Non
     assert len(results) == sum(len(turn) for turn in case.answers)
     assert [check.name for check in trace.checks][-1] == f"message {len(case.messages)}: state and results"
     assert next(iter(replay_trials([trial.pk]))).columns["outcome"] == "pass"
-    with pytest.raises(CaseNotCreatedError, match=f"the user says {len(case.messages)} messages"):
+    with pytest.raises(CaseNotCreatedError, match=f"the user sends {len(case.messages)} messages"):
         build_draft_from_trial(trial.pk)
 
 
