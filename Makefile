@@ -52,7 +52,7 @@ lint: environment  ## Format, lint, types, import contracts, templates
 check: lint test  ## All that has to be green: lint and test
 
 check-long: environment  ## What is too slow for check, 45 minutes at most: ten rounds of chaos, accessibility, search for keys
-	$(BIN)/python -m pytest -v -m long tests/long
+	$(BIN)/python -m pytest -v -m long
 	$(BIN)/python -m benchmarks.canaries
 
 mutants: environment  ## Change 500 places of judging, statistics and loop; 95 % must fail a test (SEED=11, MUTANTS=500)
