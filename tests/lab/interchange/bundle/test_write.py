@@ -152,12 +152,13 @@ def test_download_holds_a_batch_of_bodies_at_a_time(
     monkeypatch.setattr(body_batches, "MAX_BODY_BYTES", 2 << 20)
     runs = [big_run(trials, 1) for trials in (4, 16)]
     peaks = []
-    for run in (runs[0], *runs):  # what is made on first use does not count
+    assert sum(len(piece) for piece in pieces(runs[0].pk)) > 0  # what is made on first use does not count
+    for run in runs:
         tracemalloc.start()
         assert sum(len(piece) for piece in pieces(run.pk)) > 0
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[2] <= 1.5 * peaks[1]
+    assert peaks[1] <= 1.5 * peaks[0]
 
 
 def test_bundle_pieces_come_while_it_is_written() -> None:
