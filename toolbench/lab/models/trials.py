@@ -12,6 +12,8 @@ ANSWERED = models.Q(outcome="pass") | (models.Q(outcome="fail") & ~models.Q(end=
 RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
+# Columns that lists of trials filter, count and sort by. An index has them, so that most lists read no row.
+LISTED_COLUMNS = ("run", "config", "scenario", "cause", "state", "outcome", "position")
 
 
 @add_count_columns(*TRIAL_COUNTERS)
@@ -37,9 +39,9 @@ class Trial(models.Model, TrialColumns):
         NOT_APPLICABLE = "na", "not applicable"
         CANCELLED = "cancelled", "cancelled"
 
-    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="trials")
+    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="trials", db_index=False)  # (run, outcome)
     config = models.ForeignKey("RunConfig", on_delete=models.CASCADE, related_name="trials")
-    cell = models.ForeignKey("Cell", on_delete=models.CASCADE, related_name="trials")
+    cell = models.ForeignKey("Cell", on_delete=models.CASCADE, related_name="trials", db_index=False)  # (cell, index)
     provider = models.ForeignKey("Provider", null=True, on_delete=models.SET_NULL, related_name="+")
 
     # the plan
@@ -132,6 +134,8 @@ class Trial(models.Model, TrialColumns):
             models.Index(fields=["provider", "run", "position"], name="claimable", condition=models.Q(state="queued")),
             models.Index(fields=["lease_until"], name="leased", condition=models.Q(state="running")),
             models.Index(fields=["run"], name="open_trials", condition=~models.Q(state="done")),
+            models.Index(fields=["id"], include=LISTED_COLUMNS, name="listed"),
+            models.Index(fields=["failure_class", "id"], name="classes", condition=~models.Q(failure_class="")),
             models.Index(fields=["cell", "index"]),
             models.Index(fields=["run", "outcome"]),
             models.Index(fields=["run", "signature"]),

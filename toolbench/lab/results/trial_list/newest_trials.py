@@ -16,8 +16,9 @@ from toolbench.lab.results.trial_list.sort_columns import SORT_COLUMNS, annotate
 from toolbench.lab.sql import load_statement
 
 FACETS = ("outcome", "scenario", "cause", "model", "profile", "strategy")
-_INDEXED_OUTCOMES = ("fail", "infra")  # an index has their ids, so that few other rows are visited
 _COLUMNS = ("id", "state", "outcome", "scenario", "cause", "config_id")
+# Columns for which the index `listed` or the configuration is read, and no row of a trial.
+_INDEXED_COLUMNS = {*_COLUMNS, "run_id", "position", "rank", "known_cause", "config__model_name", "config__profile"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ def read_newest_trials(trial_filter: TrialFilter, *, start: int, size: int, most
     ordering = SORT_COLUMNS[trial_filter.sort]
     columns = dict.fromkeys((*_COLUMNS, *(column.name for column in ordering)))
     matching = filter_trials(trial_filter).order_by("-id")
-    if trial_filter.outcome in _INDEXED_OUTCOMES:
+    is_selective = trial_filter.outcome or trial_filter.scenario or trial_filter.provider
+    if is_selective and not columns.keys() <= _INDEXED_COLUMNS:  # find the trials in the index, then read their rows
         ids_only = matching.values("id")[: most + 1]
         matching = Trial.objects.filter(pk__in=ids_only).annotate(rank=FAILED_FIRST).order_by("-id")
     try:
