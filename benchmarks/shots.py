@@ -24,7 +24,7 @@ START_PAGES = (
     "/cases/mcp/", "/cases/drafts/", "/cases/bring/", "/models/", "/profiles/", "/profiles/new/", "/presets/",
     "/presets/new/", "/policy/", "/formats/", "/compatibility/", "/metrics/", "/providers/", "/providers/new/",
     "/gateway/", "/gateway/new/", "/gateway/traces/", "/search/?q=a", "/health/", "/settings/people/",
-    "/settings/audit/", "/settings/tokens/", "/settings/links/", "/sign-in/", "/api/v1/docs",
+    "/settings/audit/", "/settings/retention/", "/settings/tokens/", "/settings/links/", "/sign-in/", "/api/v1/docs",
 )  # fmt: skip
 RUN, TRIAL, MODEL = r"^/runs/\d+/$", r"^/trials/\d+/", r"^/models/\d+/$"
 STEPS = r"^/trials/\d+/\?(.*&)?view=steps"

@@ -80,6 +80,7 @@ READ = {
     "matrix-export": ("scope", "run", "metric", "target", "q", "group", "prompt", *CHOOSING),
     "search": ("q",),
     "audit": ("person", "page"),
+    "retention": ("passed", "failed"),
     "compare": COMPARING,
     "run-new": tuple(sorted(PLAN_FIELDS)),
     "run": ("config", "scenario"),

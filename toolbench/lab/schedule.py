@@ -11,6 +11,7 @@ from django.db import connection
 from toolbench.lab.interchange.queue import remove_orphaned_files
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import mark_uncomputable_stale
+from toolbench.lab.operations.body_removal import RetentionJob
 from toolbench.lab.runs.local_demo import launch_next_demo_run
 from toolbench.lab.schedules.alerting import check_ended_runs
 from toolbench.lab.schedules.canaries import check_canaries
@@ -28,6 +29,7 @@ SCHEDULE_SECONDS = 10.0
 ALERT_SECONDS = 3.0
 # Hourly jobs run at start too, so that cells whose error an update has fixed are recomputed at once.
 HOURLY_SECONDS = 3600.0
+RETENTION_SECONDS = 60.0  # a pass is due once a day; a long one goes on each minute
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ def build_schedule() -> JobSchedule:
             ScheduledJob("asking workers for a heartbeat", request_heartbeat, settings.HEARTBEAT_SECONDS),
             ScheduledJob("recomputing cells that could not be computed", mark_uncomputable_stale, HOURLY_SECONDS),
             ScheduledJob("removing files of ended imports", remove_orphaned_files, HOURLY_SECONDS),
+            ScheduledJob("removing bodies of old trials", RetentionJob().run, RETENTION_SECONDS),
             ScheduledJob("sweeping", sweep, settings.SWEEP_SECONDS),
             ScheduledJob("launching the demo run", launch_next_demo_run, DEMO_RUN_SECONDS),
             ScheduledJob("launching scheduled runs", launch_due_schedules, SCHEDULE_SECONDS),

@@ -1,9 +1,11 @@
 """Celery tasks. Each calls one function; exceptions are logged and counted for /health/."""
 
 import gc
+from contextlib import suppress
 from typing import Any
 
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+from django.db import DatabaseError
 
 from toolbench.celery import app
 from toolbench.lab.endpoints.probe_job import run_probe
@@ -36,6 +38,13 @@ def freeze_loaded_objects(**_: Any) -> None:
 def stop_sessions(**_: Any) -> None:
     """Ask the worker sessions of this process to stop when Celery shuts down."""
     session_registry.stop()
+
+
+@worker_shutdown.connect
+def withdraw_heartbeat(**_: Any) -> None:
+    """Delete the heartbeat of this worker after its sessions have ended; without a database, nothing happens."""
+    with suppress(DatabaseError):
+        health.remove_heartbeat("worker")
 
 
 @app.task(name=SESSION_TASK)

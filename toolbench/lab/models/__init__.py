@@ -12,6 +12,7 @@ from toolbench.lab.models.pools import CausePool, CellPool, PoolState, RunChange
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.refused_parameters import RefusedParameter
+from toolbench.lab.models.retention import RetentionRule
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
 from toolbench.lab.models.saved_views import SavedView
 from toolbench.lab.models.schedules import Alert, AlertDelivery, AlertRule, Schedule
@@ -56,6 +57,7 @@ __all__ = [
     "PublishedSnapshot",
     "RefusedParameter",
     "Replay",
+    "RetentionRule",
     "Run",
     "RunChange",
     "RunConfig",

@@ -155,6 +155,7 @@ class Process(models.Model):
 
     Attributes:
         loop_lag_ms: event-loop lag at the heartbeat.
+        clock_offset_ms: how far the clock of its host was ahead of the database's at the heartbeat.
         seen_at: time of the heartbeat.
     """
 
@@ -163,6 +164,7 @@ class Process(models.Model):
     host = models.CharField(max_length=200)
     pid = models.PositiveIntegerField()
     loop_lag_ms = models.FloatField(default=0)
+    clock_offset_ms = models.FloatField(default=0)
     seen_at = models.DateTimeField()
 
     def __str__(self) -> str:

@@ -60,6 +60,7 @@ class Run(models.Model):
     skipped = models.JSONField(default=list)  # [{"what", "why"}]: configurations and scenarios that were left out
     engine_version = models.CharField(max_length=20, blank=True)
     pooled = models.BooleanField(default=False)  # whether CellPool includes its cells
+    keeps_bodies = models.BooleanField(default=False)  # a user chose that retention never removes its bodies
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)

@@ -124,6 +124,8 @@ class Trial(models.Model, TrialColumns):
     left_out = models.JSONField(default=list)  # omitted parameters: [{name, why, known}] (OmittedParameter)
     rendered_prompt = models.BinaryField(null=True)  # as sent with method template, or as the server rendered it
     text_stale = models.BooleanField(default=True)  # its search text is missing or outdated
+    bodies_removed_at = models.DateTimeField(null=True)  # by retention, with search text; None: they are stored
+    bodies_rule = models.CharField(max_length=80, blank=True)  # the rule, in words
 
     label = models.CharField(max_length=80, blank=True)
     note = models.TextField(blank=True)

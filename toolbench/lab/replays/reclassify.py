@@ -20,6 +20,7 @@ from toolbench.lab.models import Judgement, Trial
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.cause_columns import CAUSE_COLUMNS, build_cause_columns
+from toolbench.lab.traces.removed_bodies import WITH_BODIES
 from toolbench.lab.traces.taxonomy_steps import load_wire_steps
 
 _TRIALS_PER_BATCH = 200
@@ -46,7 +47,9 @@ _STORE_CAUSES = load_statement(
 
 
 def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, int]:
-    """Classify finished trials that were not classified by the current table. Imported trials are not changed.
+    """Classify finished trials that were not classified by the current table.
+
+    Imported trials and trials whose bodies were removed are not changed.
 
     Args:
         run_id: classify only trials of this run; None for all runs.
@@ -55,7 +58,7 @@ def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, 
     Returns:
         The number of trials that were classified, and of those whose cause changed.
     """
-    done = Trial.objects.filter(state=Trial.State.DONE, run__imported=False)
+    done = Trial.objects.filter(WITH_BODIES, state=Trial.State.DONE, run__imported=False)
     if run_id is not None:
         done = done.filter(run_id=run_id)
     if not again:
@@ -72,7 +75,7 @@ def reclassify_trials(trial_ids: Iterable[int]) -> None:
     """Classify these trials again. Call it after their verdict has changed."""
     remaining_ids = iter(trial_ids)
     while ids := list(islice(remaining_ids, _TRIALS_PER_BATCH)):
-        _reclassify_rows(_get_rows(Trial.objects.filter(pk__in=ids)))
+        _reclassify_rows(_get_rows(Trial.objects.filter(WITH_BODIES, pk__in=ids)))
 
 
 def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:

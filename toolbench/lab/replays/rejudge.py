@@ -59,6 +59,7 @@ class RejudgeResult:
         unchanged: trials with a new verdict and the same outcome.
         current: trials that the current versions had judged already, with the same verdict.
         unknown: trials that cannot be judged, since the task itself changed.
+        without_bodies: trials that cannot be judged, since their bodies were removed.
         unversioned: trials whose verdict would change although no version has; it is not stored, since a trial has one
             verdict for each pair of versions.
         flips: trials with a changed outcome, by outcome before and after.
@@ -70,6 +71,7 @@ class RejudgeResult:
     unchanged: int = 0
     current: int = 0
     unknown: int = 0
+    without_bodies: int = 0
     unversioned: int = 0
     flips: Counter[tuple[str, str]] = field(default_factory=Counter)
     changed: list[RejudgedTrial] = field(default_factory=list)
@@ -83,6 +85,7 @@ class RejudgeResult:
         parts += [f"{self.unchanged} as before"] if self.unchanged else []
         parts += [f"{self.current} already judged by these versions"] if self.current else []
         parts += [f"{self.unknown} cannot be judged: the task itself changed"] if self.unknown else []
+        parts += [f"{self.without_bodies} cannot be judged: their bodies were removed"] * bool(self.without_bodies)
         parts += [f"{self.unversioned} would change without a new version and were not stored"] * bool(self.unversioned)
         return f"{', '.join(parts)}. No request was sent."
 
@@ -92,12 +95,14 @@ class JudgingState:
     """Numbers of trials of a run.
 
     Attributes:
-        outdated: trials that older versions than the current ones judged.
+        outdated: trials with bodies that older versions than the current ones judged.
+        without_bodies: trials that cannot be judged again, since their bodies were removed.
         again: trials that were re-judged.
     """
 
     outdated: int
     again: int
+    without_bodies: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +158,17 @@ def get_judging_state(run_id: int) -> JudgingState:
         cursor.execute(_COUNT_JUDGING_VERSIONS, [run_id])
         rows = cursor.fetchall()
     current = {key: _find_current_version(*key) for key in {(slug, tried) for slug, tried, *_ in rows}}
-    outdated = again = 0
-    for slug, tried_version, first_judging, scenario_version, judging_version, count in rows:
+    outdated = again = without_bodies = 0
+    for slug, tried_version, first_judging, scenario_version, judging_version, has_bodies, count in rows:
         verdict = {} if first_judging is None else {"judging": first_judging}
         first_versions = (tried_version, read_judging_version(verdict))
         judged_by = (scenario_version, judging_version) if scenario_version else first_versions
         version = current[slug, tried_version]
-        outdated += count if version and judged_by != (version, judging.VERSION) else 0
+        is_outdated = version and judged_by != (version, judging.VERSION)
+        outdated += count if is_outdated and has_bodies else 0
+        without_bodies += 0 if has_bodies else count
         again += count if scenario_version else 0
-    return JudgingState(outdated, again)
+    return JudgingState(outdated, again, without_bodies)
 
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
@@ -193,6 +200,7 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
         if trial is None or trial.execution != replayed.trial.execution or trial.state != Trial.State.DONE:
             continue
         if replayed.is_not_replayable:
+            result.without_bodies += trial.bodies_removed_at is not None
             continue
         if replayed.unknown_from is not None:
             result.unknown += 1

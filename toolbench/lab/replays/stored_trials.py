@@ -24,6 +24,7 @@ from toolbench.evals.types import Scenario, Verdict
 from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.scenarios.catalogue import load_judging_scenario, load_scenario
 from toolbench.lab.traces.omitted_parameters import parse_omitted_parameters
+from toolbench.lab.traces.removed_bodies import explain_removed_bodies
 from toolbench.lab.traces.step_facts import load_details
 from toolbench.lab.traces.trial_columns import AnyStep, FinishedExecution, build_trial_columns
 from toolbench.lab.worker.claims import ClaimedTrial
@@ -81,7 +82,7 @@ class ReplayedTrial:
         version: the scenario version that judged; 0 without columns.
         unknown_from: 1-based number of the first step that could not be replayed; None if all were.
         reason: why the replay stopped early or was not possible; "" otherwise.
-        is_not_replayable: whether the trial sent no request or was ended by an error of Toolbench.
+        is_not_replayable: whether the trial sent no request, was ended by an error of Toolbench, or has no bodies.
         differing_fields: names of fields in which requests differ from the stored ones without an effect on the model.
     """
 
@@ -201,6 +202,8 @@ async def _replay_batch(
 async def _replay_trial(
     trial: Trial, config: FrozenConfig, steps: Sequence[Step], options: _ReplayOptions
 ) -> ReplayedTrial:
+    if trial.bodies_removed_at is not None:
+        return ReplayedTrial(trial, is_not_replayable=True, reason=explain_removed_bodies(trial))
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
     if not exchanges or not _was_judged(trial):
         return ReplayedTrial(trial, is_not_replayable=True, reason=trial.sentence)

@@ -326,6 +326,12 @@ def set_label(run_id: int, text: str) -> None:
     Run.objects.filter(pk=run_id).update(label=clean_text(text, MAX_LABEL_CHARACTERS))
 
 
+def set_body_retention(run_id: int, *, keeps_bodies: bool) -> None:
+    """Choose whether retention leaves the bodies of a run alone. What was removed does not come back."""
+    get_run(run_id)
+    Run.objects.filter(pk=run_id).update(keeps_bodies=keeps_bodies)
+
+
 def delete_run(run_id: int) -> None:
     """Hide the run on all pages and cancel it if it has not ended."""
     get_run(run_id)

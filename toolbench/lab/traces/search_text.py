@@ -16,6 +16,7 @@ from django.utils import timezone
 from toolbench.engine.strict_json import get_object
 from toolbench.lab.models import Trial
 from toolbench.lab.sql import load_statement
+from toolbench.lab.traces.removed_bodies import WITH_BODIES
 from toolbench.lab.traces.step_facts import to_column_text
 
 TRIALS_PER_BATCH = 200
@@ -28,7 +29,7 @@ MAX_ARGUMENT_BYTES = 400  # of one call
 
 _SELECT_STEPS = load_statement("traces/searched_steps")
 _STORE_TEXTS = load_statement("traces/store_texts")
-_STALE = Trial.objects.filter(text_stale=True, state=Trial.State.DONE)
+_STALE = Trial.objects.filter(WITH_BODIES, text_stale=True, state=Trial.State.DONE)
 
 
 def update_search_texts(limit: int = MAX_TRIALS_PER_SWEEP) -> int:

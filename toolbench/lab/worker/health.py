@@ -5,24 +5,24 @@ A process counts as alive if it sent a heartbeat lately: a process that still ru
 
 import os
 import socket
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection
-from django.db.models import Count, Sum
+from django.db.models import Count, DurationField, ExpressionWrapper, F, Sum
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from toolbench.lab.models import Cell, JobFailure, Process, ServiceAddress, Trial
+from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.job_failures import list_recent_failures
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=60)
 PROCESS_RETENTION = timedelta(days=1)
 MAX_LISTED_CELLS = 50
-_RECORD_HEARTBEAT = """
-INSERT INTO lab_process (name, kind, host, pid, loop_lag_ms, seen_at) VALUES (%s, %s, %s, %s, %s, clock_timestamp())
-ON CONFLICT (name) DO UPDATE SET seen_at = clock_timestamp(), loop_lag_ms = excluded.loop_lag_ms
-"""
+# By the clock of the database alone: the clock of this process may be wrong.
+_SILENCE = ExpressionWrapper(Now() - F("seen_at"), output_field=DurationField())
+_RECORD_HEARTBEAT = load_statement("worker/record_heartbeat")
 _SELECT_HEARTBEAT_AGES = """
 SELECT name, extract(epoch FROM clock_timestamp() - seen_at)::float8 FROM lab_process WHERE kind = %s ORDER BY name
 """
@@ -35,6 +35,7 @@ class ProcessStatus:
     Attributes:
         silent_seconds: time since the heartbeat.
         lag_ms: event-loop lag that the heartbeat reported; 0 for other processes than workers.
+        clock_offset_ms: how far the clock of its host was ahead of the database's.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ProcessStatus:
     is_alive: bool
     silent_seconds: float
     lag_ms: float
+    clock_offset_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +82,24 @@ class Health:
 
 def get_health() -> Health:
     """Read the health of the installation with seven queries, without processes that were silent for a day."""
-    now = timezone.now()
     cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, run__imported=False)
     fallback = cells.filter(fallback_turns__gt=0).aggregate(
         turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True)
     )
     set_aside = Cell.objects.filter(run__deleted_at=None).exclude(compute_error="").select_related("run", "config")
-    rows = Process.objects.filter(seen_at__gt=Now() - PROCESS_RETENTION).order_by("kind", "-seen_at")
+    rows = Process.objects.filter(seen_at__gt=Now() - PROCESS_RETENTION).annotate(silence=_SILENCE)
     return Health(
         processes=tuple(
             ProcessStatus(
                 name=row.name,
                 kind=row.kind,
                 host=row.host,
-                is_alive=now - row.seen_at < HEARTBEAT_TIMEOUT,
-                silent_seconds=max(0.0, (now - row.seen_at).total_seconds()),
+                is_alive=row.silence < HEARTBEAT_TIMEOUT,
+                silent_seconds=max(0.0, row.silence.total_seconds()),
                 lag_ms=row.loop_lag_ms,
+                clock_offset_ms=row.clock_offset_ms,
             )
-            for row in rows
+            for row in rows.order_by("kind", "-seen_at")
         ),
         services=tuple(ServiceAddress.objects.order_by("name")),
         failures=list_recent_failures(),
@@ -131,10 +133,21 @@ def build_process_name(kind: str) -> str:
 
 def record_heartbeat(kind: str, *, loop_lag_ms: float = 0.0) -> None:
     """Store that this process is alive and reaches the database."""
+    row: dict[str, str | float] = {
+        "name": build_process_name(kind),
+        "kind": kind,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "loop_lag_ms": loop_lag_ms,
+        "time": time.time(),
+    }
     with connection.cursor() as cursor:
-        cursor.execute(
-            _RECORD_HEARTBEAT, [build_process_name(kind), kind, socket.gethostname(), os.getpid(), loop_lag_ms]
-        )
+        cursor.execute(_RECORD_HEARTBEAT, row)
+
+
+def remove_heartbeat(kind: str) -> None:
+    """Delete the heartbeat of this process, which stops in order: silence of the others then means that they died."""
+    Process.objects.filter(name=build_process_name(kind)).delete()
 
 
 def get_heartbeat_ages(kind: str) -> dict[str, float]:

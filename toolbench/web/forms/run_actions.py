@@ -102,6 +102,16 @@ def _save_label(run_id: int, values: Mapping[str, str]) -> str:
     return "Label saved."
 
 
+def _keep_bodies(run_id: int, values: Mapping[str, str]) -> str:
+    control.set_body_retention(run_id, keeps_bodies=True)
+    return "Retention will not remove the bodies of this run."
+
+
+def _release_bodies(run_id: int, values: Mapping[str, str]) -> str:
+    control.set_body_retention(run_id, keeps_bodies=False)
+    return "The rules of retention apply to this run again."
+
+
 def _parse_agreed(values: Mapping[str, str]) -> int:
     """Return the number of paid requests that the user has confirmed."""
     return _parse_count(values, "agreed") or 0
@@ -138,4 +148,6 @@ PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {
     "raise": _raise_caps,
     "add": _add_trials,
     "label": _save_label,
+    "keep-bodies": _keep_bodies,
+    "release-bodies": _release_bodies,
 }

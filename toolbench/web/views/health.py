@@ -1,17 +1,19 @@
-"""Views of health: a page with all processes and local servers, and a check for a supervisor."""
+"""Views of health: a page with problems and processes, and a check for a supervisor."""
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.worker.health import check_database, get_health
+from toolbench.lab.operations.health_page import get_health_page
+from toolbench.lab.worker.health import check_database
 from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show processes by their heartbeat and local servers by their URL (GET /health/)."""
-    return render_page(request, "health/show.html", {"page": get_health()}, part="processes")
+    """Show problems in words, processes by their heartbeat, and the space on disk (GET /health/)."""
+    page = get_health_page()
+    return render_page(request, "health/show.html", {"page": page.health, "whole": page}, part="processes")
 
 
 @login_not_required

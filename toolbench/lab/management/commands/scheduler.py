@@ -2,10 +2,13 @@
 
 import signal
 import threading
+from contextlib import suppress
 
 from django.core.management.base import BaseCommand
+from django.db import DatabaseError
 
 from toolbench.lab.schedule import build_schedule
+from toolbench.lab.worker.health import remove_heartbeat
 
 
 class Command(BaseCommand):
@@ -21,3 +24,5 @@ class Command(BaseCommand):
         schedule = build_schedule()
         while not stop_requested.wait(schedule.tick()):
             pass
+        with suppress(DatabaseError):
+            remove_heartbeat("scheduler")

@@ -43,6 +43,7 @@ from toolbench.lab.results.trial.timeline import (
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import choose_mark
 from toolbench.lab.traces.omitted_parameters import OmissionNote, parse_omitted_parameters
+from toolbench.lab.traces.removed_bodies import explain_removed_bodies
 
 MAX_STEPS = 400
 TOOLS_DROPPED = "tools_dropped"
@@ -135,13 +136,18 @@ class Trace:
     @property
     def has_differences(self) -> bool:
         """Return whether the trial can be compared with another one."""
-        return self.trial.state == Trial.State.DONE and bool(self.timeline)
+        return self.trial.state == Trial.State.DONE and bool(self.timeline) and not self.bodies_note
 
     @property
     def has_what_if(self) -> bool:
-        """Return whether the trial can be replayed: it has ended, and Toolbench sent its requests."""
+        """Return whether the trial can be replayed: it has ended with stored bodies of requests of Toolbench."""
         has_requests = self.trial.state == Trial.State.DONE and self.trial.requests > 0
-        return has_requests and self.run.origin.get("kind") != "inspect"
+        return has_requests and not self.bodies_note and self.run.origin.get("kind") != "inspect"
+
+    @property
+    def bodies_note(self) -> str:
+        """Return when and by which rule the bodies were removed; an empty text if they were not."""
+        return explain_removed_bodies(self.trial)
 
     @property
     def judged_version(self) -> int:

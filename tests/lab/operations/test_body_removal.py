@@ -1,0 +1,177 @@
+"""Removal of bodies by rules: what goes, what stays, and what can no longer be done."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial
+from toolbench.lab.models import (
+    AuditEntry,
+    DecisionRecord,
+    HumanVerdict,
+    Run,
+    Schedule,
+    StepBody,
+    Trial,
+    TrialText,
+)
+from toolbench.lab.operations.body_removal import RetentionJob, preview_removal, remove_due_bodies
+from toolbench.lab.operations.retention_policy import Kind, RetentionPolicy, save_retention_policy
+from toolbench.lab.runs.control import retry_errored_trials
+from toolbench.lab.traces.removed_bodies import explain_removed_bodies
+from toolbench.lab.traces.search_text import update_search_texts
+
+pytestmark = pytest.mark.django_db
+PASSED_30 = RetentionPolicy({Kind.PASSED: 30})
+EVERYTHING = RetentionPolicy(dict.fromkeys(Kind, 30))
+
+
+def make_old(outcome: str = "pass", *, days: int = 40, run: Run | None = None, **fields: Any) -> Trial:
+    """A trial with one step of 3,000 bytes that do not compress, and a search text."""
+    cell = make_cell(make_config(run or make_run()))
+    at = timezone.now() - timedelta(days=days)
+    trial = make_trial(cell, outcome, finished_at=at, final_text=b"The answer.", rendered_prompt=b"<s>", **fields)
+    Run.objects.filter(pk=trial.run_id).update(created_at=at)
+    noise = Random(7).randbytes(3_000)
+    make_step(trial, bodies={"request": b'{"a": 1}', "response": noise, "facts": {"text": "x"}})
+    update_search_texts()
+    return trial
+
+
+def list_removed() -> list[int]:
+    return list(Trial.objects.exclude(bodies_removed_at=None).order_by("pk").values_list("pk", flat=True))
+
+
+def test_removal_empties_bodies_and_keeps_the_verdict() -> None:
+    trial = make_old(verdict={"rule": "r", "judging": 1}, duration_ms=12.5, sentence="Kept.")
+    assert TrialText.objects.count() == 1
+
+    result = remove_due_bodies(PASSED_30)
+
+    trial.refresh_from_db()
+    body = StepBody.objects.get()
+    assert (result.removed, result.last_id, result.is_complete) == (1, trial.pk, True)
+    assert (bytes(body.request), bytes(body.response), bytes(body.facts)) == (b"", b"", b"{}")
+    assert (bytes(trial.final_text), trial.rendered_prompt, trial.text_stale) == (b"", None, False)
+    assert (trial.outcome, trial.duration_ms, trial.sentence, trial.verdict["rule"]) == ("pass", 12.5, "Kept.", "r")
+    assert TrialText.objects.count() == 0
+    assert "by the rule “Passed trials after 30 days”" in explain_removed_bodies(trial)
+    assert remove_due_bodies(PASSED_30).removed == 0
+
+
+def test_search_text_of_a_removed_trial_is_not_written_again() -> None:
+    trial = make_old()
+    remove_due_bodies(PASSED_30)
+    Trial.objects.filter(pk=trial.pk).update(text_stale=True)
+    assert update_search_texts() == 0
+
+
+def test_rules_apply_by_kind_and_age() -> None:
+    passed, _failed, _young = make_old(), make_old("fail"), make_old(days=29)
+    remove_due_bodies(PASSED_30)
+    assert list_removed() == [passed.pk]
+
+
+def test_each_kind_has_its_own_rule() -> None:
+    trials = {
+        Kind.DELETED: make_old(run=make_run(deleted_at=timezone.now() - timedelta(days=40), simulated=True)),
+        Kind.SIMULATED: make_old(run=make_run(simulated=True)),
+        Kind.IMPORTED: make_old(run=make_run(imported=True)),
+        Kind.PASSED: make_old(),
+        Kind.FAILED: make_old("fail"),
+        Kind.OTHER: make_old("infra"),
+    }
+    for kind, trial in trials.items():
+        due = preview_removal(RetentionPolicy({kind: 30}))
+        assert [(found.kind, found.trials) for found in due] == [(kind, 1)]
+        remove_due_bodies(RetentionPolicy({kind: 30}))
+        trial.refresh_from_db()
+        assert trial.bodies_rule == f"{kind.label} after 30 days"
+
+
+def test_imported_run_counts_from_its_import_and_a_deleted_from_deletion() -> None:
+    imported = make_old(days=400, run=make_run(imported=True))
+    Run.objects.filter(pk=imported.run_id).update(created_at=timezone.now())
+    make_old(run=make_run(deleted_at=timezone.now()))
+    assert remove_due_bodies(EVERYTHING).removed == 0
+
+
+PINS: Mapping[str, Any] = {
+    "run": lambda trial: Run.objects.update(keeps_bodies=True),
+    "note": lambda trial: Trial.objects.update(note="Look at this."),
+    "label": lambda trial: Trial.objects.update(label="odd"),
+    "human verdict": lambda trial: HumanVerdict.objects.create(
+        trial=trial, execution=1, username="ana", verdict="fail", reason="Wrong file."
+    ),
+    "baseline": lambda trial: Schedule.objects.create(
+        requests_per_run=10, requests_per_month=10, next_due_at=timezone.now()
+    ).baseline_runs.add(trial.run_id),
+    "confirmation": lambda trial: DecisionRecord.objects.create(
+        title="t", verdict="ship", sentence="s", confirmation=trial.run
+    ),
+}
+
+
+@pytest.mark.parametrize("pin", PINS)
+def test_pinned_trials_stay_until_their_run_is_deleted(pin: str) -> None:
+    trial = make_old()
+    PINS[pin](trial)
+    assert remove_due_bodies(EVERYTHING).removed == 0
+    Run.objects.update(deleted_at=timezone.now() - timedelta(days=31))
+    assert remove_due_bodies(EVERYTHING).removed == 1
+
+
+def test_running_trials_and_trials_that_never_ran_are_left_alone() -> None:
+    trial = make_old()
+    Trial.objects.filter(pk=trial.pk).update(state=Trial.State.RUNNING)
+    make_old("na", execution=0)
+    assert remove_due_bodies(EVERYTHING).removed == 0
+
+
+def test_preview_weighs_bodies_and_changes_nothing() -> None:
+    make_old()
+    make_old()
+    (due,) = preview_removal(PASSED_30)
+    assert due.trials == 2
+    assert 6_000 < due.stored_bytes < 6_400
+    assert due.rule == "Passed trials after 30 days"
+    assert list_removed() == []
+    assert preview_removal(RetentionPolicy({})) == ()
+
+
+def test_pass_ends_after_its_time_and_goes_on_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolbench.lab.operations.body_removal.TRIALS_PER_BATCH", 1)
+    first, second = make_old(), make_old()
+    times = iter([0.0, 6.0])
+    result = remove_due_bodies(PASSED_30, seconds=5.0, clock=lambda: next(times))
+    assert (result.removed, result.last_id, result.is_complete) == (1, first.pk, False)
+    assert remove_due_bodies(PASSED_30, after=result.last_id).last_id == second.pk
+
+
+def test_job_removes_once_a_day_and_at_once_when_rules_change() -> None:
+    now = 0.0
+    job = RetentionJob(clock=lambda: now)
+    make_old()
+    assert job.run() == 0
+    save_retention_policy(PASSED_30)
+    assert job.run() == 1
+    make_old()
+    now = 3_600.0
+    assert job.run() == 0
+    now = 86_401.0
+    assert job.run() == 1
+    entries = AuditEntry.objects.filter(action="deleted").values_list("subject", flat=True)
+    assert set(entries) == {"bodies of 1 trial, by the rules of retention"}
+
+
+def test_retried_trial_has_bodies_again(owner: User) -> None:
+    trial = make_old("infra")
+    remove_due_bodies(EVERYTHING)
+    retry_errored_trials(trial.run_id, agreed=0)
+    trial.refresh_from_db()
+    assert (trial.state, trial.bodies_removed_at, trial.bodies_rule) == ("queued", None, "")

@@ -1,0 +1,139 @@
+"""Problems of an installation, each in words with its figures and what to do."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
+from toolbench.lab.metrics.cells import recompute_stale
+from toolbench.lab.models import Cell, Process, Provider, Run, RunConfig, Trial
+from toolbench.lab.operations.problems import HealthProblem, find_problems
+from toolbench.lab.operations.storage_space import DiskSpace, StorageSpace
+from toolbench.lab.worker.health import get_health, record_heartbeat, remove_heartbeat
+
+pytestmark = pytest.mark.django_db
+AMPLE = StorageSpace((), 0, 0, 0, DiskSpace("/data", 10**12, 9 * 10**11))
+
+
+def list_problems(space: StorageSpace = AMPLE) -> dict[str, HealthProblem]:
+    return {problem.code: problem for problem in find_problems(get_health(), space)}
+
+
+def make_process(kind: str, *, host: str = "h", silent: float = 1, **fields: float) -> None:
+    seen = timezone.now() - timedelta(seconds=silent)
+    name = f"{kind}@{host}:{Process.objects.count()}"
+    Process.objects.create(name=name, kind=kind, host=host, pid=1, seen_at=seen, **fields)
+
+
+def make_queued(**fields: object) -> Trial:
+    run = make_run(state=Run.State.RUNNING, trial_count=1)
+    trial = make_trial(make_cell(make_config(run)), "queued", **fields)
+    Trial.objects.filter(pk=trial.pk).update(queued_at=timezone.now() - timedelta(minutes=9))
+    recompute_stale()
+    return trial
+
+
+def test_new_installation_has_no_problem() -> None:
+    assert list_problems() == {}
+
+
+def test_living_processes_are_no_problem() -> None:
+    record_heartbeat("worker")
+    record_heartbeat("scheduler")
+    assert list_problems() == {}
+
+
+def test_silent_worker_and_missing_scheduler_are_named() -> None:
+    make_process("worker", host="alpha", silent=600)
+    found = list_problems()
+    assert found["silent"].title == "1 process stopped sending heartbeats"
+    assert "worker@alpha:0 (10 min ago)" in found["silent"].sentence
+    assert "No scheduler" in found["scheduler"].title
+
+
+def test_replaced_process_is_named_for_an_hour() -> None:
+    make_process("scheduler")
+    make_process("worker")
+    make_process("worker", silent=600)
+    make_process("worker", silent=7_000)
+    found = list_problems()
+    assert list(found) == ["died"]
+    assert "(10 min ago)" in found["died"].sentence
+    assert "(2 h ago)" not in found["died"].sentence
+
+
+def test_process_that_stopped_in_order_is_no_problem() -> None:
+    record_heartbeat("scheduler")
+    record_heartbeat("worker")
+    remove_heartbeat("worker")
+    assert [process.kind for process in get_health().processes] == ["scheduler"]
+    assert list_problems() == {}
+
+
+def test_wrong_clock_of_a_host_is_named_with_its_sign() -> None:
+    make_process("scheduler")
+    make_process("worker", host="late", clock_offset_ms=-61_000)
+    make_process("worker", host="exact", clock_offset_ms=900)
+    clock = list_problems()["clock"]
+    assert clock.sentence.startswith("Late is 61 s behind.")
+
+
+def test_heartbeat_stores_how_far_the_clock_is_off() -> None:
+    record_heartbeat("worker")
+    assert abs(Process.objects.get().clock_offset_ms) < 2_000
+
+
+def test_trials_that_nobody_runs_are_named_with_the_reason() -> None:
+    make_queued()
+    assert list_problems() == {}  # without a worker, the page says only that
+    make_process("worker")
+    make_process("scheduler")
+    Provider.objects.update(paused_reason="The key was refused.")
+    queue = list_problems()["queue"]
+    assert queue.title == "Trials of Example wait"
+    assert "has waited 9 min and none is running. The key was refused." in queue.sentence
+
+
+@pytest.mark.parametrize("reason", ["running", "paused", "probe"])
+def test_wait_with_a_reason_is_no_problem(reason: str) -> None:
+    trial = make_queued()
+    make_process("worker")
+    make_process("scheduler")
+    if reason == "running":
+        make_trial(trial.cell, "running", lease_until=timezone.now() + timedelta(minutes=1))
+        recompute_stale()
+    elif reason == "paused":
+        Run.objects.update(state=Run.State.PAUSED)
+    else:
+        RunConfig.objects.update(awaits_probe=True)
+    assert list_problems() == {}
+
+
+def test_leases_and_cells_that_no_sweep_repaired_are_counted() -> None:
+    run = make_run(finished_at=timezone.now() - timedelta(minutes=5))
+    cell = make_cell(make_config(run))
+    make_trial(cell, "running", lease_until=timezone.now() - timedelta(minutes=5))
+    found = list_problems()
+    assert found["sessions"].title == "1 trial of dead worker sessions not requeued"
+    assert found["stale"].title == "1 cell of ended runs not recomputed"
+    Cell.objects.update(stale=False)
+    Trial.objects.update(lease_until=timezone.now())
+    assert list_problems() == {}
+
+
+def test_disk_that_is_nearly_full_is_a_problem_with_its_days() -> None:
+    disk = DiskSpace("/data", 10**12, 9 * 10**11)
+    growing = StorageSpace((), trial_bytes=10**12, trials=1_000, recent_trials=1_400, disk=disk)
+    assert "full in 4.5 days" in list_problems(growing)["disk"].sentence
+    assert list_problems(replace(AMPLE, disk=None)) == {}
+    small = DiskSpace("/data", 10**12, 10**10)
+    assert "9.3\xa0GB of 931.3\xa0GB" in list_problems(replace(AMPLE, disk=small))["disk"].sentence
+
+
+def test_search_texts_that_nobody_writes_are_a_problem() -> None:
+    finished = timezone.now() - timedelta(hours=3)
+    make_trial(make_cell(make_config(make_run(), make_model(provider=make_provider()))), finished_at=finished)
+    recompute_stale()
+    assert "has waited 3 h for its search text" in list_problems()["search"].sentence

@@ -1,0 +1,81 @@
+"""The page of retention: preview, saving, and what the pages of a run and a trial say afterwards."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
+from tests.page_html import read_html
+from toolbench.lab.accounts.roles import Role, set_role
+from toolbench.lab.models import AuditEntry, RetentionRule, Run, Trial
+from toolbench.lab.operations.body_removal import remove_due_bodies
+from toolbench.lab.operations.retention_policy import load_retention_policy
+
+pytestmark = pytest.mark.django_db
+
+
+def make_old_trial() -> Trial:
+    at = timezone.now() - timedelta(days=40)
+    trial = make_trial(make_cell(make_config(make_run())), finished_at=at, verdict={"judging": 1, "rule": "r"})
+    make_step(trial, bodies={"request": b"secret words"})
+    recompute_stale_cells()
+    return trial
+
+
+def test_preview_counts_what_typed_rules_would_remove(owner_client: Client) -> None:
+    make_old_trial()
+    page = read_html(owner_client.get("/settings/retention/?passed=30"))
+    assert "These rules would now remove the bodies of 1 trial, about" in page
+    assert RetentionRule.objects.count() == 0
+
+
+def test_saved_rules_are_shown_and_written_to_the_audit_list(owner_client: Client) -> None:
+    response = owner_client.post("/settings/retention/", {"passed": "30", "failed": ""}, follow=True)
+    page = read_html(response)
+    assert "The scheduler removes what is due within a minute." in page
+    assert 'value="30"' in page
+    assert RetentionRule.objects.get().days == 30
+    assert AuditEntry.objects.get().subject == "rules of retention"
+
+
+@pytest.mark.parametrize("send", ["get", "post"])
+def test_wrong_number_of_days_is_explained_beside_its_field(owner_client: Client, send: str) -> None:
+    response = getattr(owner_client, send)("/settings/retention/", {"failed": "soon"})
+    assert response.status_code == 422
+    assert "Enter whole days from 1 to 36500" in read_html(response)
+    assert RetentionRule.objects.count() == 0
+
+
+def test_operator_previews_and_does_not_save(client: Client) -> None:
+    user = User(username="op")
+    set_role(user, Role.OPERATOR)
+    user.save()
+    client.force_login(user)
+    page = read_html(client.get("/settings/retention/?passed=30"))
+    assert "Only an owner can save rules." in page
+    assert "Save rules" not in page
+    assert client.post("/settings/retention/", {"passed": "1"}).status_code == 403
+
+
+def test_trial_and_run_say_what_was_removed(owner_client: Client) -> None:
+    trial = make_old_trial()
+    RetentionRule.objects.create(kind="passed", days=30)
+    remove_due_bodies(load_retention_policy())
+    page = read_html(owner_client.get(f"/trials/{trial.pk}/"))
+    assert "by the rule “Passed trials after 30 days”" in page
+    assert "secret words" not in page
+    run_page = read_html(owner_client.get(f"/runs/{trial.run_id}/"))
+    assert "1 trial cannot be judged again" in run_page
+    assert "Judge again" not in run_page
+
+
+def test_run_keeps_its_bodies_by_a_button(owner_client: Client) -> None:
+    run = make_old_trial().run
+    owner_client.post(f"/runs/{run.pk}/act/", {"action": "keep-bodies"})
+    assert Run.objects.get().keeps_bodies
+    assert "leaves the bodies of this run alone" in read_html(owner_client.get(f"/runs/{run.pk}/"))
+    owner_client.post(f"/runs/{run.pk}/act/", {"action": "release-bodies"})
+    assert not Run.objects.get().keeps_bodies

@@ -1,0 +1,78 @@
+"""`manage.py retention`: remove the bodies of old trials by the saved rules, or count what rules would remove."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import filesizeformat
+
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.operations.body_removal import preview_removal, record_removal, remove_due_bodies
+from toolbench.lab.operations.retention_policy import (
+    Kind,
+    RetentionPolicy,
+    load_retention_policy,
+    parse_retention_policy,
+)
+
+
+class Command(BaseCommand):
+    """Command that removes bodies by the rules of retention at once."""
+
+    help = (
+        "Remove the bodies of old trials by the rules that are saved at /settings/retention/, as the scheduler does "
+        "once a day. Verdicts, versions and figures stay."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
+        parser.add_argument("--dry-run", action="store_true", help="count what would be removed, and change nothing")
+        parser.add_argument(
+            "--rule",
+            action="append",
+            default=[],
+            metavar="KIND=DAYS",
+            help=f"with --dry-run: a rule instead of the saved ones; KIND is {', '.join(Kind.values)}",
+        )
+
+    def handle(self, *args: Any, dry_run: bool, rule: list[str], **options: Any) -> None:
+        """Remove the bodies and print the number of trials; with `dry_run`, print what each rule would remove.
+
+        Raises:
+            CommandError: a rule is not understood, or given without --dry-run.
+        """
+        if rule and not dry_run:
+            raise CommandError("--rule is for --dry-run only: save rules at /settings/retention/.")
+        policy = _parse_rules(rule) if rule else load_retention_policy()
+        if not policy.days_by_kind:
+            self.stdout.write("No rule is saved, so every body is kept. Save rules at /settings/retention/.")
+        elif dry_run:
+            self._print_preview(policy)
+        else:
+            removed = remove_due_bodies(policy).removed
+            if removed:
+                record_removal(removed)
+            self.stdout.write(f"Bodies of {removed} trials removed.")
+
+    def _print_preview(self, policy: RetentionPolicy) -> None:
+        for due in preview_removal(policy):
+            size = filesizeformat(due.stored_bytes).replace("\xa0", " ")
+            self.stdout.write(f"{due.rule}: {due.trials} trials, about {size}")
+        self.stdout.write("Nothing was removed.")
+
+
+def _parse_rules(rules: list[str]) -> RetentionPolicy:
+    """Return the rules of the option.
+
+    Raises:
+        CommandError: a rule has another form than KIND=DAYS, or an unknown kind.
+    """
+    days = dict(rule.partition("=")[::2] for rule in rules)
+    if unknown := days.keys() - set(Kind.values):
+        raise CommandError(f"--rule {min(unknown)} is not understood: write KIND=DAYS, with {', '.join(Kind.values)}.")
+    try:
+        policy = parse_retention_policy(days)
+    except InvalidFieldsError as error:
+        raise CommandError(str(error)) from error
+    if not policy.days_by_kind:
+        raise CommandError("--rule needs a number of days: KIND=DAYS.")
+    return policy

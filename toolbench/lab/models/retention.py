@@ -1,0 +1,31 @@
+"""Table of the rules by which bodies of old trials are removed."""
+
+from django.db import models
+
+
+class RetentionRule(models.Model):
+    """A rule: bodies of trials of one kind are removed after a number of days. A kind without a row is kept.
+
+    Attributes:
+        days: days since the trial ended; of a deleted run, since it was deleted; of an imported one, since its import.
+    """
+
+    class Kind(models.TextChoices):
+        """Kind of trials. Each trial has exactly one: the first in this order that fits."""
+
+        DELETED = "deleted", "Trials of deleted runs"
+        SIMULATED = "simulated", "Trials of simulated models"
+        IMPORTED = "imported", "Trials of imported runs"
+        PASSED = "passed", "Passed trials"
+        FAILED = "failed", "Failed trials"
+        OTHER = "other", "Infrastructure errors and cancelled trials"
+
+    kind = models.CharField(max_length=12, choices=Kind, unique=True)
+    days = models.PositiveIntegerField()
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}: {self.days} days"

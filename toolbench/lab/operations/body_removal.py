@@ -1,0 +1,157 @@
+"""Removal of the bodies of old trials by the rules of retention, and a dry run of it.
+
+A trial keeps its verdict, versions, figures and the columns of its steps. Bodies, step details, the final answer, the
+rendered prompt and the search text go.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+
+from toolbench.lab.accounts.audit import Action, record_action
+from toolbench.lab.operations.retention_policy import (
+    Kind,
+    RetentionPolicy,
+    describe_rule,
+    load_retention_policy,
+)
+from toolbench.lab.sql import load_statement
+
+TRIALS_PER_BATCH = 200
+SECONDS_PER_PASS = 5.0  # the scheduler has other jobs, and has to send heartbeats
+SECONDS_BETWEEN_PASSES = 86_400.0
+SAMPLE_SIZE = 200  # trials of a kind whose bodies a dry run measures
+
+_SELECT_DUE = load_statement(
+    "operations/due_trials", columns="trial.id, rule.kind", tail="LIMIT %(limit)s FOR UPDATE OF trial SKIP LOCKED"
+)
+_COUNT_DUE = load_statement(
+    "operations/count_due", due=load_statement("operations/due_trials", columns="trial.id, rule.kind", tail="")
+)
+_REMOVE_BODIES = load_statement("operations/remove_bodies")
+
+
+@dataclass(frozen=True, slots=True)
+class DueTrials:
+    """Trials of one kind whose bodies are due.
+
+    Attributes:
+        stored_bytes: bytes of their bodies, as stored; estimated from SAMPLE_SIZE of them.
+    """
+
+    kind: Kind
+    days: int
+    trials: int
+    stored_bytes: int
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return describe_rule(self.kind, self.days)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPass:
+    """Result of a pass over the trials.
+
+    Attributes:
+        removed: trials whose bodies were removed.
+        last_id: id of the last trial of the last batch; 0 if no trial was due.
+        is_complete: False if the time was over before all trials were looked at.
+    """
+
+    removed: int
+    last_id: int
+    is_complete: bool
+
+
+def preview_removal(policy: RetentionPolicy) -> tuple[DueTrials, ...]:
+    """Return what the rules would remove now, by kind. Nothing is changed; one query reads all trials."""
+    if not policy.days_by_kind:
+        return ()
+    parameters = {**_build_parameters(policy), "sample_size": SAMPLE_SIZE}
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_DUE, parameters)
+        counted = {kind: (trials, stored_bytes) for kind, trials, stored_bytes in cursor.fetchall()}
+    return tuple(DueTrials(kind, days, *counted.get(kind.value, (0, 0))) for kind, days in policy.days_by_kind.items())
+
+
+def remove_due_bodies(
+    policy: RetentionPolicy,
+    *,
+    after: int = 0,
+    seconds: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> RemovalPass:
+    """Remove the bodies that are due, in batches of TRIALS_PER_BATCH, each in a transaction of its own.
+
+    Args:
+        policy: the rules.
+        after: id of the trial after which to begin.
+        seconds: time after which no further batch is started; None for no limit.
+        clock: the clock for `seconds`.
+    """
+    deadline = None if seconds is None else clock() + seconds
+    removed, last_id = 0, after
+    for batch_ids in _remove_batches(policy, after):
+        removed += len(batch_ids)
+        last_id = batch_ids[-1]
+        if deadline is not None and clock() >= deadline:
+            return RemovalPass(removed, last_id, is_complete=False)
+    return RemovalPass(removed, last_id, is_complete=True)
+
+
+def _remove_batches(policy: RetentionPolicy, after: int) -> Iterator[list[int]]:
+    """Remove bodies batch by batch and yield the ids of each batch, in ascending order."""
+    while policy.days_by_kind:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_SELECT_DUE, {**_build_parameters(policy), "after": after, "limit": TRIALS_PER_BATCH})
+            due = cursor.fetchall()
+            if not due:
+                return
+            rules = {kind: describe_rule(kind, days) for kind, days in policy.days_by_kind.items()}
+            rows = [{"id": trial_id, "rule": rules[Kind(kind)]} for trial_id, kind in due]
+            cursor.execute(_REMOVE_BODIES, {"rows": json.dumps(rows)})
+        after = due[-1][0]
+        yield [trial_id for trial_id, _ in due]
+
+
+def _build_parameters(policy: RetentionPolicy) -> dict[str, str | int | list[str] | list[int]]:
+    return {"kinds": policy.kinds, "days": policy.days, "after": 0}
+
+
+class RetentionJob:
+    """Job of the scheduler: a pass over all trials once a day, and at once when the rules change.
+
+    A pass that takes longer than SECONDS_PER_PASS goes on at the next call.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._policy = RetentionPolicy({})
+        self._last_id = 0
+        self._due_at = clock()
+
+    def run(self) -> int:
+        """Remove bodies that are due, unless the last pass was less than a day ago; return of how many trials."""
+        policy = load_retention_policy()
+        if policy != self._policy:
+            self._policy, self._last_id, self._due_at = policy, 0, self._clock()
+        if self._clock() < self._due_at:
+            return 0
+        result = remove_due_bodies(policy, after=self._last_id, seconds=SECONDS_PER_PASS, clock=self._clock)
+        self._last_id = 0 if result.is_complete else result.last_id
+        if result.is_complete:
+            self._due_at = self._clock() + SECONDS_BETWEEN_PASSES
+        if result.removed:
+            record_removal(result.removed)
+        return result.removed
+
+
+def record_removal(trials: int) -> None:
+    """Add a removal to the audit list, without a person."""
+    subject = f"bodies of {trials} trial{'' if trials == 1 else 's'}, by the rules of retention"
+    record_action(None, Action.DELETED, subject, "/settings/retention/")

@@ -1,0 +1,228 @@
+"""Problems of an installation in words: what is wrong, and what to do. `find_problems` reads all of them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection
+from django.template.defaultfilters import filesizeformat, pluralize
+from django.utils import timezone
+
+from toolbench.installation import COMMAND
+from toolbench.lab.operations.storage_space import StorageSpace
+from toolbench.lab.sql import load_statement
+from toolbench.lab.traces.search_text import get_text_lag
+from toolbench.lab.worker.health import Health, ProcessStatus
+
+SETTLE_SECONDS = 60  # a sweep runs every 10 s, so what it has not repaired after a minute needs a look
+MAX_WAIT_SECONDS = 120  # of the next trial of a provider of which no trial is running
+MAX_CLOCK_SECONDS = 2.0
+MAX_TEXT_LAG_SECONDS = 300
+MIN_FREE_SHARE = 0.05
+MIN_FREE_BYTES = 1_000_000_000
+MIN_DAYS_LEFT = 7
+REPLACED_HOURS = 1  # for so long a process is named that was silent and replaced
+_SELECT_STUCK_WORK = load_statement("operations/stuck_work")
+
+
+@dataclass(frozen=True, slots=True)
+class HealthProblem:
+    """One problem.
+
+    Attributes:
+        code: name for programs, such as the metric `toolbench_problem`.
+        title: what is wrong, in a few words.
+        sentence: the figures, and what follows from the problem.
+        advice: what to do.
+    """
+
+    code: str
+    title: str
+    sentence: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingProvider:
+    """A provider whose next trial waits although no trial of it is running.
+
+    Attributes:
+        reason: why the provider is paused; "" if it is not.
+    """
+
+    name: str
+    waiting_seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StuckWork:
+    """Work that the sweep should have repaired.
+
+    Attributes:
+        stale_cells: cells of runs that ended more than SETTLE_SECONDS ago and are not recomputed.
+        expired_trials: running trials whose lease ended more than SETTLE_SECONDS ago.
+        database_offset: seconds by which the clock of this process is ahead of the database's.
+    """
+
+    stale_cells: int
+    expired_trials: int
+    waiting: tuple[WaitingProvider, ...]
+    database_offset: float
+
+
+def find_problems(health: Health, space: StorageSpace) -> tuple[HealthProblem, ...]:
+    """Return every problem, the most urgent kind first, with two more queries.
+
+    A missing worker, cells that are set aside and failed background jobs are in `health` and have parts of their own
+    on the page.
+    """
+    work = read_stuck_work()
+    return (
+        *_check_disk(space),
+        *_check_processes(health.processes),
+        *_check_waiting(work, has_worker=health.has_worker),
+        *_check_repairs(work),
+        *_check_clocks(health.processes, work),
+        *_check_search(get_text_lag()),
+    )
+
+
+def read_stuck_work() -> StuckWork:
+    """Read the work that the sweep should have repaired, and compare the clocks, with one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _SELECT_STUCK_WORK,
+            {"settle_seconds": SETTLE_SECONDS, "wait_seconds": MAX_WAIT_SECONDS},
+        )
+        stale_cells, expired_trials, waiting, database_time = cursor.fetchone()
+    return StuckWork(
+        stale_cells=stale_cells,
+        expired_trials=expired_trials,
+        waiting=tuple(WaitingProvider(**provider) for provider in json.loads(waiting)),
+        database_offset=(timezone.now() - database_time).total_seconds(),
+    )
+
+
+def _check_disk(space: StorageSpace) -> Iterator[HealthProblem]:
+    disk = space.disk
+    if disk is None:
+        return
+    days = space.days_left
+    is_low = disk.free_share < MIN_FREE_SHARE or disk.free_bytes < MIN_FREE_BYTES
+    if not is_low and (days is None or days >= MIN_DAYS_LEFT):
+        return
+    rate = "" if days is None else f" At the rate of the last week it is full in {days:.1f} days."
+    yield HealthProblem(
+        "disk",
+        "The disk is nearly full",
+        f"{filesizeformat(disk.free_bytes)} of {filesizeformat(disk.total_bytes)} are free in {disk.folder}.{rate} "
+        "PostgreSQL stops when nothing is left.",
+        "Make room, or let bodies of old trials be removed: see Retention.",
+    )
+
+
+def _check_processes(processes: Sequence[ProcessStatus]) -> Iterator[HealthProblem]:
+    """Yield the kinds of process of which none is alive on a host, and processes that died and were replaced."""
+    alive = {(process.kind, process.host) for process in processes if process.is_alive}
+    silent = [process for process in processes if not process.is_alive]
+    gone = [process for process in silent if (process.kind, process.host) not in alive]
+    if gone:
+        names = _list_names(gone)
+        yield HealthProblem(
+            "silent",
+            f"{len(gone)} process{pluralize(len(gone), 'es')} stopped sending heartbeats",
+            f"Silent: {names}. Trials that they ran go back into the queue when their lease ends.",
+            f"Read the log of the process, and start it again: `{COMMAND} up` does so by itself.",
+        )
+    limit = timedelta(hours=REPLACED_HOURS).total_seconds()
+    replaced = [process for process in silent if process not in gone and process.silent_seconds < limit]
+    if replaced:
+        yield HealthProblem(
+            "died",
+            f"{len(replaced)} process{pluralize(len(replaced), 'es')} ended without a stop in the last hour",
+            f"Ended: {_list_names(replaced)}. Others of the same kind on the same host are alive.",
+            "If it happens again, read the end of the process's log: memory may be short.",
+        )
+    if processes and not any(process.kind == "scheduler" and process.is_alive for process in processes):
+        yield HealthProblem(
+            "scheduler",
+            "No scheduler is running",
+            "Lost trials are requeued late, and schedules, alerts and retention wait.",
+            f"Start it: `{COMMAND} up` does so, or `manage.py scheduler`.",
+        )
+
+
+def _list_names(processes: Sequence[ProcessStatus]) -> str:
+    shown = [f"{process.name} ({_format_seconds(process.silent_seconds)} ago)" for process in processes[:5]]
+    more = len(processes) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _check_waiting(work: StuckWork, *, has_worker: bool) -> Iterator[HealthProblem]:
+    if not has_worker:
+        return
+    for provider in work.waiting:
+        because = f" {provider.reason}" if provider.reason else ""
+        yield HealthProblem(
+            "queue",
+            f"Trials of {provider.name} wait",
+            f"Its next trial has waited {_format_seconds(provider.waiting_seconds)} and none is running.{because}",
+            "Look at the provider's page, and at the log of the worker.",
+        )
+
+
+def _check_repairs(work: StuckWork) -> Iterator[HealthProblem]:
+    if work.expired_trials:
+        yield HealthProblem(
+            "sessions",
+            f"{work.expired_trials} trial{pluralize(work.expired_trials)} of dead worker sessions not requeued",
+            f"Their leases ended more than {SETTLE_SECONDS} s ago, and no sweep has requeued them.",
+            "Start a scheduler or a worker; `manage.py sweep` repairs it at once.",
+        )
+    if work.stale_cells:
+        yield HealthProblem(
+            "stale",
+            f"{work.stale_cells} cell{pluralize(work.stale_cells)} of ended runs not recomputed",
+            "Rates and intervals on their pages miss the last trials.",
+            "Start a scheduler or a worker; `manage.py sweep` recomputes them at once.",
+        )
+
+
+def _check_clocks(processes: Sequence[ProcessStatus], work: StuckWork) -> Iterator[HealthProblem]:
+    offsets = {process.host: process.clock_offset_ms / 1000 for process in processes if process.is_alive}
+    wrong = {host: offset for host, offset in offsets.items() if abs(offset) > MAX_CLOCK_SECONDS}
+    if abs(work.database_offset) > MAX_CLOCK_SECONDS:
+        wrong["this web server"] = work.database_offset
+    if not wrong:
+        return
+    listed = ", ".join(
+        f"{host} is {_format_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}"
+        for host, offset in sorted(wrong.items())
+    )
+    yield HealthProblem(
+        "clock",
+        "Clocks differ from the database's",
+        f"{listed.capitalize()}. Leases and durations are right, since they use the database's time and a steady "
+        "clock; dates that these hosts write are wrong.",
+        "Synchronise the clocks, for example with NTP.",
+    )
+
+
+def _check_search(lag_seconds: float) -> Iterator[HealthProblem]:
+    if lag_seconds > MAX_TEXT_LAG_SECONDS:
+        yield HealthProblem(
+            "search",
+            "The search does not find the newest trials",
+            f"A trial has waited {_format_seconds(lag_seconds)} for its search text.",
+            "Start a scheduler; if it runs, look at the failed jobs.",
+        )
+
+
+def _format_seconds(seconds: float) -> str:
+    """Return a duration in words that are exact enough for a sentence."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

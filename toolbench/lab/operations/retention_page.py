@@ -1,0 +1,79 @@
+"""The page of retention: the rules, and what they would remove now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.operations.body_removal import DueTrials, preview_removal
+from toolbench.lab.operations.retention_policy import (
+    Kind,
+    RetentionPolicy,
+    load_retention_policy,
+    parse_retention_policy,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRow:
+    """One kind of trials with its rule.
+
+    Attributes:
+        text: the days as typed or saved; "" for none.
+        errors: what is wrong with the text.
+        due: what the rule would remove now; None without a valid rule.
+    """
+
+    kind: Kind
+    text: str
+    errors: tuple[str, ...]
+    due: DueTrials | None
+
+    @property
+    def field_id(self) -> str:
+        """The id of the field."""
+        return f"days-{self.kind.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPage:
+    """What the page shows.
+
+    Attributes:
+        is_preview: whether the rules are typed ones that are not saved.
+    """
+
+    rows: tuple[RetentionRow, ...]
+    is_preview: bool
+
+    @property
+    def trials(self) -> int:
+        """Number of trials whose bodies are due."""
+        return sum(row.due.trials for row in self.rows if row.due)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of these bodies, estimated."""
+        return sum(row.due.stored_bytes for row in self.rows if row.due)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a text is not a number of days."""
+        return any(row.errors for row in self.rows)
+
+
+def get_retention_page(typed: Mapping[str, str] | None = None) -> RetentionPage:
+    """Return the page.
+
+    Args:
+        typed: days by kind, as typed, whose effect is shown without saving them; None for the saved rules.
+    """
+    saved = load_retention_policy()
+    texts = {kind.value: str(days) for kind, days in saved.days_by_kind.items()} if typed is None else typed
+    errors: dict[str, list[str]] = {}
+    try:
+        policy = parse_retention_policy(texts)
+    except InvalidFieldsError as error:
+        policy, errors = RetentionPolicy({}), error.errors
+    due = {trials.kind: trials for trials in preview_removal(policy)}
+    rows = tuple(RetentionRow(kind, texts.get(kind, ""), tuple(errors.get(kind, ())), due.get(kind)) for kind in Kind)
+    return RetentionPage(rows, is_preview=typed is not None)

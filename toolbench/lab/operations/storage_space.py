@@ -1,0 +1,121 @@
+"""Space that stored trials take, and the days until the disk of the database is full."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+from toolbench.lab.sql import load_statement
+
+MIN_TRIALS = 100  # with fewer, the empty pages of tables and indexes outweigh the trials
+GROWTH_DAYS = 7
+GROUP_BY_TABLE: Mapping[str, str] = {
+    "lab_trial": "Trials with verdicts and figures",
+    "lab_step": "Steps",
+    "lab_stepbody": "Bodies of requests, answers and step details",
+    "lab_trialtext": "Search texts",
+    "lab_gatewaytrace": "Gateway traces",
+}
+TRIAL_TABLES = ("lab_trial", "lab_step", "lab_stepbody", "lab_trialtext")
+OTHER_GROUP = "Everything else"
+_MEASURE_SPACE = load_statement("operations/measure_space")
+_SELECT_DATA_FOLDER = "SELECT setting FROM pg_settings WHERE name = 'data_directory'"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """Space on the disk that holds the database.
+
+    Attributes:
+        folder: the folder of the database on this machine.
+    """
+
+    folder: str
+    total_bytes: int
+    free_bytes: int
+
+    @property
+    def free_share(self) -> float:
+        """Share of the disk that is free, from 0 to 1."""
+        return self.free_bytes / self.total_bytes if self.total_bytes else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSpace:
+    """Space that the database takes, and its growth.
+
+    Attributes:
+        groups: (name, bytes) of groups of tables with their indexes, the largest first.
+        trial_bytes: bytes of the tables of trials.
+        trials: trials of all runs, also of deleted ones, which are still stored.
+        recent_trials: trials of runs that were launched in the last GROWTH_DAYS days.
+        disk: None if the database runs on another machine, or its folder cannot be read.
+    """
+
+    groups: tuple[tuple[str, int], ...]
+    trial_bytes: int
+    trials: int
+    recent_trials: int
+    disk: DiskSpace | None
+
+    @property
+    def database_bytes(self) -> int:
+        """Bytes of the whole database."""
+        return sum(size for _, size in self.groups)
+
+    @property
+    def bytes_per_trial(self) -> float | None:
+        """Average bytes of a trial with its steps, bodies, search text and indexes; None below MIN_TRIALS trials."""
+        return self.trial_bytes / self.trials if self.trials >= MIN_TRIALS else None
+
+    @property
+    def bytes_per_day(self) -> float | None:
+        """Growth per day at the rate of the last GROWTH_DAYS days; None without a weight of a trial."""
+        weight = self.bytes_per_trial
+        return None if weight is None else weight * self.recent_trials / GROWTH_DAYS
+
+    @property
+    def days_left(self) -> float | None:
+        """Days until the disk is full at the rate of the last GROWTH_DAYS days.
+
+        None if the disk or the weight of a trial is unknown, or no trial was launched in these days.
+        """
+        growth = self.bytes_per_day
+        return self.disk.free_bytes / growth if growth and self.disk else None
+
+
+def measure_storage_space() -> StorageSpace:
+    """Measure the space with two queries, which read sizes of files and the rows of runs."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MEASURE_SPACE, {"tables": list(GROUP_BY_TABLE), "days": GROWTH_DAYS})
+        sizes_text, database_bytes, trials, recent_trials = cursor.fetchone()
+        cursor.execute(_SELECT_DATA_FOLDER)
+        folder = cursor.fetchone()
+    sizes: dict[str, int] = json.loads(sizes_text)
+    groups = [(GROUP_BY_TABLE[table], size) for table, size in sizes.items()]
+    groups.append((OTHER_GROUP, max(0, database_bytes - sum(sizes.values()))))
+    return StorageSpace(
+        groups=tuple(sorted(groups, key=lambda group: -group[1])),
+        trial_bytes=sum(sizes.get(table, 0) for table in TRIAL_TABLES),
+        trials=trials,
+        recent_trials=recent_trials,
+        disk=measure_disk(folder[0]) if folder and is_database_here() else None,
+    )
+
+
+def is_database_here() -> bool:
+    """Return whether the database runs on this machine: it is reached by a Unix socket."""
+    return str(settings.DATABASES["default"].get("HOST") or "/").startswith(("/", "%2F"))
+
+
+def measure_disk(folder: str) -> DiskSpace | None:
+    """Return the space on the disk that holds a folder; None if the folder cannot be read."""
+    try:
+        usage = shutil.disk_usage(Path(folder))
+    except OSError:
+        return None
+    return DiskSpace(folder, usage.total, usage.free)

@@ -1,0 +1,18 @@
+"""Trials whose bodies were removed by a rule of retention: what their pages say about it."""
+
+from django.db.models import Q
+
+from toolbench.lab.models import Trial
+
+WITH_BODIES = Q(bodies_removed_at=None)
+MAX_RULE_CHARS = 80
+
+
+def explain_removed_bodies(trial: Trial) -> str:
+    """Return when and by which rule the bodies of a trial were removed; "" if they were not."""
+    if trial.bodies_removed_at is None:
+        return ""
+    return (
+        f"Its bodies were removed on {trial.bodies_removed_at:%-d %B %Y} by the rule “{trial.bodies_rule}”. Verdict, "
+        "versions and figures are kept, but the trial cannot be judged again or replayed."
+    )
