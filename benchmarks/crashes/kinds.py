@@ -142,7 +142,7 @@ def _resume_cancelled(scene: Scene) -> None:
 def _raise_cap(scene: Scene) -> None:
     """Raise the cap of a paused run and resume it."""
     for run in Run.objects.filter(state=Run.State.PAUSED):
-        control.raise_caps_and_resume(run.pk, request_cap=100, token_cap=None)
+        control.set_limits_and_resume(run.pk, request_cap=100, token_cap=None)
 
 
 def _prepare_retried(scene: Scene) -> None:

@@ -22,7 +22,7 @@ def test_decider_refuses_fast_model_that_loses_trials(
     page.get_by_label("Choose the").select_option("fastest")
     page.get_by_role("button", name="Decide", exact=True).click()
 
-    expect(page.get_by_role("heading", name="Only Simulated · perfect")).to_be_visible()
+    expect(page.locator(".answer")).to_contain_text("Only Simulated · perfect")
     refused = page.get_by_role("row").filter(has_text="fast-429")
     expect(refused).to_contain_text("Refused for delivery:")
     expect(refused).to_contain_text("rate_limited ×")
@@ -31,7 +31,7 @@ def test_decider_refuses_fast_model_that_loses_trials(
     page.get_by_label("Name of the decision record").fill("For the demo bot")
     page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("heading", name="For the demo bot")).to_be_visible()
-    page.get_by_role("button", name="Confirm on fresh trials").click()
+    page.get_by_role("button", name="Confirm on new trials").click()
     expect(page.get_by_text("only its result will be reported")).to_be_visible()
     record, run = DecisionRecord.objects.get(), Run.objects.get(purpose="confirm")
     assert record.confirmation == run

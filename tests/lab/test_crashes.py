@@ -182,7 +182,7 @@ def test_cap_set_after_a_crash_counts_what_claimed_trials_still_send(
     server.flush()
 
     def set_cap() -> None:
-        control.raise_caps(run.pk, request_cap=PLENTY, token_cap=None)
+        control.set_limits(run.pk, request_cap=PLENTY, token_cap=None)
 
     crashes = PlannedCrashes(server, [("fetch", CrashMoment.ANSWERED)], restarted=set_cap)
     worked_to_the_end(model, crashes, monkeypatch)

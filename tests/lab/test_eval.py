@@ -56,7 +56,7 @@ def test_a_run_is_worked_to_its_end_in_this_process(scripted: ScriptedServer, tm
     said = evaluate(out=str(tmp_path / "report"))
     run = Run.objects.get()
     assert (run.state, run.purpose, run.trials.filter(outcome="pass").count()) == (Run.State.FINISHED, "cli", 4)
-    assert "tools: success given an answer 2/2" in said
+    assert "tools: answered success 2/2" in said
     assert "8 files in" in said
     assert json.loads((tmp_path / "report" / "summary.json").read_text())["models"][0]["ok"] == 4
 
@@ -67,7 +67,7 @@ def test_a_run_goes_on_until_each_cell_is_decided() -> None:
         said = evaluate(until_decided="threshold,target=70", trials="40", verbosity=2)
     run = Run.objects.get()
     assert "2 cells, 20 to 80 trials" in said
-    assert "happy_path: success given an answer 0/10 (0 %, 0 to 38, anytime-valid, 95 %)" in said
+    assert "happy_path: answered success 0/10 (0 %, 0 to 38, anytime-valid, 95 %)" in said
     assert "; decided: below the target" in said
     assert "; decided: at or above the target" in said
     assert (run.state, run.trials.count()) == (Run.State.FINISHED, 25)
@@ -312,7 +312,7 @@ def test_a_run_paused_on_its_page_goes_on_here(scripted: ScriptedServer) -> None
     make_scripted_model(scripted)
     refused(request_cap="1", jobs="1")
     run = Run.objects.get()
-    control.raise_caps(run.pk, request_cap=None, token_cap=None)
+    control.set_limits(run.pk, request_cap=None, token_cap=None)
     evaluate(resume=run.pk)
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED

@@ -145,7 +145,7 @@ def test_eval_of_the_wheel_tries_a_simulated_model(elsewhere: Elsewhere, running
     )
 
     assert printed.returncode == 0, printed.stderr
-    assert "success given an answer" in printed.stdout
+    assert "answered success" in printed.stdout
     assert json.loads((elsewhere.home / "report/summary.json").read_text())
 
 

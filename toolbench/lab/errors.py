@@ -1,4 +1,6 @@
-"""Errors that several packages of the lab raise."""
+"""Errors and their messages that several packages share."""
+
+UNKNOWN_BUTTON = "This button is not known; reload the page. Nothing was changed."
 
 
 class InvalidFieldsError(Exception):

@@ -51,7 +51,7 @@ def test_three_sides_are_compared_with_the_first(api: ApiClient, runs: list[Run]
     sides = "&".join(f"{letter}_run={pk}" for letter, pk in zip("abc", (runs[0].pk, runs[1].pk, third.pk), strict=True))
     found = api.get(f"/compare?{sides}&metric=delivered")
     assert found["baseline"] == found["names"][0] == f"run {runs[0].pk}"
-    assert (found["comparisons"], found["metric"], found["points"]) == (2, "Delivered success", 7)
+    assert (found["comparisons"], found["metric"], found["points"]) == (2, "End-to-end success", 7)
     rows = [dict(zip(found["table"]["columns"], row, strict=True)) for row in found["table"]["rows"]]
     assert [row["k"] for row in rows] == [8, 3, 9]
     assert [row["result"] for row in rows][1:] == ["cannot tell", "cannot tell"]

@@ -41,9 +41,9 @@ def test_nobody_qualifying_is_said_with_what_would_tell() -> None:
     assert none.verdict == "none"
     assert none.leader is None
     assert none.sentence == (
-        "No clear winner: no configuration qualifies. a comes closest to being the fastest. Not decided: delivered "
-        "58/60 [89–99] %, and 90 % lies inside. 18 more trials at this rate would decide it. The upper bound of "
-        "its p95 is open with 60 answers: it closes with 12 more trials."
+        "No clear winner: no configuration qualifies. a comes closest to being the fastest. Not decided: end-to-end "
+        "success 58/60 [89–99] %, and 90 % lies inside. 18 more trials at this rate would decide it. The upper bound "
+        "of its p95 is open with 60 answers: it closes with 12 more trials."
     )
 
 

@@ -45,11 +45,14 @@ def with_passes(before: MeasuredConfig, lacking: TrialShortfall) -> MeasuredConf
 
 
 OBSTACLES: dict[str, tuple[MeasuredConfig, str]] = {
-    "too few trials": (measured(passed=20, tried=20), "Not decided: delivered 20/20 [84–100] %, and 90 % lies inside."),
+    "too few trials": (
+        measured(passed=20, tried=20),
+        "Not decided: end-to-end success 20/20 [84–100] %, and 90 % lies inside.",
+    ),
     "open p95 bound": (measured(passed=40, tried=40), "p95 is open with 40 answers: it closes with 32 more trials."),
-    "interval around the target": (measured(passed=94), "Not decided: delivered 94/100 [88–97] %"),
+    "interval around the target": (measured(passed=94), "Not decided: end-to-end success 94/100 [88–97] %"),
     "share below the target": (measured(passed=88), "At the observed share, no number of trials would lift"),
-    "interval below the target": (measured(passed=50), "Passes too rarely: delivered 50/100 [40–60] %"),
+    "interval below the target": (measured(passed=50), "Passes too rarely: end-to-end success 50/100 [40–60] %"),
     "p95 over the limit": (measured(times=[30_000.0] * 100), "Too slow: p95 30.0 s, upper bound 30.0 s; the limit is"),
     "p95 over the limit, open": (
         measured(passed=40, tried=40, times=[30_000.0] * 40),

@@ -28,8 +28,9 @@ def test_whoever_clears_both_bounds_qualifies() -> None:
 def test_a_pass_after_a_retried_error_is_not_delivered() -> None:
     standing = assess_config(measured(100, 100, retried_passes=15), RULE)
     assert names(standing) == ["delivery"]
-    assert "15 of 100 trials brought no answer (only after a manual repeat × 15). Delivered 85/100" in (
-        standing.reasons[0].sentence
+    assert (
+        "Too many trials without an answer: 15 of 100 (only after a manual repeat × 15). End-to-end success 85/100"
+        in (standing.reasons[0].sentence)
     )
 
 
@@ -52,7 +53,7 @@ def test_the_lower_bound_decides_and_not_the_share() -> None:
 def test_a_bound_in_a_sentence_stands_on_its_own_side_of_the_target() -> None:
     """84 of 100 reach up to 89.94 %: "[76–90] %, all of it below 90 %" would deny itself."""
     standing = assess_config(measured(84, 100), RULE)
-    assert "delivered 84/100 [76–89.9] %, all of it below 90 %" in standing.reasons[0].sentence
+    assert "end-to-end success 84/100 [76–89.9] %, all of it below 90 %" in standing.reasons[0].sentence
 
 
 def test_lost_trials_are_refused_for_delivery_although_every_answer_passed() -> None:
@@ -60,7 +61,7 @@ def test_lost_trials_are_refused_for_delivery_although_every_answer_passed() -> 
     assert names(standing) == ["delivery"]
     assert standing.state == "refused"
     assert standing.reasons[0].sentence == (
-        "Refused for delivery: 18 of 120 trials brought no answer (rate_limited × 18). Delivered 102/120 [78–90] %, "
+        "Too many trials without an answer: 18 of 120 (rate_limited × 18). End-to-end success 102/120 [78–90] %, "
         "lower bound below 90 %; of the answers, 102/102 passed."
     )
 

@@ -70,7 +70,7 @@ def test_a_rule_that_cannot_be_followed_is_refused_in_a_sentence(odd: dict[str, 
 def test_a_rule_is_read_as_it_was_written() -> None:
     until = StoppingRule("width", rate="delivered", error=0.1, width=15)
     assert StoppingRule.read(until.to_json()) == until
-    assert str(until) == "delivered success known within 15 points, error 10 % a cell"
+    assert str(until) == "end-to-end success known within 15 points, error 10 % a cell"
 
 
 @pytest.mark.parametrize("rate", [0.85, 0.9, 0.95])
@@ -91,9 +91,9 @@ def test_simulated_equals_are_seldom_told_apart_and_unequals_are() -> None:
 
 
 def test_a_rule_says_what_it_decides_and_how_surely() -> None:
-    assert str(StoppingRule()) == "success given an answer against 90 %, error 5 % a cell"
-    assert str(StoppingRule("width")) == "success given an answer known within 20 points, error 5 % a cell"
-    assert str(StoppingRule("best")) == "the best success given an answer of every scenario, error 5 % a scenario"
+    assert str(StoppingRule()) == "answered success against 90 %, error 5 % a cell"
+    assert str(StoppingRule("width")) == "answered success known within 20 points, error 5 % a cell"
+    assert str(StoppingRule("best")) == "the best answered success of every scenario, error 5 % a scenario"
 
 
 def test_a_cell_begins_with_the_trials_the_method_page_says() -> None:

@@ -50,7 +50,7 @@ def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> No
     shown += [line.scenarios[0].answered, trace.answered, trace.delivered, listed.answered, listed.delivered]
     assert all(rate is not None and rate.withheld for rate in shown)
     assert panel.more is None
-    said = "tools: success given an answer 4/4, 1 distinct, delivered 4/4, 1 distinct"
+    said = "tools: answered success 4/4, 1 distinct, end-to-end success 4/4, 1 distinct"
     assert next(iter(render_run_lines(repeating.run, each_cell=False))) == said
 
 
@@ -64,8 +64,8 @@ def test_packs_have_a_line_each_and_are_never_added_up() -> None:
         make_trials(make_cell(config, scenario, scenario_group=group), **{"pass": passed})
     lines = list(render_run_lines(config.run, each_cell=False))
     assert [line.partition(" (")[0] for line in lines] == [
-        "tools: success given an answer 3/3", "agents: success given an answer 1/1",
-        "control: success given an answer 2/2",
+        "tools: answered success 3/3", "agents: answered success 1/1",
+        "control: answered success 2/2",
     ]  # fmt: skip
 
 

@@ -86,8 +86,8 @@ def test_a_run_at_its_cap_cannot_be_resumed_before_the_cap_is_raised() -> None:
     with pytest.raises(RunActionError, match="limit of 10 requests is reached: raise it first"):
         control.resume_run(run.pk)
     with pytest.raises(RunActionError, match="10 requests are used already"):
-        control.raise_caps(run.pk, request_cap=10, token_cap=None)
-    control.raise_caps(run.pk, request_cap=11, token_cap=None)
+        control.set_limits(run.pk, request_cap=10, token_cap=None)
+    control.set_limits(run.pk, request_cap=11, token_cap=None)
     control.resume_run(run.pk)
 
 
@@ -102,11 +102,11 @@ def forgotten_count() -> Run:
     return run
 
 
-def test_raise_caps_of_a_count_below_the_stored_attempts_corrects_it() -> None:
+def test_set_limits_of_a_count_below_the_stored_attempts_corrects_it() -> None:
     run = forgotten_count()
     with pytest.raises(RunActionError, match="3 requests are used already"):
-        control.raise_caps_and_resume(run.pk, request_cap=3, token_cap=None)
-    control.raise_caps_and_resume(run.pk, request_cap=4, token_cap=None)
+        control.set_limits_and_resume(run.pk, request_cap=3, token_cap=None)
+    control.set_limits_and_resume(run.pk, request_cap=4, token_cap=None)
     run.refresh_from_db()
     assert (run.requests_reserved, run.request_cap, run.state) == (3, 4, "running")
 
@@ -121,9 +121,9 @@ def test_sweep_of_a_count_below_the_stored_attempts_corrects_it() -> None:
 def test_oversized_cap_is_refused_and_earlier_caps_stay() -> None:
     run = launch_run(make_model(), request_cap=10)
     with pytest.raises(RunActionError, match="at most 2,147,483,647 requests"):
-        control.raise_caps_and_resume(run.pk, request_cap=10**15, token_cap=None)
+        control.set_limits_and_resume(run.pk, request_cap=10**15, token_cap=None)
     with pytest.raises(RunActionError, match="is not paused"):
-        control.raise_caps_and_resume(run.pk, request_cap=20, token_cap=None)
+        control.set_limits_and_resume(run.pk, request_cap=20, token_cap=None)
     run.refresh_from_db()
     assert run.request_cap == 10
 

@@ -188,7 +188,7 @@ def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:
     make_trials(open_one, **{"pass": 9, "fail": 1})
     analyse_undecided_runs()
     page = get_run_page(cell.run_id)
-    assert page.until == "success given an answer against 70 %, error 5 % a cell"
+    assert page.until == "answered success against 70 %, error 5 % a cell"
     assert [line.decided for line in page.lines[0].scenarios] == ["decided: below the target", "open"]
     assert page.lines[0].answered.interval_name == "anytime-valid, 95 %"
 

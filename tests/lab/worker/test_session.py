@@ -99,7 +99,7 @@ def test_a_run_goes_on_after_its_cap_was_raised(scripted: ScriptedServer) -> Non
     run = launch_run(model, trials=12, request_cap=20)
     run_worker_session(model)
     kept = set(run.trials.filter(outcome="pass").values_list("pk", "finished_at"))
-    control.raise_caps(run.pk, request_cap=200, token_cap=None)
+    control.set_limits(run.pk, request_cap=200, token_cap=None)
     control.resume_run(run.pk)
     run_worker_session(model)
     run.refresh_from_db()

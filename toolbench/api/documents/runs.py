@@ -19,13 +19,13 @@ from toolbench.api.documents.figures import (
 )
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Run
-from toolbench.lab.planning.run_request import MAX_CAP
+from toolbench.lab.planning.run_request import MAX_RUN_LIMIT
 from toolbench.lab.results.run.page import ConfigRow
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=2_000)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Cap = Annotated[int, Field(ge=1, le=MAX_CAP)]
+RunLimit = Annotated[int, Field(ge=1, le=MAX_RUN_LIMIT)]
 Method = Literal["auto", "native", "text_json", "template", "constrained"]
 State = Literal["running", "paused", "cancelling", "cancelled", "finished"]
 
@@ -259,8 +259,8 @@ class PlanBody(BodySchema):
     tool_allowlist: Names = []
     tool_denylist: Names = []
     overrides: JsonObject = {}
-    request_cap: Cap | None = None
-    token_cap: Cap | None = None
+    request_cap: RunLimit | None = None
+    token_cap: RunLimit | None = None
     deadline_seconds: Seconds | None = None
     connect_seconds: Seconds | None = None
     read_seconds: Seconds | None = None
@@ -346,8 +346,8 @@ class PlanDocument(Schema):
 class LimitsBody(BodySchema):
     """New limits of a paused run; null for no limit."""
 
-    request_cap: Cap | None
-    token_cap: Cap | None
+    request_cap: RunLimit | None
+    token_cap: RunLimit | None
 
 
 class AddTrialsBody(AgreedBody):

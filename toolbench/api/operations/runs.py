@@ -193,7 +193,7 @@ def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) ->
 def raise_limits(request: HttpRequest, run_id: int, body: LimitsBody) -> Run:
     """Set both limits of a paused run and resume it."""
     _get_run_or_404(run_id)
-    _run_action(control.raise_caps_and_resume, run_id, request_cap=body.request_cap, token_cap=body.token_cap)
+    _run_action(control.set_limits_and_resume, run_id, request_cap=body.request_cap, token_cap=body.token_cap)
     return _finish(request, run_id, "raise")
 
 

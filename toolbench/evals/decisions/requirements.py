@@ -50,7 +50,7 @@ def count_passes_without_failure(target: float) -> int:
     return math.ceil(Z**2 * target / (1 - target))
 
 
-def describe_delivered(measured: MeasuredConfig, rule: DecisionRule) -> str:
+def describe_end_to_end(measured: MeasuredConfig, rule: DecisionRule) -> str:
     """Return end-to-end success as text: successes/trials and the interval in percent."""
     low, high = (
         _format_bound(bound, rule.target) for bound in (measured.end_to_end_pool.low, measured.end_to_end_pool.high)
@@ -134,7 +134,7 @@ def _check_repeats(assessment: Assessment, rule: DecisionRule) -> str:
     return "Its repeats gave the same answers: they are not independent trials, so its success has no bounds."
 
 
-def _check_delivery(assessment: Assessment, rule: DecisionRule) -> str:
+def _check_unanswered(assessment: Assessment, rule: DecisionRule) -> str:
     """Return the reason if the answers are good enough, but too many trials had none."""
     measured = assessment.measured
     is_only_answered = assessment.low < rule.target <= assessment.answered_low
@@ -143,8 +143,8 @@ def _check_delivery(assessment: Assessment, rule: DecisionRule) -> str:
     late = (("only after a manual repeat", measured.retried_passes),) if measured.retried_passes else ()
     causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *late)) or "trial deadline"
     return (
-        f"Refused for delivery: {_count_unanswered(measured)} of {measured.tried} trials brought no answer "
-        f"({causes}). Delivered {describe_delivered(measured, rule)} %, "
+        f"Too many trials without an answer: {_count_unanswered(measured)} of {measured.tried} "
+        f"({causes}). End-to-end success {describe_end_to_end(measured, rule)} %, "
         f"lower bound below {format_rounded(rule.success)} %; "
         f"of the answers, {measured.passed}/{measured.answered} passed."
     )
@@ -155,17 +155,17 @@ def _count_unanswered(measured: MeasuredConfig) -> int:
 
 
 def _check_success(assessment: Assessment, rule: DecisionRule) -> str:
-    if not assessment.measured.tried or assessment.high >= rule.target or _check_delivery(assessment, rule):
+    if not assessment.measured.tried or assessment.high >= rule.target or _check_unanswered(assessment, rule):
         return ""
-    bounds = describe_delivered(assessment.measured, rule)
-    return f"Passes too rarely: delivered {bounds} %, all of it below {format_rounded(rule.success)} %."
+    bounds = describe_end_to_end(assessment.measured, rule)
+    return f"Passes too rarely: end-to-end success {bounds} %, all of it below {format_rounded(rule.success)} %."
 
 
 def _check_decided(assessment: Assessment, rule: DecisionRule) -> str:
     measured, goal = assessment.measured, format_rounded(rule.success)
-    if not measured.tried or not assessment.low < rule.target <= assessment.high or _check_delivery(assessment, rule):
+    if not measured.tried or not assessment.low < rule.target <= assessment.high or _check_unanswered(assessment, rule):
         return ""
-    opening = f"Not decided: delivered {describe_delivered(measured, rule)} %, and {goal} % lies inside."
+    opening = f"Not decided: end-to-end success {describe_end_to_end(measured, rule)} %, and {goal} % lies inside."
     shortfall = _find_shortfall(assessment, rule, [UNDECIDED])
     if shortfall is None:
         return f"{opening} At the observed share, no number of trials would lift its lower bound to {goal} %."
@@ -246,7 +246,7 @@ REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
     ("nothing", REFUSED, _check_tried),
     ("scenarios", REFUSED, _check_scenarios),
     ("repeats", REFUSED, _check_repeats),
-    ("delivery", REFUSED, _check_delivery),
+    ("delivery", REFUSED, _check_unanswered),
     ("success", REFUSED, _check_success),
     (UNDECIDED, OPEN, _check_decided),
     ("local", REFUSED, _check_local),

@@ -12,7 +12,7 @@ RULE_DESCRIPTIONS: Mapping[str, str] = {
     "width": "the interval is narrow enough",
     "best": "one configuration is better than every other in the same scenario",
 }
-RATE_NAMES: Mapping[str, str] = {"given": "success given an answer", "delivered": "delivered success"}
+RATE_NAMES: Mapping[str, str] = {"given": "answered success", "delivered": "end-to-end success"}
 FIRST_ANALYSIS_TRIALS, ANALYSIS_STEP_TRIALS = 10, 5  # trials per cell
 
 

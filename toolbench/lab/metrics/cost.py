@@ -35,8 +35,8 @@ class CostSums:
         known: number of trials whose cost is known.
         dollars: sum of the known costs.
         squared_dollars: sum of the squares of the known costs.
-        delivered_dollars: dollars of delivered trials.
-        delivered: number of trials that passed and were not retried after an error.
+        delivered_dollars: dollars of end-to-end successes.
+        delivered: number of end-to-end successes, which passed without a retry of an error.
         price_lists: names of the price lists that were used.
     """
 
@@ -109,10 +109,10 @@ def add_costs(costs: Iterable[CostSums]) -> CostSums:
 
 
 def estimate_cost_per_success(costs: CostSums) -> IntervalEstimate | None:
-    """Estimate the dollars per delivered trial, with an interval.
+    """Estimate the dollars per end-to-end success, with an interval.
 
     Returns:
-        The estimate; None if the cost of a trial is unknown, no trial was delivered or nothing was paid.
+        The estimate; None if the cost of a trial is unknown, there is no end-to-end success or nothing was paid.
     """
     if not costs.is_complete:
         return None

@@ -20,10 +20,10 @@ def compute_tokens_per_trial(tally: Tally) -> Figure | None:
 
 
 def compute_cost_per_success(tally: Tally) -> Figure | None:
-    """Compute dollars per delivered trial, failed and retried requests included.
+    """Compute dollars per end-to-end success, failed and retried requests included.
 
     Returns:
-        The figure; None if the cost of a trial is unknown or no trial was delivered.
+        The figure; None if the cost of a trial is unknown or there is no end-to-end success.
     """
     return _build_single_figure(
         formulas.compute_cost_per_success(tally.cost, tally.passed - tally.late_passes), "dollars"
@@ -135,14 +135,14 @@ _p50, _p95, _first_token = attrgetter("p50"), attrgetter("p95"), attrgetter("fir
 _SUCCESS = (
     Metric(
         "given",
-        "Success given an answer",
+        "Answered success",
         "passed / trials with an answer",
         Tally.compute_answered_success,
         judged=True,
     ),
     Metric(
         "delivered",
-        "Delivered success",
+        "End-to-end success",
         "passed / trials, infrastructure included",
         Tally.compute_end_to_end_success,
         judged=True,
@@ -308,8 +308,8 @@ _SPENT = (
     ),
     Metric(
         "cost",
-        "Cost per delivered success",
-        "all requests paid / delivered",
+        "Cost per end-to-end success",
+        "all requests paid / end-to-end successes",
         None,
         lambda counts: compute_cost_per_success(counts.tools),
         missing=UNKNOWN,

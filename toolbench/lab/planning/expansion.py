@@ -253,10 +253,10 @@ def _assemble_plan(
     if request.until.get("rule") == "best" and max(count_competitors(cells).values(), default=0) < 2:
         raise LaunchError({"until": ["Finding the best needs at least two configurations: choose another one."]})
     first_trials = count_first_blocks(request)
-    cap = request.request_cap if request.request_cap is not None else 2**62
+    limit = request.request_cap if request.request_cap is not None else 2**62
     paid_requests: dict[str, int] = defaultdict(int)
     for name, max_requests in _iter_paid_requests(configs, cells):
-        paid_requests[name] = min(cap, paid_requests[name] + max_requests * request.trials)
+        paid_requests[name] = min(limit, paid_requests[name] + max_requests * request.trials)
     for name in _list_paid_probes(configs):
         paid_requests[name] += MAX_FIRST_USE_REQUESTS
     return Plan(
@@ -265,8 +265,8 @@ def _assemble_plan(
         skipped=tuple(skipped),
         trials=trials,
         least_trials=len(cells) * first_trials,
-        least_requests=min(cap, first_trials * sum(cell.least_requests for cell in cells)),
-        most_requests=min(cap, request.trials * sum(cell.most_requests for cell in cells)),
+        least_requests=min(limit, first_trials * sum(cell.least_requests for cell in cells)),
+        most_requests=min(limit, request.trials * sum(cell.most_requests for cell in cells)),
         paid_requests=dict(paid_requests),
         needs_confirmation=needs_confirmation(paid_requests),
     )

@@ -98,5 +98,5 @@ def _build_planned_trials(
     )
 
 
-def _compute_remaining(cap: int | None, used: int) -> int | None:
-    return None if cap is None else max(0, cap - used)
+def _compute_remaining(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(0, limit - used)

@@ -12,7 +12,7 @@ from toolbench.evals.statistics.stopping import StoppingRule, StoppingRuleError
 from toolbench.evals.types import Scenario
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.models import Model, Preset, SamplingProfile
-from toolbench.lab.planning.run_request import MAX_CAP, LaunchError, RunRequest
+from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, RunRequest
 from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.scenarios.catalogue import find_scenarios, sort_by_catalogue
 
@@ -91,9 +91,9 @@ def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
             StoppingRule.read(request.until)
         except StoppingRuleError as error:
             errors["until"].append(str(error))
-    for name, cap in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
-        if cap is not None and not 1 <= cap <= MAX_CAP:
-            errors[name].append(f"A limit is a whole number from 1 to {MAX_CAP:,}; leave it empty for none.")
+    for name, limit in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
+        if limit is not None and not 1 <= limit <= MAX_RUN_LIMIT:
+            errors[name].append(f"A limit is a whole number from 1 to {MAX_RUN_LIMIT:,}; leave it empty for none.")
     if request.deadline_seconds is not None and not 0 < request.deadline_seconds <= 24 * 3600:
         errors["deadline_seconds"].append("The deadline of a trial must be more than 0 seconds and at most a day.")
     if request.instance_kind not in ("parity", "drawn"):

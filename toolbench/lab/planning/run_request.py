@@ -8,7 +8,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
 
-MAX_CAP = 2**31 - 1  # of an integer column
+MAX_RUN_LIMIT = 2**31 - 1  # of an integer column
 STREAMS_BY_OPTION = {"none": (False,), "streamed": (True,), "both": (False, True)}
 
 

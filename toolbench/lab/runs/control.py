@@ -18,7 +18,7 @@ from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompu
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.request_bounds import is_applicable
-from toolbench.lab.planning.run_request import MAX_CAP
+from toolbench.lab.planning.run_request import MAX_RUN_LIMIT
 from toolbench.lab.query_params import clean_text
 from toolbench.lab.runs.action_checks import (
     RunActionError,
@@ -85,7 +85,7 @@ def resume_run(run_id: int) -> None:
     transaction.on_commit(lambda: notify_run_workers(run_id))
 
 
-def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
+def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
     """Set both limits of a run; its state does not change.
 
     Used requests and tokens are counted anew from the stored trials first.
@@ -94,22 +94,32 @@ def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -
         run_id: the run.
         request_cap: the new limit, above the requests used; None for no limit.
         token_cap: the new limit, above the tokens used; None for no limit.
+
+    Raises:
+        RunActionError: a limit is too low or too high.
     """
     recompute_all_stale(run_id)
     correct_request_counts(run_id)
     run = get_run(run_id)
-    for name, cap, used in (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used)):
-        if cap is not None and cap <= used:
+    limits = (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used))
+    for name, limit, used in limits:
+        if limit is not None and limit <= used:
             raise RunActionError(f"{used} {name} are used already: the limit has to be higher.")
-        if cap is not None and cap > MAX_CAP:
-            raise RunActionError(f"A limit is at most {MAX_CAP:,} {name}; leave it empty for none. Nothing changed.")
+        if limit is not None and limit > MAX_RUN_LIMIT:
+            raise RunActionError(
+                f"A limit is at most {MAX_RUN_LIMIT:,} {name}; leave it empty for none. Nothing was changed."
+            )
     Run.objects.filter(pk=run_id).update(request_cap=request_cap, token_cap=token_cap)
 
 
 @transaction.atomic
-def raise_caps_and_resume(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
-    """Set both limits of a paused run and resume it, in one transaction."""
-    raise_caps(run_id, request_cap=request_cap, token_cap=token_cap)
+def set_limits_and_resume(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
+    """Set both limits of a paused run and resume it, in one transaction.
+
+    Raises:
+        RunActionError: a limit is too low or too high, or the run is not paused.
+    """
+    set_limits(run_id, request_cap=request_cap, token_cap=token_cap)
     resume_run(run_id)
 
 
@@ -362,8 +372,8 @@ def _build_added_trials(cell: Cell, count: int, policy: Policy) -> list[Trial]:
 def _requeue_retried(trial_ids: list[int]) -> None:
     """Requeue trials with the columns of a new trial; the execution number is kept.
 
-    `errors_retried` is increased, so that the trial counts as not delivered. It is not if a wrong set-up, such as a
-    missing key, prevented every answer, since that says nothing about the endpoint.
+    `errors_retried` is increased, so that the trial stays a failure in end-to-end success. It is not increased if a
+    wrong set-up, such as a missing key, prevented every answer, since that says nothing about the endpoint.
     """
     setup_error = When(failure_class__in=SETUP_FAILURE_CLASSES, answered_turns=0, then=F("errors_retried"))
     errors_retried = Case(setup_error, default=F("errors_retried") + 1)

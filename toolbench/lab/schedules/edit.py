@@ -10,7 +10,7 @@ from django.utils import timezone
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Run, Schedule
 from toolbench.lab.planning.expansion import build_plan
-from toolbench.lab.planning.run_request import MAX_CAP, LaunchError, RunRequest
+from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, RunRequest
 from toolbench.lab.runs.repeat import RESEND_PURPOSE
 
 MAX_EVERY_HOURS = 24 * 31
@@ -124,10 +124,10 @@ def _check_settings(chosen: ScheduleSettings) -> None:
         errors["hour_utc"] = ["Enter an hour from 0 to 23."]
     if (chosen.every_hours is None) == (chosen.hour_utc is None):
         errors["every_hours"] = ["Enter either a number of hours or an hour (UTC), not both."]
-    if not 1 <= chosen.requests_per_run <= MAX_CAP:
-        errors["requests_per_run"] = [f"Enter 1 to {MAX_CAP:,} requests."]
-    if not chosen.requests_per_run <= chosen.requests_per_month <= MAX_CAP:
-        errors["requests_per_month"] = [f"Enter at least the requests of one run, and at most {MAX_CAP:,}."]
+    if not 1 <= chosen.requests_per_run <= MAX_RUN_LIMIT:
+        errors["requests_per_run"] = [f"Enter 1 to {MAX_RUN_LIMIT:,} requests."]
+    if not chosen.requests_per_run <= chosen.requests_per_month <= MAX_RUN_LIMIT:
+        errors["requests_per_month"] = [f"Enter at least the requests of one run, and at most {MAX_RUN_LIMIT:,}."]
     if errors:
         raise ScheduleError(errors)
 

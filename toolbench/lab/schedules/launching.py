@@ -86,8 +86,8 @@ def _launch_run(schedule: Schedule) -> Run:
     _check_month(schedule)
     try:
         request = RunRequest.from_json(schedule.request)
-        cap = min(request.request_cap or schedule.requests_per_run, schedule.requests_per_run)
-        request = replace(request, title=schedule.name, request_cap=cap)
+        limit = min(request.request_cap or schedule.requests_per_run, schedule.requests_per_run)
+        request = replace(request, title=schedule.name, request_cap=limit)
         run = launch(request, owner=schedule.owner, agreed=schedule.requests_per_run)
     except LaunchError as error:
         raise SkippedError(f"The plan cannot be launched: {error}") from error

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
 from toolbench.lab.planning.expansion import build_plan
-from toolbench.lab.planning.run_request import MAX_CAP, LaunchError, RunRequest
+from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, RunRequest
 from toolbench.lab.schedules.conditions import CONDITIONS, ConditionKind, Kind, describe_rule
 from toolbench.lab.schedules.delivery import build_alert_path
 from toolbench.lab.schedules.edit import ScheduleError, read_plan
@@ -146,7 +146,7 @@ def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
     except ScheduleError as error:
         return NewSchedule(run, "", str(error), defaults)
     most = build_plan(request).most_requests
-    budget = {"requests_per_run": most, "requests_per_month": min(MAX_CAP, 31 * most)}
+    budget = {"requests_per_run": most, "requests_per_month": min(MAX_RUN_LIMIT, 31 * most)}
     return NewSchedule(run, describe_plan(request.to_json()), "", defaults | budget)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
+from toolbench.lab.errors import UNKNOWN_BUTTON
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
@@ -49,7 +50,7 @@ class RunAction:
             control.delete_run(run_id)
             return ActionResult(f"Run {run_id} is deleted.", None)
         if self.name not in PLAIN_ACTIONS:
-            raise RunActionError("That button is not known here; nothing was changed.")
+            raise RunActionError(UNKNOWN_BUTTON)
         return ActionResult(PLAIN_ACTIONS[self.name](run_id, self.values), run_id)
 
 
@@ -83,9 +84,9 @@ def _resume_cancelled(run_id: int, values: Mapping[str, str]) -> str:
     return f"{count} cancelled trials are queued again. Requests already sent stay counted."
 
 
-def _raise_caps(run_id: int, values: Mapping[str, str]) -> str:
+def _set_limits(run_id: int, values: Mapping[str, str]) -> str:
     requests, tokens = _parse_count(values, "request_cap"), _parse_count(values, "token_cap")
-    control.raise_caps_and_resume(run_id, request_cap=requests, token_cap=tokens)
+    control.set_limits_and_resume(run_id, request_cap=requests, token_cap=tokens)
     return "The limit is raised and the run continues."
 
 
@@ -145,7 +146,7 @@ PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {
     "resume": _resume,
     "retry": _retry_errored,
     "resume-cancelled": _resume_cancelled,
-    "raise": _raise_caps,
+    "raise": _set_limits,
     "add": _add_trials,
     "label": _save_label,
     "keep-bodies": _keep_bodies,

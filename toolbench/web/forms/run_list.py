@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
+from toolbench.lab.errors import UNKNOWN_BUTTON
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs import bulk
@@ -62,4 +63,4 @@ class RunListAction:
         if self.name == "label":
             count = bulk.label_runs(self.run_ids, self.label)
             return f"Label of {count} run{'' if count == 1 else 's'} saved."
-        raise RunActionError("That button is not known here; nothing was changed.")
+        raise RunActionError(UNKNOWN_BUTTON)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from django.http import QueryDict
 
+from toolbench.lab.errors import UNKNOWN_BUTTON
 from toolbench.lab.models import AlertRule, Schedule
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.schedules.delivery import list_channels, send_test
@@ -23,7 +24,7 @@ def act_on_schedule(schedule: Schedule, values: QueryDict) -> str:
     """
     action = SCHEDULE_ACTIONS.get(values.get("action", ""))
     if action is None:
-        raise ScheduleActionError("That button is not known here; nothing was changed.")
+        raise ScheduleActionError(UNKNOWN_BUTTON)
     try:
         return action(schedule, values)
     except (SkippedError, ScheduleError) as error:
@@ -48,7 +49,7 @@ def act_on_rule(rule: AlertRule, name: str) -> str:
     if name == "delete":
         rule.delete()
         return f"The rule “{rule}” and its alerts are deleted."
-    raise ScheduleActionError("That button is not known here; nothing was changed.")
+    raise ScheduleActionError(UNKNOWN_BUTTON)
 
 
 def _launch(schedule: Schedule, values: QueryDict) -> str:

@@ -41,10 +41,10 @@ def test_both_rates_follow_over_everything_tools_and_control() -> None:
     make_trials(make_cell(config, "chat_only"), **{"fail": 1})
     header, row = table(config.run)
     said = dict(zip(header, row, strict=True))
-    assert said["tools, given an answer"] == "9/9 (100 %, 70 to 100)"
-    assert said["tools, delivered"] == "9/10 (90 %, 60 to 98)"
-    assert said["overall, delivered"] == "9/11 (82 %, 52 to 95)"
-    assert said["control, given an answer"] == "0/1 (0 %, 0 to 79)"
+    assert said["tools, answered success"] == "9/9 (100 %, 70 to 100)"
+    assert said["tools, end-to-end success"] == "9/10 (90 %, 60 to 98)"
+    assert said["overall, end-to-end success"] == "9/11 (82 %, 52 to 95)"
+    assert said["control, answered success"] == "0/1 (0 %, 0 to 79)"
 
 
 def test_without_controls_none_are_counted() -> None:

@@ -43,7 +43,7 @@ def test_comparison_has_both_rates_and_the_difference(runs: tuple[Run, Run]) -> 
     printed = print_command("compare", runs[0].pk, runs[1].pk)
 
     assert "happy_path: 36/40 → 10/40, -65 points" in printed
-    assert "Success given an answer, " in printed
+    assert "Answered success, " in printed
 
 
 def test_comparison_through_the_api_is_the_same(runs: tuple[Run, Run], server: str) -> None:
@@ -58,7 +58,7 @@ def test_decision_names_the_configuration_and_its_figures(runs: tuple[Run, Run],
     printed = print_command("decide", *rule)
 
     assert "vendor/a" in printed
-    assert "delivered 36/40" in printed
+    assert "end-to-end success 36/40" in printed
     assert print_command("decide", *rule, server=server) == printed
 
 

@@ -1,4 +1,4 @@
-"""A winner among several is confirmed on fresh trials, and only that is reported."""
+"""A winner among several is confirmed on new trials, and only that is reported."""
 
 from dataclasses import replace
 

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Cell, DecisionRecord
+from toolbench.lab.results.compare.warnings import SIMULATED
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import (
     export_record,
@@ -31,7 +32,7 @@ def test_a_record_keeps_rule_evidence_answer_and_who(owner: User) -> None:
     cell = steady()
     record = save_record(FASTEST, owner=owner, note="for the weather bot")
     row = find_leader_row(record)
-    assert record.title == "Fastest, delivered ≥ 90 %, p95 ≤ 20 s: vendor/steady"
+    assert record.title == "Fastest, end-to-end success ≥ 90 %, p95 ≤ 20 s: vendor/steady"
     assert (record.who, record.note, record.verdict) == ("owner", "for the weather bot", "alone")
     assert record.rule == {"want": "fastest", "success": 90.0, "within_ms": 20_000.0}
     assert row
@@ -70,5 +71,5 @@ def test_a_record_can_be_taken_away_whole_and_as_a_table() -> None:
     record = save_record(DecideQuery(want="fastest", scope="demo"), owner=None)
     table = export_record(record)
     assert table.rows[0][:5] == ("Example · vendor/steady · default · production · native", "qualified", 76, 76, 76)
-    assert "Simulated models: nothing here speaks of a real one." in table.notes
+    assert SIMULATED in table.notes
     assert record_to_json(record)["evidence"] == record.evidence

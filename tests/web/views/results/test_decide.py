@@ -84,7 +84,7 @@ def test_simulated_configurations_stay_under_demo_and_are_labelled(owner_client:
     measured("vendor/sim", 3, simulated=True)
     assert "vendor/sim" not in read_html(owner_client.get("/decide/"))
     demo = read_html(owner_client.get("/decide/?scope=demo"))
-    assert "Simulated models: nothing here speaks of a real one." in demo
+    assert "Simulated models: this says nothing about real models." in demo
     assert "vendor/sim" in demo
 
 

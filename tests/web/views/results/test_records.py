@@ -20,7 +20,7 @@ def test_what_the_page_says_can_be_kept_looked_up_and_taken_away(owner_client: C
     record = DecisionRecord.objects.get()
     assert "Bot" in read_html(owner_client.get("/decide/records/"))
     page = read_html(owner_client.get(f"/decide/records/{record.pk}/"))
-    assert "Confirm on fresh trials" in page
+    assert "Confirm on new trials" in page
     assert "data-newer" not in page
     make_trial(cell, "fail")
     mark_stale([cell.pk])
@@ -39,13 +39,13 @@ def test_a_confirmation_that_has_ended_is_not_said_to_go_on(owner_client: Client
     make_trials(make_cell(make_config(confirmation)), **{"pass": 2})
     DecisionRecord.objects.update(confirmation=confirmation)
     address = f"/decide/records/{record.pk}/"
-    assert "2 of 2 delivered so far" in read_html(owner_client.get(address))
+    assert "end-to-end success so far 2 of 2" in read_html(owner_client.get(address))
     Run.objects.update(state=Run.State.FINISHED)
     text = read_html(owner_client.get(address))
-    assert "2 of 2 delivered. Reporting it" in text
+    assert "end-to-end success 2 of 2. Saving the result" in text
     assert "so far" not in text
     confirmation.trials.all().delete()
-    assert "Report this result" not in read_html(owner_client.get(address))
+    assert "Save this result" not in read_html(owner_client.get(address))
 
 
 @pytest.mark.parametrize("typed", [{"trials": "-1"}, {"trials": "x"}, {"action": "keep"}, {}, {"trials": "5"}])

@@ -23,12 +23,12 @@ ADDED_COLUMNS = (
     "fallback",
     "method",
     "examples",
-    "overall, given an answer",
-    "overall, delivered",
-    "tools, given an answer",
-    "tools, delivered",
-    "control, given an answer",
-    "control, delivered",
+    "overall, answered success",
+    "overall, end-to-end success",
+    "tools, answered success",
+    "tools, end-to-end success",
+    "control, answered success",
+    "control, end-to-end success",
     "not applicable",
     *RETRY_COLUMNS,
     "tools, p50",
@@ -41,7 +41,7 @@ SIMULATED_NOTE = (
 COLUMN_NOTES = (
     "The first seven columns follow the case study: its rule of a pass, infrastructure counted as failure, p95 by "
     "index over all trials with the controls mixed in.",
-    "Success given an answer leaves out infrastructure errors and trials over the deadline; delivered success counts "
+    "Answered success leaves out infrastructure errors and trials over the deadline; end-to-end success counts "
     "them as failures.",
     "Brackets hold the percentage and its interval (Wilson 95 % unless marked anytime-valid). Intervals apply to "
     "repeats of these scenarios only.",

@@ -301,8 +301,8 @@ def _resume_run(run: Run, options: EvalOptions) -> Run:
         RunActionError: the limits cannot be changed or the run cannot be resumed.
     """
     if options.request_cap or options.token_cap:
-        caps = {"request_cap": options.request_cap or run.request_cap, "token_cap": options.token_cap or run.token_cap}
-        control.raise_caps(run.pk, **caps)
+        request_limit, token_limit = options.request_cap or run.request_cap, options.token_cap or run.token_cap
+        control.set_limits(run.pk, request_cap=request_limit, token_cap=token_limit)
     if limits := build_run_limits(options):
         Run.objects.filter(pk=run.pk).update(**limits)
     if run.state == Run.State.PAUSED:

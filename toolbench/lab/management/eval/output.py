@@ -75,9 +75,9 @@ def build_cell_name(cell: Cell) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def render_rates(answered: Rate, delivered: Rate) -> str:
+def render_rates(answered: Rate, end_to_end: Rate) -> str:
     """Return both success rates as text."""
-    return f"success given an answer {answered.text}, delivered {delivered.text}"
+    return f"answered success {answered.text}, end-to-end success {end_to_end.text}"
 
 
 def _format_trials(plan: Plan) -> str:

@@ -4,7 +4,7 @@
 -- output tokens.
 -- Parts: trials: a query of trial ids, written by the ORM; the others are fragments of this folder.
 -- Returns: configuration, trials, trials whose cost the provider reported, trials with a known cost, sum of dollars,
--- sum of squared dollars, dollars of delivered trials, delivered trials.
+-- sum of squared dollars, dollars of end-to-end successes, end-to-end successes.
 WITH tried AS (
     SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({trials})
 ), spent AS ({lost_spending}), priced AS (

@@ -22,8 +22,8 @@ SIDE_LETTERS = "abcdefghijkl"  # prefixes of all sides in the URL
 MAX_SIDES = len(SIDE_LETTERS)
 SIDE_AXES = ("model", "strategy", "profile", "method", "provider")  # that a scope can be split by, the first first
 SUCCESS_METRICS = {
-    "given": "Success given an answer",
-    "delivered": "Delivered success",
+    "given": "Answered success",
+    "delivered": "End-to-end success",
     "first": "First-attempt success",
 }
 PARAMETER_NAMES = (

@@ -15,6 +15,7 @@ from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate
 from toolbench.lab.models import DecisionRecord
 from toolbench.lab.query_params import clean_text
+from toolbench.lab.results.compare.warnings import SIMULATED
 from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 
@@ -144,10 +145,11 @@ def export_record(record: DecisionRecord) -> ExportTable:
     notes = (
         record.sentence,
         f"Rule: {DecisionRule(rule['want']).goal}, "
-        f"delivered success at least {rule['success']:g} % (lower bound), {limit}.",
-        f"Kept on {record.created_at:%Y-%m-%d %H:%M} UTC by {record.who or 'nobody'}, engine {record.engine_version}.",
-        *(("Simulated models: nothing here speaks of a real one.",) if record.simulated else ()),
-        *((f"Confirmed on fresh trials: {describe_row(record.confirmed)}.",) if record.confirmed else ()),
+        f"end-to-end success at least {rule['success']:g} % (lower bound), {limit}.",
+        f"Saved on {record.created_at:%Y-%m-%d %H:%M} UTC by {record.who or 'an unknown user'}, "
+        f"engine {record.engine_version}.",
+        *((SIMULATED,) if record.simulated else ()),
+        *((f"Confirmed on new trials: {describe_row(record.confirmed)}.",) if record.confirmed else ()),
     )
     return ExportTable(record.title, notes, EXPORT_COLUMNS, tuple(_build_export_row(row) for row in record.evidence))
 
@@ -164,7 +166,7 @@ def _build_title(page: DecidePage) -> str:
     rule = page.decision.rule
     limit = "" if rule.within_ms is None else f", p95 ≤ {rule.within_ms / 1000:g} s"
     name = page.leader.candidate.model if page.leader else NO_LEADER
-    return f"{rule.goal.capitalize()}, delivered ≥ {rule.success:g} %{limit}: {name}"[:200]
+    return f"{rule.goal.capitalize()}, end-to-end success ≥ {rule.success:g} %{limit}: {name}"[:200]
 
 
 def row_to_json(row: DecideRow) -> dict[str, Any]:
@@ -195,7 +197,7 @@ def describe_row(row: Mapping[str, Any] | None) -> str:
     p95 = row["p95_ms"]
     time = f", p95 {format_rounded(p95['value'] / 1000, 1)} s" if p95 else ""
     bounds = f"[{format_rounded(100 * row['low'])}–{format_rounded(100 * row['high'])}]"
-    return f"{row['state']}, delivered {row.get('delivered', row['passed'])}/{row['tried']} {bounds} %{time}"
+    return f"{row['state']}, end-to-end success {row.get('delivered', row['passed'])}/{row['tried']} {bounds} %{time}"
 
 
 def _build_export_row(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...]:
