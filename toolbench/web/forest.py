@@ -91,7 +91,7 @@ def _format_tick(points: int) -> str:
 
 
 def _build_row(found: BaselineComparison, row: SideRow, label: str, place: Callable[[float], float]) -> ForestRow:
-    query, several = found.query, found.query.has_several
+    query, several = found.query, found.query.has_more_than_two
     difference = row.compared.difference if row.compared else None
     ends = (difference.low, difference.value, difference.high) if difference else ()
     low, value, high = (place(100 * end) for end in ends) if ends else (None, None, None)
@@ -101,7 +101,7 @@ def _build_row(found: BaselineComparison, row: SideRow, label: str, place: Calla
         low=low,
         value=value,
         high=high,
-        pin_query="" if row.is_baseline else query.pin(row.number),
-        remove_query=query.remove(row.number) if several and not row.is_baseline else "",
-        pair_query=query.pair(row.number).query() if several and not row.is_baseline else "",
+        pin_query="" if row.is_baseline else query.build_pin_query(row.number),
+        remove_query=query.build_remove_query(row.number) if several and not row.is_baseline else "",
+        pair_query=query.select_pair(row.number).query() if several and not row.is_baseline else "",
     )

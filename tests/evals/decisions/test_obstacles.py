@@ -60,7 +60,7 @@ OBSTACLES: dict[str, tuple[MeasuredConfig, str]] = {
     ),
     "infrastructure share": (
         measured(passed=85, answered=85, lost=(("rate_limited", 15),)),
-        "Refused for delivery: 15 of 100 trials brought no answer (rate_limited × 15).",
+        "Too many trials without an answer: 15 of 100 (rate_limited × 15).",
     ),
     "distinct answers": (measured(repeating=True), "Its repeats gave the same answers"),
     "another task": (measured(missing=("guard",)), "It was not tried on guard"),

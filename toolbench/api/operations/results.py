@@ -35,7 +35,7 @@ from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if_page
 from toolbench.lab.replays.what_if_settings import LIMIT_KEYS, WhatIfSettings
 from toolbench.lab.results.compare.baseline import compare_with_baseline
 from toolbench.lab.results.compare.export import export_baseline, export_comparison
-from toolbench.lab.results.compare.page import get_compare_page
+from toolbench.lab.results.compare.page import ChangedInstance, get_compare_page
 from toolbench.lab.results.compare.query import PARAMETER_NAMES, SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
@@ -98,18 +98,23 @@ def compare_sides(request: HttpRequest) -> Any:
         return build_field_problem(
             [FieldProblem(field="a_run", message="Name two different sides of measured trials.")]
         )
-    if query.has_several:
+    if query.has_more_than_two:
         return _build_sides(query)
-    compared = get_compare_page(query)
-    page = compared.page
+    page = get_compare_page(query)
+    comparison = page.comparison
     names = ("names", "comparable", "shared_trials", "metric", "how", "noise", "warnings")
-    return {name: getattr(page, name) for name in names} | {
-        "points": page.needed.points,
-        "needed_trials": page.needed.trials,
-        "more_trials": page.needed.more,
-        "changed": compared.changed,
+    return {name: getattr(comparison, name) for name in names} | {
+        "points": comparison.required_trials.points,
+        "needed_trials": comparison.required_trials.trials,
+        "more_trials": comparison.required_trials.more,
+        "changed": [_build_changed_instance(instance) for instance in page.changed_instances],
         "table": build_table(export_comparison(query)),
     }
+
+
+def _build_changed_instance(changed: ChangedInstance) -> dict[str, Any]:
+    names = ("scenario", "instance", "first", "second")
+    return {name: getattr(changed, name) for name in names} | {"fate": changed.change}
 
 
 def _build_sides(query: CompareQuery) -> dict[str, Any]:
@@ -119,9 +124,9 @@ def _build_sides(query: CompareQuery) -> dict[str, Any]:
         "names": found.names,
         "metric": SUCCESS_METRICS[query.metric],
         "comparisons": found.comparisons,
-        "points": found.needed.points,
-        "needed_trials": found.needed.trials,
-        "more_trials": found.needed.more,
+        "points": found.required_trials.points,
+        "needed_trials": found.required_trials.trials,
+        "more_trials": found.required_trials.more,
         "warnings": found.warnings,
         "table": build_table(export_baseline(found)),
     }

@@ -35,8 +35,8 @@ def group_cells_by_config(
         for config in configs
         for name, grouped_cells in group_cells(cells_by_config[config.pk]).items()
     )
-    has_several = len({name for _, name, _ in parts}) > 1
-    return tuple((config, name if has_several else "", grouped_cells) for config, name, grouped_cells in parts)
+    has_more_than_two = len({name for _, name, _ in parts}) > 1
+    return tuple((config, name if has_more_than_two else "", grouped_cells) for config, name, grouped_cells in parts)
 
 
 def build_group_sort_key(group: str) -> tuple[bool, str]:

@@ -67,13 +67,15 @@ async def check_parallel(prober: Prober) -> ProbeCheck:
         return ProbeCheck("parallel", "unknown", message, exchanges=allowed.exchange_numbers)
     forbidden = await prober.ask(replace(_TWO_CALLS_REQUEST, options={"parallel_tool_calls": False}))
     numbers = (*allowed.exchange_numbers, *forbidden.exchange_numbers)
-    has_several = _count_calls(allowed) > 1
-    learned: JsonObject = {"supports_parallel_tools": has_several}
+    has_more_than_two = _count_calls(allowed) > 1
+    learned: JsonObject = {"supports_parallel_tools": has_more_than_two}
     if _count_calls(forbidden) > 1:
         message = "An answer has several calls although parallel_tool_calls is false."
         return ProbeCheck("parallel", "failed", message, {**learned, "ignores": ["parallel_tool_calls"]}, numbers)
-    message = "An answer has several calls only if they are allowed." if has_several else "Every answer has one call."
-    return ProbeCheck("parallel", "passed" if has_several else "failed", message, learned, numbers)
+    message = (
+        "An answer has several calls only if they are allowed." if has_more_than_two else "Every answer has one call."
+    )
+    return ProbeCheck("parallel", "passed" if has_more_than_two else "failed", message, learned, numbers)
 
 
 async def check_empty_arguments(prober: Prober) -> ProbeCheck:

@@ -56,7 +56,7 @@ def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[Sid
     An empty side follows the named ones; there are at least two sides.
     """
     options = _list_options(choices)
-    sides = [side for side in query.own_values if side] if query.names_sides else []
+    sides = [side for side in query.side_values if side] if query.has_named_sides else []
     sides += [{}] * (max(2, len(sides) + 1) - len(sides))
     lettered_sides = zip(SIDE_LETTERS, sides, strict=False)
     return (

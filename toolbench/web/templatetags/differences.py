@@ -5,6 +5,7 @@ from django import template
 from toolbench.evals.statistics.differences import ALPHA, Difference
 from toolbench.evals.statistics.quantile_texts import OPEN_BOUND
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
+from toolbench.lab.results.compare.query import INSTANCE_KIND_LABELS
 from toolbench.lab.results.compare.statistics import RateComparison
 from toolbench.web.templatetags.figures import money
 
@@ -53,6 +54,12 @@ def _format_signed(number: float, min_places: int) -> str:
 def signed_money(dollars: float | None) -> str:
     """Return a difference of dollars with its sign; empty for None."""
     return "" if dollars is None else f"{MINUS if dollars < 0 else '+'}{money(abs(dollars))}"
+
+
+@register.filter
+def instance_kind(kind: str) -> str:
+    """Return the label of an instance kind."""
+    return INSTANCE_KIND_LABELS.get(kind, kind)
 
 
 @register.inclusion_tag("_difference.html")

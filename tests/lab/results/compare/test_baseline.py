@@ -62,7 +62,7 @@ def test_difference_of_one_side_is_that_of_the_pair() -> None:
     found, pair = compare(name_sides(run, 0, 1)), get_comparison(read(name_sides(run, 0, 1)))
     assert found.rows[1].compared == pair.whole
     assert found.rows[1].how == pair.how
-    assert (found.needed, found.pool.group) == (pair.needed, pair.counts.group)
+    assert (found.required_trials, found.pool.group) == (pair.required_trials, pair.counts.group)
 
 
 def test_result_that_one_comparison_shows_may_not_hold_among_many() -> None:
@@ -74,11 +74,11 @@ def test_result_that_one_comparison_shows_may_not_hold_among_many() -> None:
 def test_pinned_side_becomes_the_baseline() -> None:
     run = make_sides((39, 1), (40, 0), (21, 19))
     query = read(name_sides(run, 0, 1, 2))
-    pinned = compare(query.pin(2))
+    pinned = compare(query.build_pin_query(2))
     assert pinned.names == ("vendor/m2", "vendor/m0", "vendor/m1")
     assert [row.result for row in pinned.others] == ["better", "better"]
-    assert compare(query.remove(1)).names == ("vendor/m0", "vendor/m2")
-    assert compare(query.pair(2).query()).names == ("vendor/m0", "vendor/m2")
+    assert compare(query.build_remove_query(1)).names == ("vendor/m0", "vendor/m2")
+    assert compare(query.select_pair(2).query()).names == ("vendor/m0", "vendor/m2")
 
 
 def test_side_without_shared_scenarios_is_not_compared() -> None:

@@ -49,8 +49,8 @@ def test_forty_of_forty_and_thirty_six_of_forty_show_no_difference() -> None:
     page = compared(a_run=a.pk, b_run=b.pk)
     assert page.whole.result_text == "no difference shown"
     assert page.whole.p == pytest.approx(0.1156, abs=1e-4)
-    assert page.needed.points == 7
-    assert page.needed.more > 0
+    assert page.required_trials.points == 7
+    assert page.required_trials.more > 0
 
 
 def test_70_and_95_of_100_differ() -> None:
@@ -71,8 +71,8 @@ def test_shared_instances_are_paired_and_their_fates_are_told() -> None:
     met(cell_of(run, method="text_json"), "pppppppppffpp")
     page = compared(run=run.pk, a_method="native", b_method="text_json")
     assert page.how == "paired"
-    assert (page.flips.regressed, page.flips.fixed, page.flips.still_failing) == (1, 1, 1)
-    assert (page.flips.still_passing, page.flips.new, page.flips.removed) == (9, 1, 0)
+    assert (page.outcome_changes.regressed, page.outcome_changes.fixed, page.outcome_changes.still_failing) == (1, 1, 1)
+    assert (page.outcome_changes.still_passing, page.outcome_changes.new, page.outcome_changes.removed) == (9, 1, 0)
     assert page.whole.first.n == page.whole.second.n == 12
 
 
@@ -104,9 +104,9 @@ def test_no_figure_is_of_trials_that_only_one_side_has(alone: dict[str, str]) ->
         make_trial(make_cell(config, alone["scenario"]) if _ == 0 else config.cells.latest("pk"), **slow)
     page = compared(a_run=a.pk, b_run=b.pk)
     assert page.counts.left_out == 1
-    for name in ("trials", "passed", "tokens", "cost", "distinct", "retries_by_scenario", "config_ids"):
+    for name in ("trials", "tokens", "cost", "distinct_answers", "retries_by_scenario", "config_ids"):
         assert getattr(page.sides[0], name) == getattr(plain.sides[0], name), name
-    assert [item.shift for item in page.beside.times] == [item.shift for item in plain.beside.times]
+    assert [item.difference for item in page.secondary.times] == [item.difference for item in plain.secondary.times]
     assert export_comparison(page.query).rows == export_comparison(plain.query).rows
 
 
@@ -152,13 +152,13 @@ def test_every_verdict_of_the_page_is_that_of_its_interval() -> None:
                     valid = drawn.choices([1, 0], [9, 1 if run is a else 9])[0]
                     make_trial(cell, outcome, calls=1, valid_calls=valid, enum_calls=1 - valid)
         page = compared(a_run=a.pk, b_run=b.pk)
-        beside = [call.compared for call in page.beside.calls]
+        beside = [call.compared for call in page.secondary.calls]
         for family in ([page.whole], [row.compared for row in page.rows], beside):
             for one in family:
                 assert_agrees(one)
         sizes = {item.difference.comparisons for item in beside if item.difference}
-        sizes |= {item.shift.comparisons for item in page.beside.times if item.shift}
-        assert sizes == {page.beside.comparisons}
+        sizes |= {item.difference.comparisons for item in page.secondary.times if item.difference}
+        assert sizes == {page.secondary.comparisons}
 
 
 def assert_agrees(one: RateComparison) -> None:
@@ -187,7 +187,7 @@ def test_equal_answers_of_a_deterministic_endpoint_are_withheld() -> None:
     page = compared(a_run=a.pk, b_run=b.pk)
     assert page.whole.withheld
     assert page.whole.difference is None
-    assert page.sides[0].distinct == 1
+    assert page.sides[0].distinct_answers == 1
 
 
 def test_trials_of_one_instance_are_not_counted_as_independent() -> None:
@@ -221,7 +221,7 @@ def test_violations_stand_beside_by_kind_and_fewer_are_better() -> None:
         for _ in range(20):
             make_trial(cell, calls=2, valid_calls=2 - wrong, enum_calls=wrong)
     page = compared(a_run=a.pk, b_run=b.pk)
-    calls = {call.metric.name: call.compared for call in page.beside.calls}
+    calls = {call.metric.name: call.compared for call in page.secondary.calls}
     assert (calls["enum_calls"].first.k, calls["enum_calls"].first.n) == (20, 40)
     assert (calls["schema"].result_text, calls["enum_calls"].result_text) == ("better", "better")
     assert calls["missing_calls"].result_text == "no difference shown"
@@ -312,7 +312,7 @@ def test_versions_none_shared_newest_of_each_side_is_compared() -> None:
         ("version 10 and 11", 6, 10)
     ]
     assert (page.whole.first.k, page.whole.first.n, page.whole.second.k, page.whole.second.n) == (6, 10, 8, 10)
-    assert (page.sides[0].trials, page.sides[0].passed) == (10, 6)
+    assert page.sides[0].trials == 10
     assert said_of_versions(page).endswith(": happy_path version 9 (first side).")
 
 

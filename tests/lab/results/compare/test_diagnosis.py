@@ -13,7 +13,7 @@ from toolbench.evals.causes.table import load_class_presets
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.models import Preset, RunConfig
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
-from toolbench.lab.results.compare.diagnosis import Diagnosis, diagnose
+from toolbench.lab.results.compare.diagnosis import Diagnosis, MetricDifference, diagnose
 from toolbench.lab.results.compare.export import export_comparison
 from toolbench.lab.results.compare.query import CompareQuery
 
@@ -43,16 +43,16 @@ def diagnosed(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis 
 def test_difference_between_providers_of_equal_weights_names_provider() -> None:
     found = diagnosed("p" * 20, "f" * 20)
     assert found is not None
-    assert (found.verdict, found.worse, found.better) == ("provider", "Bad host", "Good host")
-    assert [what for what, _, _ in found.because] == ["Success", "Structured-call rate"]
+    assert (found.verdict, found.worse_provider, found.better_provider) == ("provider", "Bad host", "Good host")
+    assert [difference.label for difference in found.differences] == ["Success", "Structured-call rate"]
 
 
 def test_preset_healing_commonest_failure_is_proposed_in_filled_form() -> None:
     found = diagnosed("p" * 20, "f" * 20)
     assert found is not None
-    assert found.proposal is not None
-    assert found.proposal.preset == "content_tag_tool_call_fallback"
-    filled = parse_qs(found.proposal.query)
+    assert found.suggested_preset is not None
+    assert found.suggested_preset.preset == "content_tag_tool_call_fallback"
+    filled = parse_qs(found.suggested_preset.query)
     assert filled["strategies"] == ["content_tag_tool_call_fallback"]
     assert filled["scenarios"] == ["happy_path"]
     assert filled["trials"] == ["10"]
@@ -61,16 +61,17 @@ def test_preset_healing_commonest_failure_is_proposed_in_filled_form() -> None:
 def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
     """30/40 against 38/40: +2.2 to +37.9 points alone, which 0 enters as one of three."""
     page = compared("p" * 38 + "f" * 2, "p" * 30 + "f" * 10, failing={})
-    assert page.beside.comparisons > 1
+    assert page.secondary.comparisons > 1
     assert page.whole.difference is not None
-    assert not page.whole.with_comparisons(page.beside.comparisons).differs
+    assert not page.whole.with_comparisons(page.secondary.comparisons).differs
     assert page.whole.result_text == "worse"
     exported = export_comparison(page.query)
     whole = dict(zip(exported.columns, exported.rows[0], strict=True))
     assert (whole["comparisons"], whole["says"], whole["low_simultaneous"]) == (1, "worse", page.whole.difference.low)
     found = diagnose(page)
     assert found is not None
-    assert (found.verdict, found.because) == ("provider", (("Success", page.whole.second, page.whole.first),))
+    assert found.verdict == "provider"
+    assert found.differences == (MetricDifference("Success", page.whole.second, page.whole.first),)
 
 
 def test_failures_of_trials_that_are_not_compared_are_not_counted() -> None:
@@ -91,14 +92,14 @@ def test_failures_of_trials_that_are_not_compared_are_not_counted() -> None:
             make_trial(left_out, "fail", failure_class="aside")
     found = diagnose(get_comparison(page.query))
     assert found is not None
-    assert [(name, count) for name, _, count in found.failures] == [("call_in_tags", 20)]
+    assert [(failure.failure_class, failure.count) for failure in found.failures] == [("call_in_tags", 20)]
 
 
 def test_two_bad_providers_make_it_the_models() -> None:
     found = diagnosed("f" * 38 + "p" * 2, "f" * 38 + "p" * 2)
     assert found is not None
     assert found.verdict == "model"
-    assert found.proposal is None
+    assert found.suggested_preset is None
 
 
 def test_two_good_providers_leave_it_open() -> None:

@@ -35,14 +35,14 @@ def run() -> Run:
 def test_grid_shows_only_instances_in_which_sides_differ(run: Run) -> None:
     grid = get_grid(run)
     assert [row.instance for row in grid.rows] == [2, 3]
-    assert (grid.total, grid.differing, grid.alike_count) == (3, 2, 1)
+    assert (grid.total, grid.differing, grid.equal_count) == (3, 2, 1)
     everything = get_grid(run, "instances=all")
     assert [row.instance for row in everything.rows] == [1, 2, 3]
 
 
 def test_cells_have_counts_and_distinct_answers(run: Run) -> None:
     second, third = get_grid(run).rows
-    cells = [(cell.k, cell.n, cell.distinct, cell.verdict) for cell in second.cells if cell]
+    cells = [(cell.k, cell.n, cell.distinct_answers, cell.verdict) for cell in second.cells if cell]
     assert cells == [(2, 2, 2, "all"), (2, 2, 2, "all"), (0, 2, 2, "none")]
     assert [(cell.k, cell.verdict) for cell in third.cells if cell] == [(2, "all"), (1, ""), (2, "all")]
 
@@ -51,10 +51,10 @@ def test_pair_has_a_failed_trial_beside_a_passed_one(run: Run) -> None:
     (second, _) = get_grid(run).rows
     baseline, _, failing = second.cells
     assert baseline is not None
-    assert baseline.pair is None
+    assert baseline.trial_pair is None
     assert failing is not None
-    assert failing.pair is not None
-    trials = [Trial.objects.select_related("config").get(pk=pk) for pk in failing.pair]
+    assert failing.trial_pair is not None
+    trials = [Trial.objects.select_related("config").get(pk=pk) for pk in failing.trial_pair]
     assert [trial.outcome for trial in trials] == ["fail", "pass"]
     assert [trial.config.model_name for trial in trials] == ["vendor/m2", "vendor/m0"]
     assert {trial.instance_seed for trial in trials} == {2}
@@ -69,9 +69,9 @@ def test_link_of_a_cell_lists_exactly_its_trials(run: Run, query: str) -> None:
     assert len(counted) >= 6
     for found in counted:
         listed = filter_trials(TrialFilter.from_query(QueryDict(found.trials_query)))
-        assert listed.count() == found.total
+        assert listed.count() == found.trial_count
         assert listed.filter(outcome="pass").count() == found.k
-    assert max(found.total for found in counted) == 4
+    assert max(found.trial_count for found in counted) == 4
 
 
 def test_published_wording_is_one_row_of_a_scenario() -> None:

@@ -44,5 +44,5 @@ def test_a_comparison_shows_the_noise_floor_of_its_runs() -> None:
 def test_the_aa_comparison_itself_says_what_it_is() -> None:
     one = tried(18)
     page = get_comparison(compared(one, tried(17, purpose=NOISE_PURPOSE, repeat_of=one)))
-    assert page.equal_setting
+    assert page.has_equal_settings
     assert measure_noise(page) == ()

@@ -24,8 +24,8 @@ def test_changed_instance_leads_to_trials_of_its_own_stratum() -> None:
                     make_trial(cell, "fail", instance_seed=seed)
     recompute_stale_cells()
     found = get_compare_page(CompareQuery.from_query(QueryDict(f"a_run={a.pk}&b_run={b.pk}")))
-    assert found.page.how == "paired"
-    (changed,) = found.changed
+    assert found.comparison.how == "paired"
+    (changed,) = found.changed_instances
     for pk in (changed.first, changed.second):
         trial = Trial.objects.select_related("config").get(pk=pk)
         assert (trial.config.model_name, trial.scenario_version, trial.instance_seed) == ("one", 1, 3)

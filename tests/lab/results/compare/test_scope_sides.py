@@ -40,7 +40,7 @@ def test_more_models_than_sides_can_be_added() -> None:
     make_models(*range(MAX_SCOPE_SIDES + 2, 0, -1))
     sides = split("")
     assert len(sides.query.sides) == MAX_SCOPE_SIDES
-    assert sides.more == ("m7", "m8")
+    assert sides.other_values == ("m7", "m8")
     assert sides.total == MAX_SCOPE_SIDES + 2
 
 
@@ -67,4 +67,4 @@ def test_named_sides_stay_and_others_are_offered() -> None:
     make_models(1, 2, 3)
     sides = split("a_model=m0&b_model=m1")
     assert [dict(side) for side in sides.query.sides] == [{"model": "m0"}, {"model": "m1"}]
-    assert (sides.axis, sides.more, sides.next_letter) == ("model", ("m2",), "c")
+    assert (sides.axis, sides.other_values, sides.next_letter) == ("model", ("m2",), "c")

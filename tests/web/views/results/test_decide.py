@@ -41,7 +41,7 @@ def test_a_fast_one_that_loses_trials_is_refused_for_delivery(owner_client: Clie
     measured("vendor/steady", 76)
     text = read_html(owner_client.get("/decide/?want=fastest"))
     assert "Only Example · vendor/steady · default · production · native qualifies." in text
-    assert "Refused for delivery: 12 of 76 trials brought no answer (rate_limited × 12)." in text
+    assert "Too many trials without an answer: 12 of 76 (rate_limited × 12)." in text
     assert 'data-reason="delivery"' in text
     steady, fast = text.split("<tbody>")[1].split("</tr>")[:2]
     assert "vendor/steady" in steady

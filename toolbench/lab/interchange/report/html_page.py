@@ -43,8 +43,8 @@ def render_shared_page(link: ShareLink) -> bytes:
         return _render_trial(link.target)
     if sentence := _find_comparison_error(link.query):
         raise PageUnavailableError(sentence)
-    page = get_compare_page(CompareQuery.from_query(QueryDict(link.query))).page
-    return _render("shared/comparison.html", {"page": page}, "")
+    page = get_compare_page(CompareQuery.from_query(QueryDict(link.query)))
+    return _render("shared/comparison.html", {"comparison": page.comparison}, "")
 
 
 def check_shareable(kind: str, query: str) -> None:
@@ -62,7 +62,7 @@ def _find_comparison_error(query: str) -> str:
     parsed = CompareQuery.from_query(QueryDict(query))
     if parsed.ignored:
         return f"The comparison cannot be shared: {', '.join(parsed.ignored)[:200]} cannot be read."
-    if not parsed.is_complete or parsed.published or parsed.has_several:
+    if not parsed.is_complete or parsed.published or parsed.has_more_than_two:
         return "Compare two sides with trials first, then share the comparison."
     return ""
 

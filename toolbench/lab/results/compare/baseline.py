@@ -23,7 +23,7 @@ from toolbench.lab.results.compare.secondary_metrics import apply_bonferroni
 from toolbench.lab.results.compare.sides import filter_side_trials
 from toolbench.lab.results.compare.statistics import RateComparison, build_side_rate, choose_and_compare
 from toolbench.lab.results.compare.strata import StratumCounts, read_sides
-from toolbench.lab.results.compare.warnings import ADDED_BY_HAND, FAR_APART, OVERLOADED, SIMULATED, is_far_apart
+from toolbench.lab.results.compare.warnings import ADDED_MANUALLY, FAR_APART, OVERLOADED, SIMULATED, is_far_apart
 
 RESULT_MARKS = {"better": "pass", "worse": "fail"}
 
@@ -38,10 +38,10 @@ class SideFigures:
         p95: 95th percentile of these durations; None without one.
         tokens_out: output tokens per trial, rounded.
         cost: dollars per end-to-end success; None if it is unknown.
-        began: start of the first trial; None without trials.
-        ended: start of the last trial; None without trials.
-        saturated: number of trials measured while this machine was overloaded.
-        by_hand: number of trials added after results were seen.
+        first_start: start of the first trial; None without trials.
+        last_start: start of the last trial; None without trials.
+        overloaded_trials: number of trials measured while this machine was overloaded.
+        manual_trials: number of trials that were added manually after results were seen.
     """
 
     trials: int
@@ -49,11 +49,11 @@ class SideFigures:
     p95: Quantile | None
     tokens_out: int
     cost: IntervalEstimate | None
-    began: datetime | None
-    ended: datetime | None
+    first_start: datetime | None
+    last_start: datetime | None
     simulated: bool
-    saturated: int
-    by_hand: int
+    overloaded_trials: int
+    manual_trials: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class BaselineComparison:
         pool: the scenario group and the instance kind that are counted.
         comparisons: number of differences that are shown together; intervals are corrected for it.
         scenarios: number of scenarios of the baseline.
-        needed: trials that a side needs to detect the difference that the query names.
-        lines: the counts of each side, of all groups and kinds.
+        required_trials: trials that a side needs to detect the difference that the query names.
+        strata: the counts of each side, of all groups and kinds.
     """
 
     query: CompareQuery
@@ -120,8 +120,8 @@ class BaselineComparison:
     pool: PoolChoice
     comparisons: int
     scenarios: int
-    needed: RequiredTrials
-    lines: tuple[tuple[StratumCounts, ...], ...]
+    required_trials: RequiredTrials
+    strata: tuple[tuple[StratumCounts, ...], ...]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -131,8 +131,8 @@ class BaselineComparison:
         applies_by_warning = {
             SIMULATED: any(side.simulated for side in sides),
             FAR_APART: any(is_far_apart(baseline, side) for side in others),
-            OVERLOADED: any(side.saturated for side in sides),
-            ADDED_BY_HAND: any(side.by_hand for side in sides),
+            OVERLOADED: any(side.overloaded_trials for side in sides),
+            ADDED_MANUALLY: any(side.manual_trials for side in sides),
         }
         return tuple(sentence for sentence, applies in applies_by_warning.items() if applies)
 
@@ -165,12 +165,12 @@ def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
     It takes two SQL queries, and one more for each side that has cells in common with the baseline.
     """
     side_trials = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides]
-    lines = read_sides(side_trials)
-    pool = choose_pool(lines[0], [line for side in lines[1:] for line in side], query.group, query.kind)
-    counted = tuple(tuple(pool.select(side)) for side in lines)
+    strata = read_sides(side_trials)
+    pool = choose_pool(strata[0], [stratum for side in strata[1:] for stratum in side], query.group, query.kind)
+    counted = tuple(tuple(pool.select(side)) for side in strata)
     shared = [
-        count_shared_trials((side_trials[0], trials), (lines[0], side_lines))
-        for trials, side_lines in zip(side_trials[1:], lines[1:], strict=True)
+        count_shared_trials((side_trials[0], trials), (strata[0], side_strata))
+        for trials, side_strata in zip(side_trials[1:], strata[1:], strict=True)
     ]
     costs, names = _read_cell_costs(counted), build_side_names(query)
     baseline = SideRow(
@@ -186,29 +186,34 @@ def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
         rows=rows,
         pool=pool,
         comparisons=sum(row.compared is not None and row.compared.difference is not None for row in rows),
-        scenarios=len({line.scenario for line in counted[0]}),
-        needed=_compute_needed(rows, query.points),
-        lines=lines,
+        scenarios=len({stratum.scenario for stratum in counted[0]}),
+        required_trials=_compute_required_trials(rows, query.points),
+        strata=strata,
     )
 
 
 def _build_row(
     number_and_name: tuple[int, str],
-    lines: tuple[Sequence[StratumCounts], Sequence[StratumCounts]],
+    strata: tuple[Sequence[StratumCounts], Sequence[StratumCounts]],
     query: CompareQuery,
     costs: Mapping[int, CostSums],
     shared_trials: int,
 ) -> SideRow:
     """Return the row of a side, before its interval is corrected.
 
-    `lines` has the lines of the baseline and those of the side.
+    Args:
+        number_and_name: position and name of the side.
+        strata: counts of the baseline and of the side.
+        query: the sides.
+        costs: sums of costs by cell id.
+        shared_trials: number of trials that the baseline has too.
     """
-    counts = match_sides(*lines, metric=query.metric)
+    counts = match_sides(*strata, metric=query.metric)
     if shared_trials or not counts.keys:
-        rate, figures = build_side_rate(lines[1], query.metric), _build_figures(lines[1], costs)
+        rate, figures = build_side_rate(strata[1], query.metric), _build_figures(strata[1], costs)
         return SideRow(*number_and_name, rate, None, "", figures, counts.left_out, shared_trials)
     compared, how, _ = choose_and_compare(counts, how=query.how)
-    figures = _build_figures([line for key in counts.keys for line in counts.second[key]], costs)
+    figures = _build_figures([stratum for key in counts.keys for stratum in counts.second[key]], costs)
     return SideRow(*number_and_name, compared.second, compared, how, figures, counts.left_out)
 
 
@@ -217,7 +222,7 @@ def _make_simultaneous(rows: Sequence[SideRow]) -> list[SideRow]:
     return [replace(row, compared=next(corrected)) if row.compared else row for row in rows]
 
 
-def _compute_needed(rows: Sequence[SideRow], points: int) -> RequiredTrials:
+def _compute_required_trials(rows: Sequence[SideRow], points: int) -> RequiredTrials:
     """Return the trials that a side needs, by the comparison with the fewest trials.
 
     Without any comparison, the baseline's rate is used.
@@ -228,39 +233,39 @@ def _compute_needed(rows: Sequence[SideRow], points: int) -> RequiredTrials:
     return compute_required_trials(min(known, key=lambda compared: min(compared.first.n, compared.second.n)), points)
 
 
-def _build_figures(lines: Sequence[StratumCounts], costs: Mapping[int, CostSums]) -> SideFigures:
-    durations = [duration for line in lines for duration in line.durations]
-    trials = sum(line.tried for line in lines)
+def _build_figures(strata: Sequence[StratumCounts], costs: Mapping[int, CostSums]) -> SideFigures:
+    durations = [duration for stratum in strata for duration in stratum.durations]
+    trials = sum(stratum.tried for stratum in strata)
     return SideFigures(
         trials=trials,
         p50=compute_quantile(durations, 0.5) if durations else None,
         p95=compute_quantile(durations, 0.95) if durations else None,
-        tokens_out=round(sum(line.output_tokens for line in lines) / trials) if trials else 0,
-        cost=_estimate_cost(lines, trials, costs),
-        began=min((line.began for line in lines if line.began), default=None),
-        ended=max((line.ended for line in lines if line.ended), default=None),
-        simulated=any(line.simulated for line in lines),
-        saturated=sum(line.saturated for line in lines),
-        by_hand=sum(line.by_hand for line in lines),
+        tokens_out=round(sum(stratum.output_tokens for stratum in strata) / trials) if trials else 0,
+        cost=_estimate_cost(strata, trials, costs),
+        first_start=min((stratum.first_start for stratum in strata if stratum.first_start), default=None),
+        last_start=max((stratum.last_start for stratum in strata if stratum.last_start), default=None),
+        simulated=any(stratum.simulated for stratum in strata),
+        overloaded_trials=sum(stratum.overloaded_trials for stratum in strata),
+        manual_trials=sum(stratum.manual_trials for stratum in strata),
     )
 
 
 def _estimate_cost(
-    lines: Sequence[StratumCounts], trials: int, costs: Mapping[int, CostSums]
+    strata: Sequence[StratumCounts], trials: int, costs: Mapping[int, CostSums]
 ) -> IntervalEstimate | None:
     """Return the cost per end-to-end success.
 
     Returns:
         None if the cost is unknown or a cell has trials that the side does not count.
     """
-    cells = frozenset[int]().union(*(line.cells for line in lines))
+    cells = frozenset[int]().union(*(stratum.cells for stratum in strata))
     paid = add_costs(costs[pk] for pk in cells if pk in costs)
     return estimate_cost_per_success(paid) if paid.tried == trials else None
 
 
 def _read_cell_costs(sides: Sequence[Sequence[StratumCounts]]) -> Mapping[int, CostSums]:
     """Return the sums of costs by cell id, without stale cells. It takes one SQL query."""
-    ids = {pk for side in sides for line in side for pk in line.cells}
+    ids = {pk for side in sides for stratum in side for pk in stratum.cells}
     cells = Cell.objects.filter(pk__in=ids, stale=False, compute_error="").order_by()
     tried = F("passed") + F("failed") + F("infra")
     rows = cells.values_list(

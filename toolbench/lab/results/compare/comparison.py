@@ -10,7 +10,7 @@ from toolbench.evals.statistics.power import compute_aa_noise, count_trials_to_d
 from toolbench.lab.metrics.retries import RetryCounts
 from toolbench.lab.models import Trial
 from toolbench.lab.results.compare.matching import ComparisonCounts, match_sides
-from toolbench.lab.results.compare.query import AXES, SIDES, SUCCESS_METRICS, CompareQuery
+from toolbench.lab.results.compare.query import AXES, SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.compare.secondary_metrics import SecondaryMetrics, apply_bonferroni, get_secondary_metrics
 from toolbench.lab.results.compare.sides import Side, filter_side_trials, read_side
 from toolbench.lab.results.compare.statistics import (
@@ -62,10 +62,10 @@ class Comparison:
         how: "paired" or "stratified".
         whole: comparison of all strata; it is not corrected for other comparisons.
         rows: comparisons by stratum, corrected for their number.
-        flips: numbers of instances by change of outcome.
-        needed: trials needed to detect the difference that the query names.
+        outcome_changes: numbers of instances by change of outcome.
+        required_trials: trials needed to detect the difference that the query names.
         noise: difference, as a fraction, that equal sides of this size exceed in 5 of 100 comparisons.
-        beside: the secondary metrics, corrected for their number.
+        secondary: the secondary metrics, corrected for their number.
         shared_trials: number of trials that are on both sides. If it is not 0, nothing is compared.
         trials: the trials that are compared, by side.
     """
@@ -77,10 +77,10 @@ class Comparison:
     how: str
     whole: RateComparison
     rows: tuple[StratumRow, ...]
-    flips: OutcomeChanges
-    needed: RequiredTrials
+    outcome_changes: OutcomeChanges
+    required_trials: RequiredTrials
     noise: float
-    beside: SecondaryMetrics
+    secondary: SecondaryMetrics
     warnings: tuple[str, ...]
     shared_trials: int
     trials: tuple[QuerySet[Trial], QuerySet[Trial]]
@@ -109,24 +109,24 @@ class Comparison:
         return bool(self.counts.keys) and not self.shared_trials
 
     @property
-    def equal_setting(self) -> bool:
+    def has_equal_settings(self) -> bool:
         """Return whether all settings of the sides are equal, so that this is an A/A comparison."""
-        return not self.counts.differing and self.sides[0].hashes == self.sides[1].hashes
+        return not self.counts.differing and self.sides[0].policy_hashes == self.sides[1].policy_hashes
 
 
-def get_comparison(query: CompareQuery, lines: Sequence[Sequence[StratumCounts]] | None = None) -> Comparison:
+def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]] | None = None) -> Comparison:
     """Return the comparison of the first two sides.
 
     It takes at most twelve SQL queries, whatever the number of trials.
 
     Args:
         query: the sides.
-        lines: counts of the sides; None reads them.
+        strata: counts of the sides; None reads them.
     """
-    side_trials = [filter_side_trials(query.side(name), demo=query.demo, chosen=query.chosen) for name in SIDES]
-    lines = lines or read_sides(side_trials)
-    shared = count_shared_trials(side_trials, lines)
-    counts = match_sides(lines[0], lines[1], metric=query.metric, group=query.group, kind=query.kind)
+    side_trials = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides[:2]]
+    strata = strata or read_sides(side_trials)
+    shared = count_shared_trials(side_trials, strata)
+    counts = match_sides(strata[0], strata[1], metric=query.metric, group=query.group, kind=query.kind)
     trials = _filter_shared_strata(counts, side_trials)
     first, second = map(read_side, trials)
     whole, how, changes = choose_and_compare(counts, how=query.how)
@@ -138,19 +138,19 @@ def get_comparison(query: CompareQuery, lines: Sequence[Sequence[StratumCounts]]
         how=how,
         whole=whole,
         rows=_build_rows(counts, how),
-        flips=changes,
-        needed=compute_required_trials(whole, query.points),
+        outcome_changes=changes,
+        required_trials=compute_required_trials(whole, query.points),
         noise=compute_aa_noise(_compute_share(whole), whole.first.n, whole.second.n),
-        beside=get_secondary_metrics(counts, (first, second), trials),
+        secondary=get_secondary_metrics(counts, (first, second), trials),
         warnings=list_warnings(first, second, counts),
         shared_trials=shared,
         trials=trials,
     )
 
 
-def count_shared_trials(sides: Sequence[QuerySet[Trial]], lines: Sequence[Sequence[StratumCounts]]) -> int:
+def count_shared_trials(sides: Sequence[QuerySet[Trial]], strata: Sequence[Sequence[StratumCounts]]) -> int:
     """Return how many trials are on both sides. It takes one SQL query if the sides have a cell in common."""
-    first, second = (frozenset[int]().union(*(line.cells for line in side)) for side in lines)
+    first, second = (frozenset[int]().union(*(stratum.cells for stratum in side)) for side in strata)
     return 0 if first.isdisjoint(second) else (sides[0] & sides[1]).count()
 
 
@@ -161,19 +161,19 @@ def _filter_shared_strata(
     first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in sides)
     if not counts.keys:
         return first, second
-    lines = ([line for key in counts.keys for line in side[key]] for side in (counts.first, counts.second))
-    first_condition, second_condition = map(_build_trial_condition, lines)
+    strata = ([stratum for key in counts.keys for stratum in side[key]] for side in (counts.first, counts.second))
+    first_condition, second_condition = map(_build_trial_condition, strata)
     return first.filter(first_condition), second.filter(second_condition)
 
 
-def _build_trial_condition(lines: Iterable[StratumCounts]) -> Q:
-    """Return the condition of the trials that these lines count.
+def _build_trial_condition(strata: Iterable[StratumCounts]) -> Q:
+    """Return the condition of the trials that these strata count.
 
-    It names prompt versions, since a cell may contain trials of several.
+    The condition names prompt versions, since a cell may contain trials of several.
     """
     cells: dict[tuple[object, object], set[int]] = defaultdict(set)
-    for line in lines:
-        cells[line.settings["prompt"], line.settings["version"]] |= line.cells
+    for stratum in strata:
+        cells[stratum.settings["prompt"], stratum.settings["version"]] |= stratum.cells
     parts = (
         Q(prompt_version=prompt, scenario_version=version, cell_id__in=cell_ids)
         for (prompt, version), cell_ids in cells.items()
@@ -186,8 +186,8 @@ def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison
     axes = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
     chosen = replace(query.chosen, after=None, before=None, upto=None)
     runs = ({**axes, "run": str(run)} for run in (first, second))
-    lines = read_sides([filter_side_trials(run, demo=query.demo, chosen=chosen) for run in runs])
-    counts = match_sides(lines[0], lines[1], metric=query.metric, group=query.group, kind=query.kind)
+    strata = read_sides([filter_side_trials(run, demo=query.demo, chosen=chosen) for run in runs])
+    counts = match_sides(strata[0], strata[1], metric=query.metric, group=query.group, kind=query.kind)
     return choose_and_compare(counts)[0]
 
 
@@ -240,7 +240,7 @@ def compute_required_trials(whole: RateComparison, points: int) -> RequiredTrial
 
 def build_side_names(query: CompareQuery) -> tuple[str, ...]:
     """Return a name for each side, from the values that only it has, or from all its values if there are none."""
-    return tuple(_describe_axes(values or side) for values, side in zip(query.own_values, query.sides, strict=True))
+    return tuple(_describe_axes(values or side) for values, side in zip(query.side_values, query.sides, strict=True))
 
 
 def _describe_axes(axes: Mapping[str, str]) -> str:

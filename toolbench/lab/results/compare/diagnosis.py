@@ -1,6 +1,7 @@
-"""Diagnosis of one canonical model at two providers: provider or model, and which preset may help."""
+"""Diagnosis of one canonical model at two providers: which of the two explains the failures, and a preset to try."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbench.evals.causes.table import load_class_presets
@@ -8,26 +9,51 @@ from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.models import Cell, Preset, RunConfig, Trial
 from toolbench.lab.results.compare.comparison import Comparison
+from toolbench.lab.results.compare.matching import StrataByKey
 from toolbench.lab.results.compare.plan_query import build_launch_query
-from toolbench.lab.results.compare.query import SIDES
 from toolbench.lab.results.compare.statistics import RateComparison
 
-MAX_WEAK_SHARE = 0.9  # a share whose whole interval lies below this on both sides is the model's own
+MAX_WEAK_SHARE = 0.9  # if the intervals of both sides lie below, the model itself is weak
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPreset:
-    """A preset for the worse side.
+    """A preset that may fix the most frequent failure of the worse side.
 
     Attributes:
-        because: the sentence of the failure class that the preset may fix.
-        query: the query string that fills in the launch form.
+        preset: its name.
+        reason: the sentence of the failure class that it may fix.
+        query: query string that prefills the launch form with the preset.
     """
 
     preset: str
     description: str
-    because: str
+    reason: str
     query: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDifference:
+    """A metric in which the providers differ significantly.
+
+    Attributes:
+        label: label of the metric.
+        first: its rate at the worse provider, or on the first side if neither provider is worse in all metrics.
+        second: its rate on the other side.
+    """
+
+    label: str
+    first: Rate
+    second: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class FailureClassCount:
+    """Number of failed trials of a failure class, with the sentence of the class."""
+
+    failure_class: str
+    sentence: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,85 +61,95 @@ class Diagnosis:
     """Diagnosis of a canonical model at two providers.
 
     Attributes:
-        verdict: "provider", "model" or "open".
-        worse: name of the worse provider; empty unless one is worse.
-        better: name of the better provider; empty unless one is worse.
-        failures: the most frequent failures of the worse side, or of both where neither is worse.
+        verdict: "provider" if the providers differ significantly, "model" if the success of both is low, else "open".
+        worse_provider: names of the providers of the worse side; "" unless one side is worse in all differences.
+        better_provider: names of the providers of the other side; "" likewise.
+        differences: significant differences, success first.
+        failures: at most three failure classes of the worse side, or of both sides if neither is worse, the most
+            frequent first.
     """
 
     canonical: str
     verdict: str
-    worse: str
-    better: str
-    because: tuple[tuple[str, Rate, Rate], ...]  # what differs, its share at the worse and at the better provider
-    failures: tuple[tuple[str, str, int], ...]  # class, sentence, count
-    proposal: SuggestedPreset | None
+    worse_provider: str
+    better_provider: str
+    differences: tuple[MetricDifference, ...]
+    failures: tuple[FailureClassCount, ...]
+    suggested_preset: SuggestedPreset | None
 
 
-def diagnose(page: Comparison) -> Diagnosis | None:
-    """Return the diagnosis, with three more queries.
+def diagnose(comparison: Comparison) -> Diagnosis | None:
+    """Return the diagnosis, with at most four queries.
 
     Returns:
-        None unless both sides are one canonical model at different providers.
+        None unless both sides are the same canonical model at different providers.
     """
-    first, second = page.sides
-    if "provider" not in page.counts.differing or len(first.canonical) != 1 or first.canonical != second.canonical:
+    first, second = comparison.sides
+    models = first.canonical_models
+    if "provider" not in comparison.counts.differing or len(models) != 1 or models != second.canonical_models:
         return None
-    comparisons = [("Success", page.whole), *((call.metric.label, call.compared) for call in page.beside.calls)]
-    differing = [
-        (label, comparison) for label, comparison in comparisons if comparison.differs and comparison.difference
+    rates = [
+        ("Success", comparison.whole),
+        *((call.metric.label, call.compared) for call in comparison.secondary.calls),
     ]
-    falling = [not comparison.improves for _, comparison in differing]
-    worse = "" if not falling or any(falling) != all(falling) else "b" if falling[0] else "a"
-    names = dict(zip(SIDES, (_join_provider_names(page, 0), _join_provider_names(page, 1)), strict=True))
-    verdict = "provider" if differing else "model" if _is_weak(page.whole) else "open"
-    failures = _count_failures(page, worse)
+    differing = [(label, rate) for label, rate in rates if rate.differs and rate.difference]
+    worse_side = _find_worse_side([rate for _, rate in differing])
+    names = [_join_provider_names(strata) for strata in (comparison.counts.first, comparison.counts.second)]
+    failures = _count_failures(comparison, worse_side)
     return Diagnosis(
-        canonical=first.canonical[0],
-        verdict=verdict,
-        worse=names.get(worse, ""),
-        better=names["a" if worse == "b" else "b"] if worse else "",
-        because=tuple((label, *_order_worse_first(comparison, worse)) for label, comparison in differing),
+        canonical=models[0],
+        verdict="provider" if differing else "model" if _is_weak(comparison.whole) else "open",
+        worse_provider="" if worse_side is None else names[worse_side],
+        better_provider="" if worse_side is None else names[1 - worse_side],
+        differences=tuple(_build_difference(label, rate, worse_side) for label, rate in differing),
         failures=failures,
-        proposal=_find_suggested_preset(page, worse, failures) if worse else None,
+        suggested_preset=None if worse_side is None else _find_suggested_preset(comparison, worse_side, failures),
     )
 
 
-def _order_worse_first(comparison: RateComparison, worse: str) -> tuple[Rate, Rate]:
-    return (comparison.second, comparison.first) if worse == "b" else (comparison.first, comparison.second)
+def _find_worse_side(differing: Sequence[RateComparison]) -> int | None:
+    """Return the index of the side that is worse in all these differences; None without one."""
+    improves = {rate.improves for rate in differing}
+    return None if len(improves) != 1 else 0 if improves.pop() else 1
 
 
-def _join_provider_names(page: Comparison, side: int) -> str:
-    lines = (page.counts.first, page.counts.second)[side]
-    return ", ".join(
-        sorted({str(line.settings["provider"]) for stratum_lines in lines.values() for line in stratum_lines})
-    )
+def _build_difference(label: str, rate: RateComparison, worse_side: int | None) -> MetricDifference:
+    rates = (rate.second, rate.first) if worse_side == 1 else (rate.first, rate.second)
+    return MetricDifference(label, *rates)
+
+
+def _join_provider_names(side: StrataByKey) -> str:
+    return ", ".join(sorted({str(stratum.settings["provider"]) for strata in side.values() for stratum in strata}))
 
 
 def _is_weak(whole: RateComparison) -> bool:
     return bool(whole.first.n) and max(whole.first.high, whole.second.high) < MAX_WEAK_SHARE
 
 
-def _count_failures(page: Comparison, worse: str) -> tuple[tuple[str, str, int], ...]:
-    """Return the three most frequent failure classes of the compared trials."""
+def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[FailureClassCount, ...]:
+    """Return the three most frequent failure classes of the worse side, or of both sides if it is None."""
     counts: Counter[str] = Counter()
-    for trials in [page.trials[SIDES.index(worse)]] if worse else page.trials:
+    for trials in comparison.trials if worse_side is None else [comparison.trials[worse_side]]:
         counts.update(trials.filter(outcome=Trial.Outcome.FAIL).values_list("failure_class", flat=True))
     sentences = {row.code: row.sentence for row in load_classes()}
-    return tuple((name, sentences.get(name, name), count) for name, count in counts.most_common(3) if name)
+    return tuple(
+        FailureClassCount(name, sentences.get(name, name), count) for name, count in counts.most_common(3) if name
+    )
 
 
 def _find_suggested_preset(
-    page: Comparison, worse: str, failures: tuple[tuple[str, str, int], ...]
+    comparison: Comparison, worse_side: int, failures: Sequence[FailureClassCount]
 ) -> SuggestedPreset | None:
     """Return the preset for the most frequent failure that has one."""
-    healed = ((load_class_presets().get(name), sentence) for name, sentence, _ in failures)
-    preset, because = next(((name, sentence) for name, sentence in healed if name), (None, ""))
-    found = Preset.objects.filter(name=preset).first() if preset else None
-    side = page.sides[SIDES.index(worse)]
-    configs = list(RunConfig.objects.filter(pk__in=side.config_ids, model__isnull=False).select_related("run"))
-    if found is None or not configs:
+    preset_names = load_class_presets()
+    failure = next((failure for failure in failures if preset_names.get(failure.failure_class)), None)
+    if failure is None:
+        return None
+    preset = Preset.objects.filter(name=preset_names[failure.failure_class]).first()
+    config_ids = comparison.sides[worse_side].config_ids
+    configs = list(RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).select_related("run"))
+    if preset is None or not configs:
         return None
     cells = Cell.objects.filter(config__in=configs).order_by("scenario").values_list("scenario", flat=True).distinct()
-    query = build_launch_query(configs, [found.name], cells, configs[0].run.trials_per_cell)
-    return SuggestedPreset(found.name, found.description, because, query)
+    query = build_launch_query(configs, [preset.name], cells, configs[0].run.trials_per_cell)
+    return SuggestedPreset(preset.name, preset.description, failure.sentence, query)

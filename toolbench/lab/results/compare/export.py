@@ -1,7 +1,11 @@
-"""Exports: of two sides a row for the whole, per stratum and per metric of calls; of more sides a row per side."""
+"""Tables of comparisons for export.
+
+A comparison of two sides has a row for all trials, for each stratum and for each metric of calls. A comparison of more
+sides has a row for each side.
+"""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from toolbench.lab.metrics.export_table import ExportTable, Value
 from toolbench.lab.metrics.rate import Rate
@@ -35,35 +39,44 @@ _EMPTY_TIMES: tuple[Value, ...] = (None,) * len(TIME_COLUMNS)
 
 
 def export_sides(query: CompareQuery) -> ExportTable:
-    """Return the comparison of all sides as a table, in the form of `export_comparison` for two."""
-    return export_baseline(compare_with_baseline(query)) if query.has_several else export_comparison(query)
+    """Return the table of `export_comparison` for two sides, else that of `export_baseline`."""
+    return export_baseline(compare_with_baseline(query)) if query.has_more_than_two else export_comparison(query)
 
 
-def export_baseline(found: BaselineComparison) -> ExportTable:
+def export_baseline(comparison: BaselineComparison) -> ExportTable:
     """Return a row for each side, the baseline first.
 
-    Differences are fractions, the side less the baseline; `low` and `high` are simultaneous over all sides.
+    Differences are fractions, the side less the baseline; `low` and `high` are simultaneous over all sides. None is a
+    value that is unknown or was not computed.
     """
     notes = (
-        f"{SUCCESS_METRICS[found.query.metric]}; each side less the baseline {found.baseline.name}.",
-        f"low, high and p are of {found.comparisons} differences together (Bonferroni): result rests on them.",
-        "k and n are of the scenarios and settings that a side shares with the baseline, baseline_k and baseline_n "
-        "the baseline's there.",
-        *found.warnings,
+        f"{SUCCESS_METRICS[comparison.query.metric]}; each side less the baseline {comparison.baseline.name}.",
+        f"low, high and p are corrected for {comparison.comparisons} differences (Bonferroni); result uses them.",
+        "k and n count the scenarios and settings that a side shares with the baseline; baseline_k and baseline_n are "
+        "those of the baseline.",
+        *comparison.warnings,
     )
-    title = f"{len(found.others)} sides against {found.baseline.name}"
-    return ExportTable(title, notes, SIDE_COLUMNS, tuple(_build_side_row(row) for row in found.rows))
+    title = f"{len(comparison.others)} sides against {comparison.baseline.name}"
+    return ExportTable(title, notes, SIDE_COLUMNS, tuple(_build_side_row(row) for row in comparison.rows))
 
 
 def _build_side_row(row: SideRow) -> tuple[Value, ...]:
     compared, figures = row.compared, row.figures
     difference = compared.difference if compared else None
     bounds = (difference.value, difference.low, difference.high, difference.p) if difference else (None,) * 4
-    shared = (compared.first.k, compared.first.n) if compared else (None, None)
+    baseline_counts = (compared.first.k, compared.first.n) if compared else (None, None)
     cost = (figures.cost.value, figures.cost.low, figures.cost.high) if figures.cost else (None,) * 3
     times = (*list_quantile_values(figures.p50), *list_quantile_values(figures.p95))
     return (
-        *(row.name, row.is_baseline, *_build_rate_values(row.rate), *shared, *bounds, row.result, row.how or None),
+        *(
+            row.name,
+            row.is_baseline,
+            *_build_rate_values(row.rate),
+            *baseline_counts,
+            *bounds,
+            row.result,
+            row.how or None,
+        ),
         *(row.left_out, row.shared_trials, figures.simulated, *times, figures.tokens_out, *cost),
     )
 
@@ -71,43 +84,39 @@ def _build_side_row(row: SideRow) -> tuple[Value, ...]:
 def export_comparison(query: CompareQuery) -> ExportTable:
     """Return the comparison of two sides as a table.
 
-    Differences are fractions, the second side less the first. None is a value that was not computed. Durations are
-    given for the whole only.
+    Differences are fractions, the second side less the first. None is a value that is unknown or was not computed.
+    Only the row of all trials has durations.
     """
-    page = get_comparison(query)
-    rows: list[tuple[Value, ...]] = []
-    simulated = any(side.simulated for side in page.sides)
-    if page.comparable:
-        counts, strata = {name: sides for name, *sides in page.retries}, Counter(row.scenario for row in page.rows)
-        rows += [
-            (
-                *_build_row(("whole", "", ""), page.whole, simulated),
-                *_build_retry_values(counts[""]),
-                *_build_time_values(page),
-            )
-        ]
-        for row in page.rows:
-            sides = counts.get(row.scenario, counts[""]) if strata[row.scenario] == 1 else None
-            named = ("by scenario", row.scenario, row.label)
-            rows += [(*_build_row(named, row.compared, simulated), *_build_retry_values(sides), *_EMPTY_TIMES)]
-        for call in page.beside.calls:
-            rows += [
-                (
-                    *_build_row((call.metric.label, "", ""), call.compared, simulated),
-                    *_build_retry_values(None),
-                    *_EMPTY_TIMES,
-                )
-            ]
+    comparison = get_comparison(query)
     return ExportTable(
-        f"{page.names[1]} against {page.names[0]}",
-        _build_notes(page),
+        f"{comparison.names[1]} against {comparison.names[0]}",
+        _build_notes(comparison),
         (*COMPARISON_COLUMNS, *TIME_COLUMNS),
-        tuple(rows),
+        tuple(_build_rows(comparison)) if comparison.comparable else (),
     )
 
 
+def _build_rows(comparison: Comparison) -> Iterator[tuple[Value, ...]]:
+    simulated = any(side.simulated for side in comparison.sides)
+    retries = {scenario: sides for scenario, *sides in comparison.retries}
+    stratum_counts = Counter(row.scenario for row in comparison.rows)
+    yield (
+        *_build_row(("whole", "", ""), comparison.whole, simulated),
+        *_build_retry_values(retries[""]),
+        *_build_time_values(comparison),
+    )
+    for row in comparison.rows:
+        is_whole_scenario = stratum_counts[row.scenario] == 1
+        row_retries = retries.get(row.scenario, retries[""]) if is_whole_scenario else None
+        labels = ("by scenario", row.scenario, row.label)
+        yield (*_build_row(labels, row.compared, simulated), *_build_retry_values(row_retries), *_EMPTY_TIMES)
+    for call in comparison.secondary.calls:
+        labels = (call.metric.label, "", "")
+        yield (*_build_row(labels, call.compared, simulated), *_build_retry_values(None), *_EMPTY_TIMES)
+
+
 def _build_retry_values(sides: Sequence[RetryCounts] | None) -> tuple[Value, ...]:
-    """Return the retry counts of both sides; None where they are not known or not counted for this row."""
+    """Return _RETRY_COLUMNS of both sides; None if they are unknown or not counted for this row."""
     pair = sides or (None, None)
     return tuple(
         getattr(side, name) if side is not None and side.retries_known else None
@@ -116,45 +125,55 @@ def _build_retry_values(sides: Sequence[RetryCounts] | None) -> tuple[Value, ...
     )
 
 
-def _build_time_values(page: Comparison) -> tuple[Value, ...]:
-    """Return value and bounds of both sides for each quantile; None where times are not compared."""
-    if not page.beside.times:
+def _build_time_values(comparison: Comparison) -> tuple[Value, ...]:
+    """Return TIME_COLUMNS; None if times are not compared."""
+    if not comparison.secondary.times:
         return _EMPTY_TIMES
-    shifts = [time_row.shift for time_row in page.beside.times]
-    sides = (side for shift in shifts for side in ((shift.first, shift.second) if shift else (None, None)))
-    return tuple(value for side in sides for value in list_quantile_values(side))
+    differences = (row.difference for row in comparison.secondary.times)
+    quantiles = (
+        side
+        for difference in differences
+        for side in ((difference.first, difference.second) if difference else (None, None))
+    )
+    return tuple(value for quantile in quantiles for value in list_quantile_values(quantile))
 
 
-def _build_row(named: tuple[Value, Value, Value], compared: RateComparison, simulated: bool) -> tuple[Value, ...]:
-    """Return the columns up to `difference_shown`: the comparison alone, then as one of those shown together."""
-    found = compared.difference
-    alone = found.with_comparisons(1) if found else None
-    by_itself = (alone.value, alone.low, alone.high, alone.p) if alone else (None, None, None, None)
-    together = (found.low, found.high, found.comparisons, found.is_significant) if found else (None, None, None, None)
+def _build_row(labels: tuple[Value, Value, Value], compared: RateComparison, simulated: bool) -> tuple[Value, ...]:
+    """Return the columns up to `difference_shown`.
+
+    The interval of the comparison alone is followed by that which is corrected for the family.
+    """
+    corrected = compared.difference
+    single = corrected.with_comparisons(1) if corrected else None
+    single_values = (single.value, single.low, single.high, single.p) if single else (None,) * 4
+    corrected_values = (
+        (corrected.low, corrected.high, corrected.comparisons, corrected.is_significant) if corrected else (None,) * 4
+    )
     rates = (*_build_rate_values(compared.first), *_build_rate_values(compared.second))
-    return (*named, *rates, *by_itself, compared.p, compared.result_text, simulated, *together)
+    return (*labels, *rates, *single_values, compared.p, compared.result_text, simulated, *corrected_values)
 
 
 def _build_rate_values(rate: Rate) -> tuple[Value, ...]:
     return (rate.k, rate.n, None, None) if rate.withheld else (rate.k, rate.n, rate.low, rate.high)
 
 
-def _describe_required_trials(needed: RequiredTrials) -> str:
-    return f"{needed.more} more trials a side would" if needed.more else "So many trials"
+def _describe_required_trials(required: RequiredTrials) -> str:
+    opening = f"{required.more} more trials a side would" if required.more else "These numbers of trials"
+    return f"{opening} find a difference of {required.points} points in 4 of 5 comparisons."
 
 
-def _build_notes(page: Comparison) -> tuple[str, ...]:
-    fates = page.flips
-    sentence = (
-        f"instances: {fates.regressed} regressed, {fates.fixed} fixed, {fates.still_failing} still failing, "
-        f"{fates.still_passing} still passing, {fates.new} new, {fates.removed} removed"
+def _build_notes(comparison: Comparison) -> tuple[str, ...]:
+    changes = comparison.outcome_changes
+    changes_note = (
+        f"Instances: {changes.regressed} regressed, {changes.fixed} fixed, {changes.still_failing} still failing, "
+        f"{changes.still_passing} still passing, {changes.new} new, {changes.removed} removed."
     )
     return (
-        f"{page.metric}, {page.how}; the second side less the first.",
-        *((sentence,) if page.how == "paired" else ()),
-        f"{_describe_required_trials(page.needed)} find {page.needed.points} points in 4 of 5 comparisons.",
-        "low, high and p are of a comparison alone. p_corrected, low_simultaneous and high_simultaneous are of all the "
-        "comparisons shown together, as many as comparisons says (Bonferroni): says and difference_shown rest on them. "
-        "The whole is a family of its own; the scenarios are one, and calls, times and cost are another.",
-        *page.warnings,
+        f"{comparison.metric}, {comparison.how}; the second side less the first.",
+        *((changes_note,) if comparison.how == "paired" else ()),
+        _describe_required_trials(comparison.required_trials),
+        "low, high and p belong to one comparison alone. p_corrected, low_simultaneous and high_simultaneous are "
+        "corrected for the number of comparisons in the family (Bonferroni); says and difference_shown use them. "
+        "The row whole is a family of its own, the scenarios are one, and calls, times and cost are another.",
+        *comparison.warnings,
     )

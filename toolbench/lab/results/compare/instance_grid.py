@@ -1,4 +1,4 @@
-"""The trials of several sides by instance: passes, distinct answers and a pair of trials to read side by side."""
+"""Trials of all sides by instance: successes, distinct answers, and a pair of trials for the diff view."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,15 +12,15 @@ from toolbench.lab.models import Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.baseline import BaselineComparison
 from toolbench.lab.results.compare.matching import PoolChoice
-from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.query import RUN_AXES, CompareQuery
 from toolbench.lab.results.compare.sides import filter_side_trials
 from toolbench.lab.results.compare.statistics import count_successes
 from toolbench.lab.results.compare.strata import INSTANCE, StratumCounts
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
 MAX_GRID_ROWS = 60
-_KEYS = ("scenario", "scenario_version", "instance")
-InstanceKey = tuple[str, int, int | None]
+_KEY_COLUMNS = ("scenario", "scenario_version", "instance")
+InstanceKey = tuple[str, int, int | None]  # scenario, its version, seed of the instance or None (published wording)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,26 @@ class InstanceCell:
     Attributes:
         k: successes by the metric of the comparison.
         n: trials that the metric counts.
-        distinct: different answers.
-        total: trials in any state, which `trials_query` lists.
-        trials_query: query string of the list of exactly these trials.
-        pair: this side's trial and the baseline's, with different outcomes if there are such; None for the baseline,
-            and where one of them has no finished trial.
+        distinct_answers: different answers.
+        trial_count: trials in any state.
+        trials_query: query string of the list of these trials.
+        trial_pair: primary keys of a trial of this side and of one of the baseline, if possible with different
+            outcomes; None for the baseline, and if one of the sides has no finished trial.
     """
 
     k: int
     n: int
-    distinct: int
-    total: int
+    distinct_answers: int
+    trial_count: int
     trials_query: str
-    pair: tuple[int, int] | None
+    trial_pair: tuple[int, int] | None
 
     @property
     def verdict(self) -> str:
-        """Return "all" or "none" of the trials that succeeded; "" for some, or without any."""
-        return "" if not self.n or 0 < self.k < self.n else "all" if self.k else "none"
+        """Return "all" or "none" if all or none of the `n` trials succeeded; "" for some, or without trials."""
+        if not self.n or 0 < self.k < self.n:
+            return ""
+        return "all" if self.k else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,8 @@ class InstanceRow:
     """An instance, or all repeats of the published wording, on every side.
 
     Attributes:
-        instance: number of the instance; None for the published wording.
-        cells: one for each side, the baseline first; None where the side has no trial.
+        instance: seed of the instance; None for the published wording.
+        cells: a cell for each side, the baseline first; None for a side without a trial.
     """
 
     scenario: str
@@ -67,12 +69,13 @@ class InstanceRow:
 
 @dataclass(frozen=True, slots=True)
 class InstanceGrid:
-    """Instances by side.
+    """Table of instances by side.
 
     Attributes:
-        total: instances in all.
-        differing: instances in which the share of successes differs between sides.
-        shows_all: whether instances without a difference are rows, too.
+        rows: at most MAX_GRID_ROWS instances.
+        total: number of all instances.
+        differing: number of instances whose share of successes differs between sides.
+        shows_all: whether instances without a difference are among the rows.
     """
 
     rows: tuple[InstanceRow, ...]
@@ -81,108 +84,112 @@ class InstanceGrid:
     shows_all: bool
 
     @property
-    def hidden_count(self) -> int:
-        """Return how many instances the page does not show for lack of room."""
-        return (self.total if self.shows_all else self.differing) - len(self.rows)
+    def selected_count(self) -> int:
+        """Return the number of instances that the table would have without the limit of MAX_GRID_ROWS."""
+        return self.total if self.shows_all else self.differing
 
     @property
-    def alike_count(self) -> int:
-        """Return the number of instances in which no side differs."""
+    def equal_count(self) -> int:
+        """Return the number of instances without a difference between the sides."""
         return self.total - self.differing
 
     @property
     def has_versions(self) -> bool:
-        """Return whether a scenario has rows of several versions."""
+        """Return whether there are rows of several versions of a scenario."""
         return len({(row.scenario, row.version) for row in self.rows}) > len({row.scenario for row in self.rows})
 
 
-def get_instance_grid(found: BaselineComparison) -> InstanceGrid:
-    """Return the grid of a comparison with one query, or without one where no row is shown."""
-    counts = [_sum_by_instance(found.pool.select(side), found.query.metric) for side in found.lines]
-    keys = sorted({key for side in counts for key in side}, key=lambda key: (key[0], key[1], key[2] or 0))
-    differing = [key for key in keys if _differs(side.get(key) for side in counts)]
-    shows_all = found.query.instances == "all"
-    shown = (keys if shows_all else differing)[:MAX_GRID_ROWS]
-    trials = _read_trials(found, shown) if shown else {}
-    rows = tuple(_build_grid_row(found, key, counts, trials) for key in shown)
+def get_instance_grid(comparison: BaselineComparison) -> InstanceGrid:
+    """Return the instances of a comparison with one query, or with none if there are no rows."""
+    counts_by_side = [
+        _sum_by_instance(comparison.pool.select(strata), comparison.query.metric) for strata in comparison.strata
+    ]
+    keys = sorted({key for counts in counts_by_side for key in counts}, key=lambda key: (key[0], key[1], key[2] or 0))
+    differing = [key for key in keys if _has_difference(counts.get(key) for counts in counts_by_side)]
+    shows_all = comparison.query.instances == "all"
+    shown_keys = (keys if shows_all else differing)[:MAX_GRID_ROWS]
+    sums = _read_trial_sums(comparison, shown_keys) if shown_keys else {}
+    rows = tuple(_build_grid_row(comparison, key, counts_by_side, sums) for key in shown_keys)
     return InstanceGrid(rows, len(keys), len(differing), shows_all)
 
 
-def _sum_by_instance(lines: Iterable[StratumCounts], metric: str) -> Mapping[InstanceKey, tuple[int, int]]:
-    found: dict[InstanceKey, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for line in lines:
-        key = (line.scenario, line.settings["version"], line.instance)
-        k, n = count_successes(line, metric)
-        found[key] = (found[key][0] + k, found[key][1] + n)
-    return dict(found)
+def _sum_by_instance(strata: Iterable[StratumCounts], metric: str) -> Mapping[InstanceKey, tuple[int, int]]:
+    """Return the successes and trials of each instance, over all settings of the side."""
+    sums: dict[InstanceKey, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for stratum in strata:
+        key = (stratum.scenario, stratum.settings["version"], stratum.instance)
+        k, n = count_successes(stratum, metric)
+        sums[key] = (sums[key][0] + k, sums[key][1] + n)
+    return dict(sums)
 
 
-def _differs(counts: Iterable[tuple[int, int] | None]) -> bool:
+def _has_difference(counts: Iterable[tuple[int, int] | None]) -> bool:
+    """Return whether the shares of (successes, trials) differ; None and counts without trials are skipped."""
     return len({count[0] / count[1] for count in counts if count and count[1]}) > 1
 
 
-def _read_trials(
-    found: BaselineComparison, keys: Sequence[InstanceKey]
+def _read_trial_sums(
+    comparison: BaselineComparison, keys: Sequence[InstanceKey]
 ) -> Mapping[tuple[int, InstanceKey], dict[str, Any]]:
-    """Return the trials of these instances by side, with one query: in any state, as their list shows them."""
-    query, pool = found.query, found.pool
-    instances = [instance for _, _, instance in keys if instance is not None]
-    chosen = Q(scenario__in={key[0] for key in keys}, cell__scenario_group=pool.group, instance_kind=pool.kind)
-    chosen &= Q(instance_seed__in=instances) if instances else Q()
+    """Return _TRIAL_AGGREGATES by index of the side and instance, over trials in any state, with one query."""
+    query, pool = comparison.query, comparison.pool
+    seeds = [seed for _, _, seed in keys if seed is not None]
+    condition = Q(scenario__in={key[0] for key in keys}, cell__scenario_group=pool.group, instance_kind=pool.kind)
+    condition &= Q(instance_seed__in=seeds) if seeds else Q()
     parts = [
         filter_side_trials(side, demo=query.demo, chosen=query.chosen, is_finished=False)
-        .filter(chosen).annotate(_side=Value(number, IntegerField()), instance=INSTANCE).values("_side", *_KEYS)
-        .annotate(**_TRIAL_AGGREGATES)
-        for number, side in enumerate(query.sides)
+        .filter(condition).annotate(_side=Value(index, IntegerField()), instance=INSTANCE)
+        .values("_side", *_KEY_COLUMNS).annotate(**_TRIAL_AGGREGATES)
+        for index, side in enumerate(query.sides)
     ]  # fmt: skip
     rows = parts[0].union(*parts[1:], all=True)
     return {(row["_side"], (row["scenario"], row["scenario_version"], row["instance"])): row for row in rows}
 
 
 _TRIAL_AGGREGATES = {
-    "total": Count("pk"),
-    "distinct": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
+    "trial_count": Count("pk"),
+    "distinct_answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
     "passed_id": Min("pk", filter=Q(outcome=Trial.Outcome.PASS)),
     "failed_id": Min("pk", filter=Q(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA])),
 }
 
 
 def _build_grid_row(
-    found: BaselineComparison,
+    comparison: BaselineComparison,
     key: InstanceKey,
-    counts: Sequence[Mapping[InstanceKey, tuple[int, int]]],
-    trials: Mapping[tuple[int, InstanceKey], dict[str, Any]],
+    counts_by_side: Sequence[Mapping[InstanceKey, tuple[int, int]]],
+    sums: Mapping[tuple[int, InstanceKey], dict[str, Any]],
 ) -> InstanceRow:
-    baseline = trials.get((0, key))
+    baseline_sums = sums.get((0, key))
     cells = tuple(
         InstanceCell(
-            *side[key],
-            distinct=stored["distinct"],
-            total=stored["total"],
-            trials_query=_build_trials_query(found.query, number, key, found.pool),
-            pair=_choose_pair(stored, baseline) if number and baseline else None,
+            *counts[key],
+            distinct_answers=side_sums["distinct_answers"],
+            trial_count=side_sums["trial_count"],
+            trials_query=_build_trials_query(comparison.query, index, key, comparison.pool),
+            trial_pair=_choose_trial_pair(side_sums, baseline_sums) if index and baseline_sums else None,
         )
-        if key in side and (stored := trials.get((number, key)))
+        if key in counts and (side_sums := sums.get((index, key)))
         else None
-        for number, side in enumerate(counts)
+        for index, counts in enumerate(counts_by_side)
     )
     return InstanceRow(*key, cells)
 
 
-def _choose_pair(side: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[int, int] | None:
+def _choose_trial_pair(side: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return a trial of the side and one of the baseline, if possible one that failed and one that passed."""
-    for mine, theirs in (("failed_id", "passed_id"), ("passed_id", "failed_id")):
-        if side[mine] and baseline[theirs]:
-            return side[mine], baseline[theirs]
+    for side_name, baseline_name in (("failed_id", "passed_id"), ("passed_id", "failed_id")):
+        if side[side_name] and baseline[baseline_name]:
+            return side[side_name], baseline[baseline_name]
     pair = (side["failed_id"] or side["passed_id"], baseline["failed_id"] or baseline["passed_id"])
     return pair if all(pair) else None
 
 
-def _build_trials_query(query: CompareQuery, number: int, key: InstanceKey, pool: PoolChoice) -> str:
-    """Return the query string of the trials of an instance on a side."""
-    axes = dict(query.sides[number])
+def _build_trials_query(query: CompareQuery, side_index: int, key: InstanceKey, pool: PoolChoice) -> str:
+    """Return the query string of the list of trials of an instance on a side."""
+    axes = dict(query.sides[side_index])
     scenario, version, instance = key
-    named: dict[str, Any] = {name: value for name, value in axes.items() if name not in ("run", "config")}
+    settings: dict[str, Any] = {name: value for name, value in axes.items() if name not in RUN_AXES}
     return TrialFilter(
         runs=axes.get("run", ""),
         configs=axes.get("config", ""),
@@ -192,13 +199,13 @@ def _build_trials_query(query: CompareQuery, number: int, key: InstanceKey, pool
         group=pool.group,
         instance_kind=pool.kind,
         demo="1" if query.demo else "",
-        chosen=_remove_fixed(query.chosen, axes),
-        **named,
+        chosen=_drop_side_choices(query.chosen, axes),
+        **settings,
     ).query()
 
 
-def _remove_fixed(chosen: ResultFilter, axes: Mapping[str, str]) -> ResultFilter:
-    """Return the filter without scenarios and without the choices that the axes of the side narrow to one value."""
+def _drop_side_choices(chosen: ResultFilter, axes: Mapping[str, str]) -> ResultFilter:
+    """Return the filter without scenarios and without the choices that an axis of the side replaces."""
     return replace(
         chosen,
         scenarios=(),

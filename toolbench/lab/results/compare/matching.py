@@ -8,7 +8,7 @@ from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts
 
 StratumKey = tuple[object, ...]
-Strata = Mapping[StratumKey, tuple[StratumCounts, ...]]
+StrataByKey = Mapping[StratumKey, tuple[StratumCounts, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class ComparisonCounts:
     groups: tuple[str, ...]
     kinds: tuple[str, ...]
     differing: tuple[str, ...]
-    first: Strata
-    second: Strata
+    first: StrataByKey
+    second: StrataByKey
     left_out: int
     left_out_versions: tuple[str, ...] = ()
 
@@ -43,7 +43,8 @@ class ComparisonCounts:
     @property
     def sequential(self) -> bool:
         """Return whether any cell used sequential stopping."""
-        return any(line.error for side in (self.first, self.second) for lines in side.values() for line in lines)
+        sides = (self.first, self.second)
+        return any(stratum.error for side in sides for strata in side.values() for stratum in strata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,9 @@ class PoolChoice:
     kind: str
     kinds: tuple[str, ...]
 
-    def select(self, lines: Iterable[StratumCounts]) -> list[StratumCounts]:
-        """Return the lines of the chosen group and instance kind."""
-        return [line for line in lines if line.group == self.group and line.kind == self.kind]
+    def select(self, strata: Iterable[StratumCounts]) -> list[StratumCounts]:
+        """Return the strata of the chosen group and instance kind."""
+        return [stratum for stratum in strata if stratum.group == self.group and stratum.kind == self.kind]
 
 
 def choose_pool(
@@ -72,9 +73,9 @@ def choose_pool(
 
     Otherwise the default group or the most frequent one is chosen, and the most frequent kind.
     """
-    groups = _list_common((line.group for line in first), (line.group for line in others))
+    groups = _list_common((stratum.group for stratum in first), (stratum.group for stratum in others))
     group = group if group in groups else DEFAULT_GROUP if DEFAULT_GROUP in groups else next(iter(groups), "")
-    both = ((line.kind for line in side if line.group == group) for side in (first, others))
+    both = ((stratum.kind for stratum in side if stratum.group == group) for side in (first, others))
     kinds = _list_common(*both)
     return PoolChoice(group, groups, kind if kind in kinds else next(iter(kinds), ""), kinds)
 
@@ -82,9 +83,9 @@ def choose_pool(
 def match_sides(
     first: Sequence[StratumCounts], second: Sequence[StratumCounts], *, metric: str, group: str = "", kind: str = ""
 ) -> ComparisonCounts:
-    """Group the lines of both sides into the strata that they can be compared in.
+    """Group the counts of both sides by the strata in which they can be compared.
 
-    Groups of scenarios are never pooled, nor are generated instances with the published wording. If the sides have a
+    Groups of scenarios are never pooled, nor are drawn instances with the published wording. If the sides have a
     version of a scenario in common, versions are separate strata; otherwise each side counts its newest version.
 
     Args:
@@ -137,48 +138,50 @@ def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]
 def _has_no_common_value(first: Sequence[StratumCounts], second: Sequence[StratumCounts], name: str) -> bool:
     """Return whether the sides have no value in common; for versions, whether no scenario of both has a common one."""
     if name != "version":
-        return {line.settings[name] for line in first}.isdisjoint(line.settings[name] for line in second)
-    both = {line.scenario for line in first} & {line.scenario for line in second}
+        return {stratum.settings[name] for stratum in first}.isdisjoint(stratum.settings[name] for stratum in second)
+    both = {stratum.scenario for stratum in first} & {stratum.scenario for stratum in second}
     return bool(both) and _list_versions(first).isdisjoint(_list_versions(second))
 
 
-def _list_versions(lines: Iterable[StratumCounts]) -> set[tuple[str, int]]:
-    return {(line.scenario, line.settings["version"]) for line in lines}
+def _list_versions(strata: Iterable[StratumCounts]) -> set[tuple[str, int]]:
+    return {(stratum.scenario, stratum.settings["version"]) for stratum in strata}
 
 
-def _group_by_stratum(lines: Iterable[StratumCounts], shared: Sequence[str]) -> Strata:
+def _group_by_stratum(strata: Iterable[StratumCounts], shared: Sequence[str]) -> StrataByKey:
     found: dict[StratumKey, list[StratumCounts]] = defaultdict(list)
-    for line in lines:
-        found[line.scenario, *(line.settings[name] for name in shared)].append(line)
-    return {key: tuple(lines) for key, lines in found.items()}
+    for stratum in strata:
+        found[stratum.scenario, *(stratum.settings[name] for name in shared)].append(stratum)
+    return {key: tuple(strata) for key, strata in found.items()}
 
 
-def _keep_newest_versions(side: Strata, other_side: Strata) -> Strata:
+def _keep_newest_versions(side: StrataByKey, other_side: StrataByKey) -> StrataByKey:
     """Return the side with only the newest version of each scenario that has strata on both sides."""
     newest: dict[str, int] = {}
-    for scenario, version in _list_versions(line for key in side if key in other_side for line in side[key]):
+    for scenario, version in _list_versions(stratum for key in side if key in other_side for stratum in side[key]):
         newest[scenario] = max(version, newest.get(scenario, version))
     kept = {
         key: tuple(
-            line for line in lines if line.settings["version"] == newest.get(line.scenario, line.settings["version"])
+            stratum
+            for stratum in strata
+            if stratum.settings["version"] == newest.get(stratum.scenario, stratum.settings["version"])
         )
-        for key, lines in side.items()
+        for key, strata in side.items()
     }
-    return {key: lines for key, lines in kept.items() if lines}
+    return {key: strata for key, strata in kept.items() if strata}
 
 
 def _find_uncompared_versions(
-    lines: Sequence[StratumCounts], other_counts: Sequence[StratumCounts], side: Strata, other_side: Strata
+    strata: Sequence[StratumCounts], other_counts: Sequence[StratumCounts], side: StrataByKey, other_side: StrataByKey
 ) -> set[tuple[str, int]]:
     """Return the versions without a shared stratum, of scenarios that the other side has only in other versions."""
     compared, other_versions = (
-        _list_versions(line for key in side if key in other_side for line in side[key]),
+        _list_versions(stratum for key in side if key in other_side for stratum in side[key]),
         _list_versions(other_counts),
     )
     met = {scenario for scenario, _ in other_versions}
-    return {version for version in _list_versions(lines) - compared - other_versions if version[0] in met}
+    return {version for version in _list_versions(strata) - compared - other_versions if version[0] in met}
 
 
-def _count_unmatched(side: Strata, other_side: Strata, named: set[tuple[str, int]]) -> int:
+def _count_unmatched(side: StrataByKey, other_side: StrataByKey, named: set[tuple[str, int]]) -> int:
     """Return how many strata only this side has, without those whose versions are all in `named`."""
-    return sum(key not in other_side and not _list_versions(lines) <= named for key, lines in side.items())
+    return sum(key not in other_side and not _list_versions(strata) <= named for key, strata in side.items())

@@ -30,12 +30,12 @@ class NoiseMeasurement:
     compared: RateComparison
 
 
-def measure_noise(page: Comparison) -> tuple[NoiseMeasurement, ...]:
-    """Return the newest A/A comparisons of the runs of both sides, except the comparison that the page shows."""
-    runs = sorted({*page.sides[0].run_ids, *page.sides[1].run_ids})
-    shown = (page.sides[0].run_ids, page.sides[1].run_ids)
+def measure_noise(comparison: Comparison) -> tuple[NoiseMeasurement, ...]:
+    """Return the newest A/A comparisons of the runs of both sides, except the pair that is compared."""
+    runs = sorted({*comparison.sides[0].run_ids, *comparison.sides[1].run_ids})
+    shown = (comparison.sides[0].run_ids, comparison.sides[1].run_ids)
     pairs = [pair for pair in find_aa_pairs(runs) if shown != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
-    comparisons = apply_bonferroni([compare_runs(first, second, page.query) for first, second in pairs])
+    comparisons = apply_bonferroni([compare_runs(first, second, comparison.query) for first, second in pairs])
     return tuple(NoiseMeasurement(*pair, compared) for pair, compared in zip(pairs, comparisons, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Everything that the compare page shows: all sides against the baseline, and more of a comparison of two."""
+"""The compare page: all sides against the baseline, and the details of a comparison of two sides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from toolbench.lab.results.compare.seed_support import describe_seed_support
 from toolbench.lab.results.compare.statistics import find_instances_by_change
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts
 
-MAX_CHANGED_INSTANCES = 10  # instances of a fate
+MAX_CHANGED_INSTANCES = 10  # of each change
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,13 @@ class ChangedInstance:
     """An instance whose outcome changed, with one trial of it on each side.
 
     Attributes:
-        fate: "regressed" or "fixed".
+        change: "regressed" or "fixed".
+        instance: seed of the instance.
         first: primary key of the trial on the first side.
         second: primary key of the trial on the second side.
     """
 
-    fate: str
+    change: str
     scenario: str
     instance: int
     first: int
@@ -42,18 +43,20 @@ class ChangedInstance:
 
 @dataclass(frozen=True, slots=True)
 class ComparePage:
-    """The comparison and what belongs to it.
+    """A comparison of two sides with its details.
 
     Attributes:
         diagnosis: None unless one canonical model is compared at two providers.
-        seeds: text about the sampling seed; empty if nothing is paired.
+        noise_measurements: A/A comparisons of the runs of both sides.
+        changed_instances: instances that regressed, then those that were fixed; () if nothing is paired.
+        seed_support: sentences about the sampling seed; "" if nothing is paired.
     """
 
-    page: Comparison
+    comparison: Comparison
     diagnosis: Diagnosis | None
     noise_measurements: tuple[NoiseMeasurement, ...]
-    changed: tuple[ChangedInstance, ...]
-    seeds: str
+    changed_instances: tuple[ChangedInstance, ...]
+    seed_support: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +64,13 @@ class SidesPage:
     """All sides of a query against its baseline.
 
     Attributes:
-        pair: more about a comparison of two sides; None for more sides.
-        plan_query: query string of a new run with the trials that the sides lack; "" where there is none to plan.
+        comparison: the comparison, without the counts by stratum.
+        pair: details of a comparison of two sides; None for more sides.
+        plan_query: query string that prefills the form of a run with the trials that the sides lack; "" if there is
+            no such run.
     """
 
-    found: BaselineComparison
+    comparison: BaselineComparison
     grid: InstanceGrid
     pair: ComparePage | None
     plan_query: str
@@ -75,63 +80,83 @@ _pages: VersionCache[SidesPage] = VersionCache(max_entries=8)
 
 
 def get_sides_page(query: CompareQuery) -> SidesPage:
-    """Return all sides of the query. A page over ended runs is kept in memory until their sums change."""
-    named = [int(pk) for side in query.sides for pk in side.get("run", "").split(",") if pk]
-    has_other_runs = not all("run" in side for side in query.sides)
-    scope = Q(simulated=query.demo, imported=False) if has_other_runs else Q(pk=None)
+    """Return all sides of the query.
+
+    The figures are kept in memory until those of a run in scope change. Diagnosis and seed support are computed anew,
+    because they also depend on presets and probes.
+    """
+    run_ids = [int(pk) for side in query.sides for pk in side.get("run", "").split(",") if pk]
+    names_all_runs = all("run" in side for side in query.sides)
+    scope = Q(pk=None) if names_all_runs else Q(simulated=query.demo, imported=False)
     if any("config" in side for side in query.sides):
         scope = Q()
-    version = find_pool_version(scope | Q(pk__in=named))
-    page = _pages.get(version, query.query(), lambda: _read_sides_page(query))
-    return replace(page, pair=page.pair and _add_current_facts(page.pair))
+    version = find_pool_version(scope | Q(pk__in=run_ids))
+    page = _pages.get(version, query.query(), lambda: _build_sides_page(query))
+    return replace(page, pair=page.pair and _add_diagnosis(page.pair))
 
 
 def get_compare_page(query: CompareQuery) -> ComparePage:
-    """Return the comparison of the first two sides of the query, with what belongs to it."""
-    return _add_current_facts(_read_pair(query))
+    """Return the comparison of the first two sides of the query with its details."""
+    return _add_diagnosis(_build_pair_page(query))
 
 
-def _read_sides_page(query: CompareQuery) -> SidesPage:
-    found = compare_with_baseline(query)
-    pair = None if query.has_several else _read_pair(query, found.lines)
-    return SidesPage(replace(found, lines=()), get_instance_grid(found), pair, build_plan_query(found))
+def _build_sides_page(query: CompareQuery) -> SidesPage:
+    comparison = compare_with_baseline(query)
+    pair = None if query.has_more_than_two else _build_pair_page(query, comparison.strata)
+    plan_query = build_plan_query(comparison)
+    return SidesPage(replace(comparison, strata=()), get_instance_grid(comparison), pair, plan_query)
 
 
-def _read_pair(query: CompareQuery, lines: Sequence[Sequence[StratumCounts]] | None = None) -> ComparePage:
-    """Return what depends on trials only. `lines` are the counts of both sides, where they were read before."""
-    page = get_comparison(query, lines)
-    if not page.comparable:
-        return ComparePage(page, None, (), (), "")
-    changed = _list_changed_instances(page, "regressed") + _list_changed_instances(page, "fixed")
-    return ComparePage(page, None, measure_noise(page), changed, "")
+def _build_pair_page(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]] | None = None) -> ComparePage:
+    """Return the page of two sides without diagnosis and seed support.
+
+    Args:
+        query: the sides.
+        strata: counts of both sides; None reads them.
+    """
+    comparison = get_comparison(query, strata)
+    if not comparison.comparable:
+        return ComparePage(comparison, None, (), (), "")
+    changed_instances = _list_changed_instances(comparison, "regressed") + _list_changed_instances(comparison, "fixed")
+    return ComparePage(comparison, None, measure_noise(comparison), changed_instances, "")
 
 
-def _add_current_facts(pair: ComparePage) -> ComparePage:
-    """Return the page with what also depends on presets and on probes of the endpoints."""
-    if not pair.page.comparable:
+def _add_diagnosis(pair: ComparePage) -> ComparePage:
+    """Return the page with diagnosis and seed support."""
+    if not pair.comparison.comparable:
         return pair
-    return replace(pair, diagnosis=diagnose(pair.page), seeds=describe_seed_support(pair.page))
+    seed_support = describe_seed_support(pair.comparison)
+    return replace(pair, diagnosis=diagnose(pair.comparison), seed_support=seed_support)
 
 
-def _list_changed_instances(page: Comparison, fate: str) -> tuple[ChangedInstance, ...]:
-    """Return the instances with this change. Two queries if there are any."""
-    keys = find_instances_by_change(page.counts, fate, MAX_CHANGED_INSTANCES)
+def _list_changed_instances(comparison: Comparison, change: str) -> tuple[ChangedInstance, ...]:
+    """Return the instances with this change, "regressed" or "fixed", with two queries if there are any."""
+    keys = find_instances_by_change(comparison.counts, change, MAX_CHANGED_INSTANCES)
     if not keys:
         return ()
-    first, second = (_find_trials(page, side, keys, failed=(side == 1) == (fate == "regressed")) for side in (0, 1))
+    first_ids, second_ids = (
+        _find_trial_ids(comparison, side, keys, has_failed=(side == 1) == (change == "regressed")) for side in (0, 1)
+    )
     return tuple(
-        ChangedInstance(fate, str(key[0]), instance, first[*key, instance], second[*key, instance])
+        ChangedInstance(change, str(key[0]), instance, first_ids[*key, instance], second_ids[*key, instance])
         for key, instance in keys
-        if (*key, instance) in first and (*key, instance) in second
+        if (*key, instance) in first_ids and (*key, instance) in second_ids
     )
 
 
-def _find_trials(
-    page: Comparison, side: int, keys: list[tuple[StratumKey, int]], *, failed: bool
+def _find_trial_ids(
+    comparison: Comparison, side: int, keys: list[tuple[StratumKey, int]], *, has_failed: bool
 ) -> dict[StratumKey, int]:
-    """Return a trial of each instance by its stratum and number: a failed one if `failed`, else a passed one."""
-    found = page.trials[side].filter(instance_seed__in=[instance for _, instance in keys])
-    outcomes = [Trial.Outcome.FAIL, Trial.Outcome.INFRA] if failed else [Trial.Outcome.PASS]
-    stratum = [value for name, value in STRATUM_FIELDS.items() if name not in page.counts.differing]
-    rows = found.filter(outcome__in=outcomes).values_list("scenario", *stratum, "instance_seed", "pk")
+    """Return a trial of each instance on a side, by stratum and instance.
+
+    Args:
+        comparison: the comparison.
+        side: index of the side.
+        keys: (stratum, seed of the instance) pairs.
+        has_failed: whether the trials failed or had an infrastructure error; otherwise they passed.
+    """
+    trials = comparison.trials[side].filter(instance_seed__in=[instance for _, instance in keys])
+    outcomes = [Trial.Outcome.FAIL, Trial.Outcome.INFRA] if has_failed else [Trial.Outcome.PASS]
+    settings = [field for name, field in STRATUM_FIELDS.items() if name not in comparison.counts.differing]
+    rows = trials.filter(outcome__in=outcomes).values_list("scenario", *settings, "instance_seed", "pk")
     return {tuple(key): pk for *key, pk in rows}

@@ -1,6 +1,6 @@
-"""The query of the compare page: the sides, each chosen by any of the axes. The first side is the baseline.
+"""Query of the compare page: the sides, each with values of any axes. The first side is the baseline.
 
-Unreadable values are ignored and named; they never raise an error.
+Unreadable values are ignored and listed in the query; no value raises an error.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -17,40 +17,46 @@ AXES = {
     "profile": "Profile", "strategy": "Strategy", "method": "Method", "examples": "Examples", "stream": "Answers",
     "prompt": "Prompt version", "upstream": "Upstream", "day": "Day", "published": "Published row",
 }  # fmt: skip
-SIDES = ("a", "b")  # the baseline and the side of a comparison of two
-SIDE_LETTERS = "abcdefghijkl"  # prefixes of all sides in the URL
+SIDES = ("a", "b")  # letters of the baseline and the other side of a comparison of two sides
+SIDE_LETTERS = "abcdefghijkl"  # each side's values have its letter and "_" as their prefix in the URL
 MAX_SIDES = len(SIDE_LETTERS)
-SIDE_AXES = ("model", "strategy", "profile", "method", "provider")  # that a scope can be split by, the first first
+SIDE_AXES = ("model", "strategy", "profile", "method", "provider")  # whose values can be the sides of a scope
 SUCCESS_METRICS = {
     "given": "Answered success",
     "delivered": "End-to-end success",
     "first": "First-attempt success",
 }
+# parameters of the API and the command line; those that only change the page's view are not among them
 PARAMETER_NAMES = (
     *(f"{side}{axis}" for side in ("", *(f"{letter}_" for letter in SIDE_LETTERS)) for axis in AXES),
     *("metric", "group", "kind", "how", "points", "demo", "scenario", *DATE_NAMES, "upto"),
-)  # of programs: those of the page without what only changes its view
-INSTANCE_KIND_CHOICES = ("", "parity", "drawn")
-PAIRING_CHOICES = ("", "stratified")
+)
+INSTANCE_KIND_LABELS = {"parity": "fixed instances", "drawn": "drawn instances"}
 DEFAULT_POINTS = 7
-RUN_AXES = ("run", "config")
-MAX_VALUE_CHARS = 1_000  # characters of a value; cut, a list of runs would end in another run
+MAX_POINTS = 50
+RUN_AXES = ("run", "config")  # their values are ids, separated by commas
+MAX_VALUE_CHARS = 1_000  # a longer value is ignored: truncated, a list of ids would end in the id of another run
 
 
 @dataclass(frozen=True, slots=True)
 class CompareQuery:
-    """The sides to compare and how to compare them.
+    """Sides to compare and how to compare them.
 
     Attributes:
         both: values that hold for all sides, by axis.
         a: values of the first side, the baseline, by axis.
         b: values of the second side, by axis.
         further: values of the other sides, by axis.
-        by: the axis of SIDE_AXES whose values are the sides where the URL names none; "" for the first that varies.
-        how: "stratified" prevents a paired comparison.
+        by: the axis of SIDE_AXES whose values are the sides if the URL names none; "" for the first axis that varies.
+        metric: a key of SUCCESS_METRICS.
+        group: the scenario group; "" for the default.
+        kind: the instance kind; "" for the default.
+        how: "stratified" prevents a paired comparison; "" allows it.
         points: the difference worth detecting, in percentage points.
-        instances: "all" shows the instances in which no side differs, too.
-        chosen: models, profiles, strategies and scenarios, where several are chosen, and times.
+        instances: "all" also shows the instances without a difference; "" shows only the others.
+        demo: whether sides without a run or configuration have simulated trials.
+        chosen: models, profiles, strategies and scenarios, if several are chosen, and times.
+        ignored: names of the parameters that could not be read.
     """
 
     both: Mapping[str, str] = field(default_factory=dict)
@@ -71,61 +77,57 @@ class CompareQuery:
     @classmethod
     def from_query(cls, query: QueryParams) -> "CompareQuery":
         """Return the query of these URL parameters."""
-        chosen, unread_days = ResultFilter.from_query(query)
-        ignored: list[str] = list(unread_days)
-        several = {name for name, values in chosen.choices.items() if len(values) > 1}
-        both = _parse_axes(query, "", ignored, several)
-        if both.pop("published", ""):  # a published row is a side; it is no scope of trials
+        chosen, unread_names = ResultFilter.from_query(query)
+        ignored: list[str] = list(unread_names)
+        chosen_axes = {name for name, values in chosen.choices.items() if len(values) > 1}
+        both = _parse_axes(query, "", ignored, chosen_axes)
+        if both.pop("published", ""):  # a published row is a side; it cannot hold for all sides
             ignored.append("published")
         sides = [_parse_axes(query, f"{letter}_", ignored) for letter in SIDE_LETTERS]
         values = {name: _read_text(query, name) for name in ("metric", "kind", "how", "points", "by", "instances")}
-        allowed = {"metric": SUCCESS_METRICS, "kind": INSTANCE_KIND_CHOICES, "how": PAIRING_CHOICES,
+        allowed = {"metric": SUCCESS_METRICS, "kind": INSTANCE_KIND_LABELS, "how": ("stratified",),
                    "by": SIDE_AXES, "instances": ("all",)}  # fmt: skip
-        wrong = [name for name, names in allowed.items() if values[name] and values[name] not in names]
-        if values["points"] and parse_whole_number(values["points"], minimum=1, maximum=50) is None:
-            wrong.append("points")
-        read = {name: "" if name in wrong else value for name, value in values.items()}
+        unread = [name for name, names in allowed.items() if values[name] and values[name] not in names]
+        if values["points"] and parse_whole_number(values["points"], minimum=1, maximum=MAX_POINTS) is None:
+            unread.append("points")
+        valid = {name: "" if name in unread else value for name, value in values.items()}
         return cls(
             both=both, a=sides[0], b=sides[1], further=tuple(side for side in sides[2:] if side),
-            by=read["by"],
-            metric=read["metric"] or "given",
+            by=valid["by"],
+            metric=valid["metric"] or "given",
             group=_read_text(query, "group"),
-            kind=read["kind"],
-            how=read["how"],
-            points=int(read["points"] or DEFAULT_POINTS),
-            instances=read["instances"],
+            kind=valid["kind"],
+            how=valid["how"],
+            points=int(valid["points"] or DEFAULT_POINTS),
+            instances=valid["instances"],
             demo=_read_text(query, "demo") == "1" or _read_text(query, "scope") == "demo",
             chosen=replace(chosen.drop_single_choices(), scenarios=chosen.scenarios),
-            ignored=(*ignored, *wrong),
+            ignored=(*ignored, *unread),
         )  # fmt: skip
 
     @property
     def sides(self) -> tuple[Mapping[str, str], ...]:
-        """Return all values of each side, by axis, the baseline first; two at least."""
-        return tuple({**self.both, **values} for values in self.own_values)
+        """Return all values of each side, by axis, the baseline first; at least two sides, which may be empty."""
+        return tuple({**self.both, **values} for values in self.side_values)
 
     @property
-    def own_values(self) -> tuple[Mapping[str, str], ...]:
-        """Return the values that each side does not share with all sides, by axis."""
+    def side_values(self) -> tuple[Mapping[str, str], ...]:
+        """Return the values of each side without those that hold for all sides, by axis."""
         return (self.a, self.b, *self.further)
-
-    def side(self, name: str) -> dict[str, str]:
-        """Return all values of side `a` or `b`, by axis."""
-        return {**self.both, **(self.a if name == "a" else self.b)}
 
     @property
     def is_complete(self) -> bool:
-        """Return whether there are sides to compare, each different from the baseline."""
+        """Return whether the query names sides to compare: all have values, and none is equal to the baseline."""
         baseline, *others = self.sides
         return bool(baseline) and all(side and side != baseline for side in others)
 
     @property
-    def names_sides(self) -> bool:
-        """Return whether a side has a value of its own."""
-        return any(self.own_values)
+    def has_named_sides(self) -> bool:
+        """Return whether the URL names sides; otherwise they follow from the scope."""
+        return any(self.side_values)
 
     @property
-    def has_several(self) -> bool:
+    def has_more_than_two(self) -> bool:
         """Return whether more than two sides are named."""
         return bool(self.further)
 
@@ -138,19 +140,19 @@ class CompareQuery:
         """Return the query with these values of each side, the baseline first; at least two."""
         return replace(self, a=sides[0], b=sides[1], further=tuple(sides[2:]), by="")
 
-    def pair(self, number: int) -> "CompareQuery":
-        """Return the query that compares only the side with this number, from 1, with the baseline."""
-        return self.with_sides((self.a, self.own_values[number]))
+    def select_pair(self, index: int) -> "CompareQuery":
+        """Return the query with only the baseline and the side with this index, which is at least 1."""
+        return self.with_sides((self.a, self.side_values[index]))
 
-    def pin(self, number: int) -> str:
-        """Return the query string with the side of this number as the baseline; the others keep their order."""
-        sides = self.own_values
-        return self.with_sides((sides[number], *sides[:number], *sides[number + 1 :])).query()
+    def build_pin_query(self, index: int) -> str:
+        """Return the query string with the side of this index as the baseline; the others keep their order."""
+        sides = self.side_values
+        return self.with_sides((sides[index], *sides[:index], *sides[index + 1 :])).query()
 
-    def remove(self, number: int) -> str:
-        """Return the query string without the side of this number."""
-        sides = self.own_values
-        return self.with_sides((*sides[:number], *sides[number + 1 :], {})).query()
+    def build_remove_query(self, index: int) -> str:
+        """Return the query string without the side of this index."""
+        sides = self.side_values
+        return self.with_sides((*sides[:index], *sides[index + 1 :], {})).query()
 
     def query(self, **changes: object) -> str:
         """Return the query string without default values.
@@ -158,14 +160,14 @@ class CompareQuery:
         Args:
             changes: new values by field; `swap=True` exchanges the first two sides.
         """
-        first = (self.b, self.a) if changes.pop("swap", False) else (self.a, self.b)
+        first_two = (self.b, self.a) if changes.pop("swap", False) else (self.a, self.b)
         pairs = [(name, value) for name, value in self.both.items()]
-        for letter, side in zip(SIDE_LETTERS, (*first, *self.further), strict=False):
+        for letter, side in zip(SIDE_LETTERS, (*first_two, *self.further), strict=False):
             pairs += [(f"{letter}_{name}", value) for name, value in side.items()]
-        usual: dict[str, object] = {"by": "", "metric": "given", "group": "", "kind": "", "how": ""}
-        usual |= {"points": DEFAULT_POINTS, "instances": ""}
-        values = {name: getattr(self, name) for name in usual} | changes
-        pairs += [(name, str(values[name])) for name in usual if values[name] != usual[name]]
+        defaults: dict[str, object] = {"by": "", "metric": "given", "group": "", "kind": "", "how": ""}
+        defaults |= {"points": DEFAULT_POINTS, "instances": ""}
+        values = {name: getattr(self, name) for name in defaults} | changes
+        pairs += [(name, str(values[name])) for name in defaults if values[name] != defaults[name]]
         return urlencode([*pairs, *self.chosen.pairs, *([("demo", "1")] if self.demo else [])])
 
     @property
@@ -174,15 +176,18 @@ class CompareQuery:
         return parse_qsl(self.query())
 
 
-def _parse_axes(query: QueryParams, prefix: str, ignored: list[str], several: Set[str] = frozenset()) -> dict[str, str]:
-    found = {}
-    for axis in (axis for axis in AXES if axis not in several):
+def _parse_axes(
+    query: QueryParams, prefix: str, ignored: list[str], skipped_axes: Set[str] = frozenset()
+) -> dict[str, str]:
+    """Return the values by axis of the parameters with this prefix; add the names of unreadable ones to `ignored`."""
+    values = {}
+    for axis in (axis for axis in AXES if axis not in skipped_axes):
         value = _read_text(query, prefix + axis)
         if value and (len(value) > MAX_VALUE_CHARS or not _is_readable(axis, value)):
             ignored.append(prefix + axis)
         elif value:
-            found[axis] = value
-    return found
+            values[axis] = value
+    return values
 
 
 def _is_readable(axis: str, value: str) -> bool:

@@ -1,7 +1,7 @@
-"""Metrics compared beside success: how calls were made, how long trials took and what they cost.
+"""Secondary metrics of a comparison: calls, durations and cost.
 
-The comparison of the whole answers the question of the page and is a family of its own. All differences here form one
-more family: each interval is simultaneous at 1 − 5 % / (number of differences).
+Their differences are one family: each interval has the level 1 − 5 % / (number of differences). The difference of
+success is not in it, because it alone answers the question of the page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ from toolbench.evals.statistics.quantile_differences import QuantileDifference, 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.values import Metric
 from toolbench.lab.models import Trial
-from toolbench.lab.results.compare.matching import ComparisonCounts, Strata, StratumKey
+from toolbench.lab.results.compare.matching import ComparisonCounts, StrataByKey, StratumKey
 from toolbench.lab.results.compare.sides import Side
 from toolbench.lab.results.compare.statistics import RateComparison, compare_stratified
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, VIOLATION_METRICS, StratumCounts, read_ratios
 
-HIGHER_IS_BETTER = ("structured", "schema", "arguments")  # the more the better
+HIGHER_IS_BETTER = ("structured", "schema", "arguments")  # metrics of calls; VIOLATION_METRICS are the opposite
 QUANTILES = (("p50", 0.5), ("p95", 0.95))
 
 
 @dataclass(frozen=True, slots=True)
-class CallRate:
+class CallMetricComparison:
     """Comparison of a metric of calls."""
 
     metric: Metric
@@ -39,24 +39,25 @@ class TimeDifference:
 
     Attributes:
         name: "p50" or "p95".
-        shift: None where a side has no answer.
+        difference: of milliseconds, the second side less the first; None if a side has no answered trial.
     """
 
     name: str
-    shift: QuantileDifference | None
+    difference: QuantileDifference | None
 
 
 @dataclass(frozen=True, slots=True)
 class SecondaryMetrics:
-    """Everything that is compared beside success.
+    """Secondary metrics of two sides.
 
     Attributes:
-        times: empty where a side has a local model, which shares this machine, or where the sides share no stratum.
-        cost: dollars per end-to-end success, the second side less the first; None where a cost is not known.
-        comparisons: number of differences, without the comparison of the whole; at least 1.
+        calls: metrics of calls, those for which higher is better first.
+        times: empty if a side has a local model, which shares this machine, or if the sides share no stratum.
+        cost: dollars per end-to-end success, the second side less the first; None if a cost is unknown.
+        comparisons: number of differences in the family; at least 1.
     """
 
-    calls: tuple[CallRate, ...]
+    calls: tuple[CallMetricComparison, ...]
     times: tuple[TimeDifference, ...]
     cost: IntervalEstimate | None
     comparisons: int
@@ -65,62 +66,77 @@ class SecondaryMetrics:
 def get_secondary_metrics(
     counts: ComparisonCounts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]
 ) -> SecondaryMetrics:
-    """Return the secondary metrics, with one query. Calls of one trial are correlated, so each trial is a cluster."""
-    counts = _add_ratios(counts, trials)
-    good = [compare_stratified(replace(counts, metric=name), counts.keys) for name in HIGHER_IS_BETTER]
-    bad = [
-        replace(compare_stratified(replace(counts, metric=name), counts.keys), is_lower_better=True)
-        for name in VIOLATION_METRICS
-    ]
-    timed = bool(counts.keys) and not any(side.local for side in sides)
-    before, after = (_list_durations_ms(side, counts.keys) if timed else [] for side in (counts.first, counts.second))
-    first, second = (side.cost for side in sides)
-    priced = first is not None and second is not None
-    tested = sum(rate.difference is not None for rate in (*good, *bad))
-    comparisons = max(1, tested + len(QUANTILES) * bool(before and after) + priced)
-    named = zip((*HIGHER_IS_BETTER, *VIOLATION_METRICS), (*good, *bad), strict=True)
+    """Return the secondary metrics, with one query.
+
+    Args:
+        counts: counts of both sides.
+        sides: figures of both sides.
+        trials: the compared trials of both sides.
+    """
+    counts = _read_call_counts(counts, trials)
+    call_rates = {
+        name: replace(compare_stratified(replace(counts, metric=name), counts.keys), is_lower_better=is_lower_better)
+        for names, is_lower_better in ((HIGHER_IS_BETTER, False), (VIOLATION_METRICS, True))
+        for name in names
+    }
+    is_timed = bool(counts.keys) and not any(side.local for side in sides)
+    first_ms, second_ms = (
+        _list_durations_ms(side, counts.keys) if is_timed else [] for side in (counts.first, counts.second)
+    )
+    first_cost, second_cost = (side.cost for side in sides)
+    comparisons = sum(rate.difference is not None for rate in call_rates.values())
+    comparisons += len(QUANTILES) * bool(first_ms and second_ms) + bool(first_cost and second_cost)
+    comparisons = max(1, comparisons)
     return SecondaryMetrics(
-        calls=tuple(CallRate(METRICS[name], rate.with_comparisons(comparisons)) for name, rate in named),
-        times=tuple(
-            TimeDifference(name, compute_quantile_difference(before, after, q, comparisons=comparisons))
-            for name, q in QUANTILES
-            if timed
+        calls=tuple(
+            CallMetricComparison(METRICS[name], rate.with_comparisons(comparisons)) for name, rate in call_rates.items()
         ),
-        cost=compute_cost_difference(first, second, comparisons=comparisons) if first and second else None,
+        times=tuple(
+            TimeDifference(name, compute_quantile_difference(first_ms, second_ms, q, comparisons=comparisons))
+            for name, q in QUANTILES
+            if is_timed
+        ),
+        cost=compute_cost_difference(first_cost, second_cost, comparisons=comparisons)
+        if first_cost and second_cost
+        else None,
         comparisons=comparisons,
     )
 
 
-def apply_bonferroni(found: Sequence[RateComparison]) -> list[RateComparison]:
+def apply_bonferroni(comparisons: Sequence[RateComparison]) -> list[RateComparison]:
     """Return the comparisons, each corrected for the number of those that have a difference."""
-    comparisons = sum(comparison.difference is not None for comparison in found)
-    return [comparison.with_comparisons(comparisons) for comparison in found]
+    differences = sum(comparison.difference is not None for comparison in comparisons)
+    return [comparison.with_comparisons(differences) for comparison in comparisons]
 
 
-def _list_durations_ms(side: Strata, keys: Sequence[StratumKey]) -> list[float]:
+def _list_durations_ms(side: StrataByKey, keys: Sequence[StratumKey]) -> list[float]:
     """Return the durations of the answered trials of these strata in milliseconds, without the time in the queue."""
-    return [duration for key in keys for line in side[key] for duration in line.durations]
+    return [duration for key in keys for stratum in side[key] for duration in stratum.durations]
 
 
-def _add_ratios(counts: ComparisonCounts, trials: Sequence[QuerySet[Trial]]) -> ComparisonCounts:
-    """Return only the shared strata, each as one line with the sums of its calls and answers."""
+def _read_call_counts(counts: ComparisonCounts, trials: Sequence[QuerySet[Trial]]) -> ComparisonCounts:
+    """Return the shared strata, each as one StratumCounts with the sums over its calls, with one query."""
     if not counts.keys:
         return counts
     names = tuple(name for name in STRATUM_FIELDS if name not in counts.differing)
     first, second = (
-        {key: (_join_lines(side[key], ratios[key]),) for key in counts.keys}
+        {key: (_join_instances(side[key], ratios[key]),) for key in counts.keys}
         for side, ratios in zip((counts.first, counts.second), read_ratios(trials, names), strict=True)
     )
     return replace(counts, first=first, second=second)
 
 
-def _join_lines(lines: Sequence[StratumCounts], ratios: Mapping[str, ClusterSums]) -> StratumCounts:
+def _join_instances(strata: Sequence[StratumCounts], ratios: Mapping[str, ClusterSums]) -> StratumCounts:
+    """Return the counts of all instances of a stratum as one, with these sums over calls.
+
+    Only the fields that comparisons of secondary metrics read are joined.
+    """
     return replace(
-        lines[0],
+        strata[0],
         instance=None,
-        repeating=any(line.repeating for line in lines),
-        cells=frozenset[int]().union(*(line.cells for line in lines)),
-        error=min((line.error for line in lines if line.error is not None), default=None),
-        durations=tuple(duration for line in lines for duration in line.durations),
+        repeating=any(stratum.repeating for stratum in strata),
+        cells=frozenset[int]().union(*(stratum.cells for stratum in strata)),
+        error=min((stratum.error for stratum in strata if stratum.error is not None), default=None),
+        durations=tuple(duration for stratum in strata for duration in stratum.durations),
         ratios=ratios,
     )

@@ -1,4 +1,4 @@
-"""Support for the sampling seed at the endpoints of a paired comparison, as far as a probe has found out."""
+"""Text about the support for the sampling seed at the endpoints of a paired comparison."""
 
 from collections import defaultdict
 
@@ -8,30 +8,39 @@ from toolbench.lab.models import Model, RunConfig
 from toolbench.lab.results.compare.comparison import Comparison
 
 SEED_SUPPORT_TEXTS = {
-    "honoured": "honoured by {who}",
-    "ignored": "ignored by {who}",
-    "unknown": "unknown for {who} (run a probe)",
+    "honoured": "honoured by {models}",
+    "ignored": "ignored by {models}",
+    "unknown": "unknown for {models} (run a probe)",
 }
 
 
-def describe_seed_support(page: Comparison) -> str:
-    """Return a text about the sampling seed, with four queries; an empty string if nothing is paired."""
-    if page.how != "paired":
+def describe_seed_support(comparison: Comparison) -> str:
+    """Return which endpoints honour the sampling seed, as sentences, with four queries; "" if nothing is paired."""
+    if comparison.how != "paired":
         return ""
-    used = {pk for side in page.sides for pk in side.config_ids}
-    ids = RunConfig.objects.filter(pk__in=used).values("model")
-    models = list(Model.objects.filter(pk__in=ids).select_related("provider").order_by("pk"))
-    effective = get_capabilities_by_model(models)
-    kinds: dict[str, list[str]] = defaultdict(list)
+    config_ids = {pk for side in comparison.sides for pk in side.config_ids}
+    model_ids = RunConfig.objects.filter(pk__in=config_ids).values("model")
+    models = list(Model.objects.filter(pk__in=model_ids).select_related("provider").order_by("pk"))
+    capabilities = get_capabilities_by_model(models)
+    names_by_support: dict[str, list[str]] = defaultdict(list)
     for model in models:
-        kinds[_classify_seed_support(effective[model.pk])].append(f"{model.name} at {model.provider.name}")
-    parts = [words.format(who=", ".join(kinds[kind])) for kind, words in SEED_SUPPORT_TEXTS.items() if kinds[kind]]
-    known = f" Seed: {'; '.join(parts)}." if parts else ""
-    return f"Paired trials share the instance. They share random choices only if the endpoint honours the seed.{known}"
+        support = _classify_seed_support(capabilities[model.pk])
+        names_by_support[support].append(f"{model.name} at {model.provider.name}")
+    parts = [
+        text.format(models=", ".join(names_by_support[support]))
+        for support, text in SEED_SUPPORT_TEXTS.items()
+        if names_by_support[support]
+    ]
+    support_text = f" Seed: {'; '.join(parts)}." if parts else ""
+    return (
+        "Paired trials share the instance. They share random choices only if the endpoint honours the seed."
+        f"{support_text}"
+    )
 
 
 def _classify_seed_support(effective: EffectiveCapabilities) -> str:
-    known = effective.capabilities
-    if "seed" in (known.honours or ()):
+    """Return the key of SEED_SUPPORT_TEXTS for the capabilities of a model."""
+    capabilities = effective.capabilities
+    if "seed" in (capabilities.honours or ()):
         return "honoured"
-    return "ignored" if "seed" in (known.ignores or ()) else "unknown"
+    return "ignored" if "seed" in (capabilities.ignores or ()) else "unknown"

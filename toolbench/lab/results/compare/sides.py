@@ -1,4 +1,4 @@
-"""One side of a comparison: its trials and the facts about them."""
+"""A side of a comparison: the query of its trials and their sums."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,33 +27,46 @@ AXIS_COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Facts about a side beside its counts.
+    """Figures and settings of a side beside the counts by stratum.
+
+    All of them are of trials that passed, failed or had an infrastructure error. Tuples are sorted.
 
     Attributes:
-        cost: dollars per end-to-end success over all trials, failed and repeated ones included; None if not known.
-        cost_from: where the cost comes from, or why it is not known.
+        tokens: input and output tokens.
+        cost: dollars per end-to-end success, with the requests of failed and repeated trials; None if unknown.
+        cost_source: source of the cost, or the reason why it is unknown.
+        first_start: start of the first trial; None without trials.
+        last_start: start of the last trial; None without trials.
+        concurrency: mean number of trials in flight; None if it was not measured.
+        overloaded_trials: trials measured while this machine was overloaded.
+        manual_trials: trials that were added manually after results were seen.
+        errors_retried: trials that were queued again after an infrastructure error.
+        simulated: whether any trial has a simulated model.
+        local: whether any trial has a model that shares this machine.
+        policy_hashes: hashes of the frozen settings.
+        canonical_models: canonical names of the models.
+        distinct_answers: different answers.
     """
 
     trials: int
-    passed: int
     tokens: int
     cost: IntervalEstimate | None
-    cost_from: str
-    began: datetime | None
-    ended: datetime | None
+    cost_source: str
+    first_start: datetime | None
+    last_start: datetime | None
     concurrency: float | None
-    saturated: int
-    by_hand: int
+    overloaded_trials: int
+    manual_trials: int
     errors_retried: int
     simulated: bool
     local: bool
-    hashes: tuple[str, ...]
-    engines: tuple[str, ...]
-    canonical: tuple[str, ...]
+    policy_hashes: tuple[str, ...]
+    engine_versions: tuple[str, ...]
+    canonical_models: tuple[str, ...]
     upstreams: tuple[str, ...]
     run_ids: tuple[int, ...]
     config_ids: tuple[int, ...]
-    distinct: int
+    distinct_answers: int
     retries_by_scenario: Mapping[str, RetryCounts]
 
     @property
@@ -70,69 +83,76 @@ class Side:
 def filter_side_trials(
     axes: Mapping[str, str], *, demo: bool, chosen: ResultFilter = NO_FILTER, is_finished: bool = True
 ) -> QuerySet[Trial]:
-    """Return the trials of a side without controls, only finished ones unless `is_finished` is False.
+    """Return the trials of a side, unordered and without controls.
 
-    Simulated trials are included only in a demo or where runs are named.
+    Args:
+        axes: values of the side by axis. If they name runs or configurations, imported and simulated trials are
+            included.
+        demo: whether the trials of other sides are the simulated ones, instead of the real ones.
+        chosen: filter for all sides.
+        is_finished: False to include queued, running and cancelled trials.
     """
-    found = Trial.objects.filter(chosen.condition, run__deleted_at=None, cell__control=False)
+    trials = Trial.objects.filter(chosen.condition, run__deleted_at=None, cell__control=False)
     if is_finished:
-        found = found.filter(state=Trial.State.DONE)
+        trials = trials.filter(state=Trial.State.DONE)
     if not any(name in axes for name in RUN_AXES):
-        found = found.filter(run__imported=False, run__simulated=demo)
+        trials = trials.filter(run__imported=False, run__simulated=demo)
     for name in RUN_AXES:
         if name in axes:
-            found = found.filter(**{f"{name}_id__in": [int(part) for part in axes[name].split(",")]})
+            trials = trials.filter(**{f"{name}_id__in": [int(part) for part in axes[name].split(",")]})
     if "stream" in axes:
-        found = found.filter(config__stream=axes["stream"] == STREAMED)
+        trials = trials.filter(config__stream=axes["stream"] == STREAMED)
     if "examples" in axes:
-        found = found.filter(config__examples="" if axes["examples"] == NO_EXAMPLES else axes["examples"])
-    return found.filter(**{column: axes[name] for name, column in AXIS_COLUMNS.items() if name in axes}).order_by()
+        trials = trials.filter(config__examples="" if axes["examples"] == NO_EXAMPLES else axes["examples"])
+    return trials.filter(**{column: axes[name] for name, column in AXIS_COLUMNS.items() if name in axes}).order_by()
 
 
 def read_side(trials: QuerySet[Trial]) -> Side:
-    """Return the facts about a side with five queries."""
+    """Return the sums of the trials of a side with five queries."""
     retries = count_retries(trials.filter(TRIED))
-    about, paid = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES), add_costs(sum_costs(trials).values())
+    sums, costs = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES), add_costs(sum_costs(trials).values())
     return Side(
-        trials=about["trials"],
-        passed=about["passed"],
-        tokens=(about["input"] or 0) + (about["output"] or 0),
-        cost=estimate_cost_per_success(paid),
-        cost_from=paid.source,
-        began=about["began"],
-        ended=about["ended"],
-        concurrency=about["concurrency"],
-        saturated=about["saturated"],
-        by_hand=about["by_hand"],
-        errors_retried=about["errors_retried"],
-        simulated=bool(about["simulated"]),
-        local="local" in (about["provider_kinds"] or ()),
-        hashes=_sort_names(about["hashes"]),
-        engines=_sort_names(about["engines"]),
-        canonical=_sort_names(about["canonicals"]),
-        upstreams=_sort_names(about["upstreams"]),
-        run_ids=tuple(sorted(about["runs"] or ())),
-        config_ids=tuple(sorted(about["configs"] or ())),
-        distinct=about["distinct"],
-        retries_by_scenario={name: retries.get(name, RetryCounts()) for name in _sort_names(about["scenarios"])},
+        trials=sums["trials"],
+        tokens=(sums["input"] or 0) + (sums["output"] or 0),
+        cost=estimate_cost_per_success(costs),
+        cost_source=costs.source,
+        first_start=sums["first_start"],
+        last_start=sums["last_start"],
+        concurrency=sums["mean_concurrency"],
+        overloaded_trials=sums["overloaded"],
+        manual_trials=sums["added_manually"],
+        errors_retried=sums["retried"],
+        simulated=bool(sums["simulated"]),
+        local="local" in (sums["provider_kinds"] or ()),
+        policy_hashes=_sort_names(sums["policy_hashes"]),
+        engine_versions=_sort_names(sums["engine_versions"]),
+        canonical_models=_sort_names(sums["canonical_models"]),
+        upstreams=_sort_names(sums["upstreams"]),
+        run_ids=tuple(sorted(sums["runs"] or ())),
+        config_ids=tuple(sorted(sums["configs"] or ())),
+        distinct_answers=sums["distinct_answers"],
+        retries_by_scenario={name: retries.get(name, RetryCounts()) for name in _sort_names(sums["scenarios"])},
     )
 
 
 def _sort_names(names: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names without empty ones, sorted. An aggregate over no rows is None."""
     return tuple(sorted(name for name in names or () if name))
 
 
 _SIDE_AGGREGATES = {
-    "trials": Count("pk"), "passed": Count("pk", filter=Q(outcome="pass")),
+    "trials": Count("pk"),
     "input": Sum("input_tokens"), "output": Sum("output_tokens"),
-    "began": Min("started_at"), "ended": Max("started_at"), "concurrency": Avg("concurrency"),
-    "saturated": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
-    "by_hand": Count("pk", filter=Q(added_by_hand=True)),
-    "errors_retried": Count("pk", filter=Q(errors_retried__gt=0)), "simulated": BoolOr("run__simulated"),
+    "first_start": Min("started_at"), "last_start": Max("started_at"), "mean_concurrency": Avg("concurrency"),
+    "overloaded": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
+    "added_manually": Count("pk", filter=Q(added_by_hand=True)),
+    "retried": Count("pk", filter=Q(errors_retried__gt=0)), "simulated": BoolOr("run__simulated"),
     "provider_kinds": ArrayAgg("config__provider_kind", distinct=True),
-    "hashes": ArrayAgg("config__policy_hash", distinct=True), "engines": ArrayAgg("engine_version", distinct=True),
-    "canonicals": ArrayAgg("config__canonical", distinct=True), "upstreams": ArrayAgg("upstream", distinct=True),
+    "policy_hashes": ArrayAgg("config__policy_hash", distinct=True),
+    "engine_versions": ArrayAgg("engine_version", distinct=True),
+    "canonical_models": ArrayAgg("config__canonical", distinct=True),
+    "upstreams": ArrayAgg("upstream", distinct=True),
     "scenarios": ArrayAgg("scenario", distinct=True),
     "runs": ArrayAgg("run_id", distinct=True), "configs": ArrayAgg("config_id", distinct=True),
-    "distinct": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
+    "distinct_answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Statistics of two sides: shared strata, shared instances and the differences between the sides."""
+"""Rates of two sides and the differences between them, by shared strata or by shared instances."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,19 +16,21 @@ from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.results.compare.matching import ComparisonCounts, StratumKey
 from toolbench.lab.results.compare.strata import RATIO_COLUMNS, StratumCounts
 
-MIN_PAIRS = 10
+MIN_PAIRS = 10  # shared instances of a paired comparison
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChanges:
-    """Numbers of instances by change from the first side to the second.
+    """Numbers of instances by the change of their outcome from the first side to the second.
 
-    An instance passes on a side when all its trials there pass.
+    An instance passes on a side if all its trials there succeed by the metric of the comparison.
 
     Attributes:
+        regressed: passes on the first side only.
+        fixed: passes on the second side only.
         new: instances that only the second side has.
         removed: instances that only the first side has.
-        unsettled: instances without an answer on at least one side.
+        unsettled: instances for which the metric counts no trial on at least one side.
     """
 
     regressed: int = 0
@@ -41,7 +43,7 @@ class OutcomeChanges:
 
     @property
     def shared(self) -> int:
-        """Return the number of instances with an answer on both sides."""
+        """Return the number of instances whose trials the metric counts on both sides."""
         return self.regressed + self.fixed + self.still_failing + self.still_passing
 
 
@@ -50,9 +52,10 @@ class RateComparison:
     """Rates of two sides and the difference between them.
 
     Attributes:
-        difference: the second side less the first; None if it cannot be computed or is withheld.
-        withheld: True where a deterministic endpoint repeats its answers, so its trials are not independent.
-        clustered: True where correlated trials reduce the effective sample size.
+        difference: the second side less the first, as a fraction; None if it cannot be computed or is withheld.
+        withheld: whether a deterministic endpoint repeats its answers, so that its trials are not independent.
+        clustered: whether correlated trials reduce the effective sample size.
+        is_lower_better: whether the side with the lower rate is the better one.
     """
 
     first: Rate
@@ -64,17 +67,22 @@ class RateComparison:
 
     @property
     def sequential(self) -> bool:
-        """Return whether the difference holds at every interim analysis."""
+        """Return whether a side used sequential stopping, so that the difference is anytime-valid."""
         return bool(self.first.error or self.second.error)
 
     @property
+    def interval_names(self) -> str:
+        """Return the names of the interval methods of both rates, or one name if they are equal."""
+        return " and ".join(dict.fromkeys((self.first.interval_name, self.second.interval_name)))
+
+    @property
     def p(self) -> float | None:
-        """Return the p-value that belongs to the interval, corrected where it is one of many."""
+        """Return the p-value, corrected for the number of comparisons; None without a difference."""
         return self.difference.p if self.difference else None
 
     @property
     def differs(self) -> bool:
-        """Return whether the interval of the difference excludes 0."""
+        """Return whether the difference is significant: its interval excludes 0."""
         return self.difference is not None and self.difference.is_significant
 
     def with_comparisons(self, comparisons: int) -> "RateComparison":
@@ -83,7 +91,7 @@ class RateComparison:
 
     @property
     def result_text(self) -> str:
-        """Return the result in words."""
+        """Return the result in words. A difference that is not significant has no direction."""
         if self.withheld:
             return "answers repeat: withheld"
         if self.difference is None:
@@ -97,57 +105,63 @@ class RateComparison:
 
     @property
     def improves(self) -> bool:
-        """Return whether the second side has the better figure, significant or not."""
+        """Return whether the second side has the better rate, significant or not."""
         return self.difference is not None and (self.difference.value > 0) != self.is_lower_better
 
 
-def count_successes(line: StratumCounts, metric: str) -> tuple[int, int]:
-    """Return the successes and the trials of a line by the success metric."""
+def count_successes(stratum: StratumCounts, metric: str) -> tuple[int, int]:
+    """Return the successes, and the trials that are counted, by a metric of SUCCESS_METRICS."""
     return {
-        "given": (line.passed, line.answered),
-        "delivered": (line.passed - line.late, line.tried),
-        "first": (line.first, line.answered),
+        "given": (stratum.passed, stratum.answered),
+        "delivered": (stratum.passed - stratum.retried_passes, stratum.tried),
+        "first": (stratum.first_attempt_passes, stratum.answered),
     }[metric]
 
 
 def compare_stratified(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> RateComparison:
-    """Compare all lines of these strata at their effective sample size.
+    """Compare all trials in these strata of both sides, at their effective sample size.
 
-    With sequential stopping, the interval and the p-value hold at every interim analysis.
+    With sequential stopping, the interval and the p-value are anytime-valid.
     """
-    both = (counts.first, counts.second)
-    sides = [[_sum_clusters(side[key], counts.metric) for key in keys] for side in both]
-    whole = [_combine_stopping(line for key in keys for line in side[key]) for side in both]
-    withheld = any(line.repeating for key in keys for side in both for line in side[key])
-    effective = [[count.compute_effective_counts() for count in side] for side in sides]
+    sides = (counts.first, counts.second)
+    sums = [[_sum_clusters(side[key], counts.metric) for key in keys] for side in sides]
+    stopping = [_combine_stopping(stratum for key in keys for stratum in side[key]) for side in sides]
+    withheld = any(stratum.repeating for key in keys for side in sides for stratum in side[key])
+    effective = [[cluster_sums.compute_effective_counts() for cluster_sums in side_sums] for side_sums in sums]
     if withheld:
-        found = None
-    elif any(line.error for line in whole):
-        parts = [[ScenarioSample(*e, _combine_stopping(side[k])) for e, k in zip(es, keys, strict=True)]
-                 for es, side in zip(effective, both, strict=True)]  # fmt: skip
-        found = compute_sequential_difference(tuple(zip(*parts, strict=True)))
+        difference = None
+    elif any(design.error for design in stopping):
+        samples = (
+            [ScenarioSample(*count, _combine_stopping(side[key])) for count, key in zip(counted, keys, strict=True)]
+            for counted, side in zip(effective, sides, strict=True)
+        )
+        difference = compute_sequential_difference(tuple(zip(*samples, strict=True)))
     else:
-        found = compute_difference([Stratum(*first, *two) for first, two in zip(*effective, strict=True)])
-    clustered = any(count.design_effect > 1 for side in sides for count in side)
-    first, second = (
-        _build_rate(reduce(add, side, ClusterSums()), stopping, withheld=withheld, clustered=clustered)
-        for side, stopping in zip(sides, whole, strict=True)
+        difference = compute_difference([Stratum(*first, *second) for first, second in zip(*effective, strict=True)])
+    clustered = any(cluster_sums.design_effect > 1 for side_sums in sums for cluster_sums in side_sums)
+    first_rate, second_rate = (
+        _build_rate(reduce(add, side_sums, ClusterSums()), design, withheld=withheld, clustered=clustered)
+        for side_sums, design in zip(sums, stopping, strict=True)
     )
-    return RateComparison(first, second, found, withheld, clustered)
+    return RateComparison(first_rate, second_rate, difference, withheld, clustered)
 
 
-def build_side_rate(lines: Sequence[StratumCounts], metric: str) -> Rate:
-    """Return the rate of all these lines of one side, at their effective sample size."""
-    total = _sum_clusters(lines, metric)
-    withheld = any(line.repeating for line in lines)
-    return _build_rate(total, _combine_stopping(lines), withheld=withheld, clustered=total.design_effect > 1)
+def build_side_rate(strata: Sequence[StratumCounts], metric: str) -> Rate:
+    """Return the rate of all these strata of one side together, at their effective sample size."""
+    total = _sum_clusters(strata, metric)
+    withheld = any(stratum.repeating for stratum in strata)
+    return _build_rate(total, _combine_stopping(strata), withheld=withheld, clustered=total.design_effect > 1)
 
 
 def choose_and_compare(counts: ComparisonCounts, *, how: str = "") -> tuple[RateComparison, str, OutcomeChanges]:
-    """Compare all shared strata, by pairs where that is valid and worth it and `how` does not prevent it.
+    """Compare the shared strata, by pairs of instances if `is_worth_pairing` says so.
+
+    Args:
+        counts: counts of both sides.
+        how: "stratified" prevents a paired comparison.
 
     Returns:
-        The comparison, "paired" or "stratified", and the changes of the shared instances.
+        The comparison, how it was made ("paired" or "stratified"), and the changes of the instances.
     """
     changes = count_outcome_changes(counts)
     chosen = "paired" if how != "stratified" and is_worth_pairing(counts, changes) else "stratified"
@@ -155,40 +169,39 @@ def choose_and_compare(counts: ComparisonCounts, *, how: str = "") -> tuple[Rate
 
 
 def compare_strata(counts: ComparisonCounts, keys: Sequence[StratumKey], how: str) -> RateComparison:
-    """Compare these strata, "paired" or "stratified"."""
+    """Compare these strata by pairs of instances if `how` is "paired", else stratum by stratum."""
     return compare_paired(counts, keys) if how == "paired" else compare_stratified(counts, keys)
 
 
-def _combine_stopping(lines: Iterable[StratumCounts]) -> StoppingDesign:
-    """Return the stopping design of all these lines."""
-    error_lines = tuple(lines)
-    errors = [line.error for line in error_lines if line.error is not None]
-    return StoppingDesign(min(errors, default=None), len(frozenset[int]().union(*(line.cells for line in error_lines))))
+def _combine_stopping(strata: Iterable[StratumCounts]) -> StoppingDesign:
+    """Return the stopping design of all these strata together: their smallest error and their number of cells."""
+    all_strata = tuple(strata)
+    errors = [stratum.error for stratum in all_strata if stratum.error is not None]
+    cells = frozenset[int]().union(*(stratum.cells for stratum in all_strata))
+    return StoppingDesign(min(errors, default=None), len(cells))
 
 
-def _sum_clusters(lines: Iterable[StratumCounts], metric: str) -> ClusterSums:
-    """Return the sums over clusters.
+def _sum_clusters(strata: Iterable[StratumCounts], metric: str) -> ClusterSums:
+    """Return the sums of a metric over clusters.
 
-    A generated instance is a cluster. For the published wording, and for metrics of calls and answers, each trial is
-    one.
+    The trials of a drawn instance are a cluster. For the published wording, each trial is a cluster of its own, and
+    for RATIO_COLUMNS the calls of each trial are one.
     """
     total = ClusterSums()
-    for line in lines:
+    for stratum in strata:
         if metric in RATIO_COLUMNS:
-            total += line.ratios[metric]
+            total += stratum.ratios[metric]
             continue
-        k, n = count_successes(line, metric)
-        drawn = (
-            ClusterSums(1, k, n, k * k, k * n, n * n) if line.instance is not None else ClusterSums(n, k, n, k, k, n)
-        )
-        total += drawn
+        k, n = count_successes(stratum, metric)
+        is_cluster = stratum.instance is not None
+        total += ClusterSums(1, k, n, k * k, k * n, n * n) if is_cluster else ClusterSums(n, k, n, k, k, n)
     return total
 
 
 def _build_rate(counts: ClusterSums, stopping: StoppingDesign, *, withheld: bool, clustered: bool) -> Rate:
-    """Return the rate at the effective sample size of clustered trials.
+    """Return the rate of the counts, for clustered trials at their effective sample size.
 
-    Its interval is the exact one if the number of trials was fixed.
+    For clustered trials, the interval is exact if their number was fixed, else anytime-valid.
     """
     k, n = int(counts.k), int(counts.n)
     if not (clustered and n):
@@ -201,17 +214,16 @@ def _build_rate(counts: ClusterSums, stopping: StoppingDesign, *, withheld: bool
 
 
 def compare_paired(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> RateComparison:
-    """Compare only the shared instances with an answer on both sides."""
+    """Compare the shared instances whose trials the metric counts on both sides; each is a pair of shares."""
     pairs = [pair for key in keys for pair in _list_pairs(counts, key) if pair[0][1] and pair[1][1]]
-    found = compute_paired_difference([(first[0] / first[1], second[0] / second[1]) for first, second in pairs])
+    difference = compute_paired_difference([(first[0] / first[1], second[0] / second[1]) for first, second in pairs])
     sums = [(sum(pair[side][0] for pair in pairs), sum(pair[side][1] for pair in pairs)) for side in (0, 1)]
-    withheld = any(line.repeating for key in keys for line in (*counts.first[key], *counts.second[key]))
-    found = None if withheld else found
-    rates = [build_rate(k, n, withheld=withheld) for k, n in sums]
-    return RateComparison(rates[0], rates[1], found, withheld, clustered=False)
+    withheld = any(stratum.repeating for key in keys for stratum in (*counts.first[key], *counts.second[key]))
+    first_rate, second_rate = (build_rate(k, n, withheld=withheld) for k, n in sums)
+    return RateComparison(first_rate, second_rate, None if withheld else difference, withheld, clustered=False)
 
 
-CountPair = tuple[tuple[int, int], tuple[int, int]]
+CountPair = tuple[tuple[int, int], tuple[int, int]]  # (successes, trials) of an instance on both sides
 
 
 def _list_pairs(counts: ComparisonCounts, key: StratumKey) -> list[CountPair]:
@@ -222,30 +234,31 @@ def _list_pairs(counts: ComparisonCounts, key: StratumKey) -> list[CountPair]:
     return [(first[instance], second[instance]) for instance in first if instance in second]
 
 
-def _sum_by_instance(lines: Iterable[StratumCounts], metric: str) -> dict[int, tuple[int, int]]:
-    found: dict[int, tuple[int, int]] = {}
-    for line in lines:
-        if line.instance is not None:
-            k, n = count_successes(line, metric)
-            before = found.get(line.instance, (0, 0))
-            found[line.instance] = (before[0] + k, before[1] + n)
-    return found
+def _sum_by_instance(strata: Iterable[StratumCounts], metric: str) -> dict[int, tuple[int, int]]:
+    """Return the successes and trials of each drawn instance, over versions and settings of the side."""
+    sums: dict[int, tuple[int, int]] = {}
+    for stratum in strata:
+        if stratum.instance is not None:
+            k, n = count_successes(stratum, metric)
+            earlier_k, earlier_n = sums.get(stratum.instance, (0, 0))
+            sums[stratum.instance] = (earlier_k + k, earlier_n + n)
+    return sums
 
 
 def count_outcome_changes(counts: ComparisonCounts) -> OutcomeChanges:
-    """Count the changes of the instances in all strata that both sides have."""
-    found: Counter[str] = Counter()
+    """Count the instances in the strata that both sides have, by the change of their outcome."""
+    changes: Counter[str] = Counter()
     for key in counts.keys:
         first = _sum_by_instance(counts.first[key], counts.metric)
         second = _sum_by_instance(counts.second[key], counts.metric)
-        found["new"] += len(second.keys() - first.keys())
-        found["removed"] += len(first.keys() - second.keys())
-        found.update(classify_change(first[key], second[key]) for key in first.keys() & second.keys())
-    return OutcomeChanges(**found)
+        changes["new"] += len(second.keys() - first.keys())
+        changes["removed"] += len(first.keys() - second.keys())
+        changes.update(classify_change(first[key], second[key]) for key in first.keys() & second.keys())
+    return OutcomeChanges(**changes)
 
 
 def classify_change(first: tuple[int, int], second: tuple[int, int]) -> str:
-    """Return the change of an instance as the name of a field of OutcomeChanges.
+    """Return the change of a shared instance as the name of a field of OutcomeChanges.
 
     Args:
         first: successes and trials on the first side.
@@ -253,30 +266,39 @@ def classify_change(first: tuple[int, int], second: tuple[int, int]) -> str:
     """
     if not (first[1] and second[1]):
         return "unsettled"
-    before, after = first[0] == first[1], second[0] == second[1]
-    if before:
-        return "still_passing" if after else "regressed"
-    return "fixed" if after else "still_failing"
+    passes_first, passes_second = first[0] == first[1], second[0] == second[1]
+    if passes_first:
+        return "still_passing" if passes_second else "regressed"
+    return "fixed" if passes_second else "still_failing"
 
 
 def find_instances_by_change(counts: ComparisonCounts, change: str, limit: int) -> list[tuple[StratumKey, int]]:
-    """Return at most `limit` instances with the change `change`, each with its stratum."""
+    """Return shared instances with a change.
+
+    Args:
+        counts: counts of both sides.
+        change: a result of `classify_change`.
+        limit: maximum number of instances.
+
+    Returns:
+        (stratum, seed of the instance) pairs.
+    """
     return [
         (key, instance)
         for key in counts.keys
         for second in [_sum_by_instance(counts.second[key], counts.metric)]
-        for instance, before in _sum_by_instance(counts.first[key], counts.metric).items()
-        if instance in second and classify_change(before, second[instance]) == change
+        for instance, first_counts in _sum_by_instance(counts.first[key], counts.metric).items()
+        if instance in second and classify_change(first_counts, second[instance]) == change
     ][:limit]
 
 
-def is_worth_pairing(counts: ComparisonCounts, found: OutcomeChanges) -> bool:
+def is_worth_pairing(counts: ComparisonCounts, changes: OutcomeChanges) -> bool:
     """Return whether a paired comparison is valid and has enough pairs.
 
-    At least MIN_PAIRS instances, and half of those of the smaller side, must be shared. Both sides need a fixed number
-    of trials, because paired tests do not hold at every interim analysis.
+    At least MIN_PAIRS instances, and half of the instances of the smaller side, must be shared. Sequential stopping is
+    not allowed, because the paired test is not anytime-valid.
     """
     if counts.sequential:
         return False
-    met = [found.shared + found.unsettled + more for more in (found.removed, found.new)]
-    return found.shared >= MIN_PAIRS and 2 * found.shared >= min(met)
+    instances_by_side = [changes.shared + changes.unsettled + others for others in (changes.removed, changes.new)]
+    return changes.shared >= MIN_PAIRS and 2 * changes.shared >= min(instances_by_side)

@@ -1,4 +1,4 @@
-"""Counts of the sides of a comparison by stratum and instance, read with one query for all sides."""
+"""Counts of the sides of a comparison by stratum and instance. One query reads them for all sides."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,13 +30,16 @@ from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.models import Trial
 from toolbench.lab.models.trials import ANSWERED
 
+# the settings by which trials of a scenario are strata; the names stand in labels and URLs
 STRATUM_FIELDS = {
     "provider": F("config__provider_name"), "model": F("config__model_name"), "profile": F("config__profile"),
     "strategy": F("config__strategy"), "method": F("config__method"), "examples": F("config__examples"),
     "streamed": F("config__stream"), "tool use": F("config__tool_use_mode"), "prompt": F("prompt_version"),
     "version": F("scenario_version"),
 }  # fmt: skip
+# metrics of calls that violate a schema: the fewer the better
 VIOLATION_METRICS = tuple(f"{kind}_calls" for kind in ("missing", "enum", "type", "range", "extra"))
+# the counted columns k and n of each metric that is a share k/n of answers, calls or arguments
 RATIO_COLUMNS = {
     "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
     "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATION_METRICS},
@@ -50,18 +53,28 @@ INSTANCE = Case(
 
 @dataclass(frozen=True, slots=True)
 class StratumCounts:
-    """Counts of one instance in one stratum, or of all repeats of the published wording.
+    """Counts of the trials of one scenario with equal settings, of one instance.
+
+    A stratum has such counts for each drawn instance, and one for all repeats of the published wording.
 
     Attributes:
-        settings: the settings, by the names of STRATUM_FIELDS.
-        instance: None for the published wording.
-        late: trials that passed only after a retry of an error.
-        cells: primary keys of the cells counted.
-        error: the smallest error probability of cells with sequential stopping; None where no cell used it.
-        durations: of answered trials, in milliseconds without the time in the queue.
-        saturated: trials measured while this machine was overloaded.
-        by_hand: trials added after results were seen.
-        ratios: sums over trials by metric; empty unless they were read.
+        settings: values of STRATUM_FIELDS, by name.
+        group: the scenario group.
+        kind: the instance kind.
+        instance: seed of the instance; None for the published wording.
+        answered: trials that passed or failed, without those over the deadline.
+        tried: trials that passed, failed or had an infrastructure error.
+        first_attempt_passes: trials that passed without a retry after model output.
+        retried_passes: trials that passed only after a retry of an error.
+        repeating: whether a deterministic endpoint gave the same answer more than once.
+        cells: primary keys of the counted cells.
+        error: smallest error probability of the cells with sequential stopping; None if no cell used it.
+        durations: milliseconds of the answered trials, without the time in the queue.
+        first_start: start of the first trial; None if no trial has started.
+        last_start: start of the last trial; None likewise.
+        overloaded_trials: trials measured while this machine was overloaded.
+        manual_trials: trials that were added manually after results were seen.
+        ratios: sums over the calls of all trials, by metric; empty before `read_ratios` is applied.
     """
 
     settings: Mapping[str, Any]
@@ -72,46 +85,49 @@ class StratumCounts:
     passed: int
     answered: int
     tried: int
-    first: int
-    late: int
+    first_attempt_passes: int
+    retried_passes: int
     repeating: bool
     cells: frozenset[int]
     error: float | None
     durations: tuple[float, ...] = ()
     output_tokens: int = 0
-    began: datetime | None = None
-    ended: datetime | None = None
+    first_start: datetime | None = None
+    last_start: datetime | None = None
     simulated: bool = False
-    saturated: int = 0
-    by_hand: int = 0
+    overloaded_trials: int = 0
+    manual_trials: int = 0
     ratios: Mapping[str, ClusterSums] = field(default_factory=dict)
 
 
 def read_sides(sides: Sequence[QuerySet[Trial]]) -> tuple[tuple[StratumCounts, ...], ...]:
-    """Return the counts of each side by stratum and instance, with one query."""
-    named = {f"_{place}": value for place, value in enumerate(STRATUM_FIELDS.values())}
-    keys = ("_side", *named, "scenario", "cell__scenario_group", "instance_kind", "instance")
-    found: list[list[StratumCounts]] = [[] for _ in sides]
-    for row in join_sides(sides, keys, {**named, "instance": INSTANCE}, _COUNT_AGGREGATES):
-        found[row["_side"]].append(_build_counts(row))
-    return tuple(map(tuple, found))
+    """Return the counts of each side, in the order of the sides, with one query."""
+    settings = {f"_{index}": expression for index, expression in enumerate(STRATUM_FIELDS.values())}
+    keys = ("_side", *settings, "scenario", "cell__scenario_group", "instance_kind", "instance")
+    strata_by_side: list[list[StratumCounts]] = [[] for _ in sides]
+    for row in join_sides(sides, keys, {**settings, "instance": INSTANCE}, _COUNT_AGGREGATES):
+        strata_by_side[row["_side"]].append(_build_counts(row))
+    return tuple(map(tuple, strata_by_side))
 
 
 def join_sides(
-    sides: Sequence[QuerySet[Trial]], keys: Sequence[str], named: Mapping[str, Any], aggregates: Mapping[str, Any]
+    sides: Sequence[QuerySet[Trial]], keys: Sequence[str], expressions: Mapping[str, Any], aggregates: Mapping[str, Any]
 ) -> Iterable[dict[str, Any]]:
-    """Return the tried trials of all sides, grouped and in the order of the keys, with one query.
+    """Group the tried trials of all sides by keys, with one query.
 
     Args:
-        sides: the trials of each side; a trial may be on several.
-        keys: columns to group by; `_side` is the number of the side.
-        named: expressions of keys that are no columns.
-        aggregates: what is counted of each group.
+        sides: the trials of each side; a trial may be on several sides.
+        keys: columns to group and sort by; `_side` is the index of the side.
+        expressions: the keys that are not columns, by name.
+        aggregates: aggregates of each group, by name.
+
+    Returns:
+        A row for each group, with its keys and aggregates.
     """
     parts = [
-        trials.filter(TRIED).annotate(_side=Value(number, IntegerField()), **named).order_by().values(*keys)
+        trials.filter(TRIED).annotate(_side=Value(index, IntegerField()), **expressions).order_by().values(*keys)
         .annotate(**aggregates)
-        for number, trials in enumerate(sides)
+        for index, trials in enumerate(sides)
     ]  # fmt: skip
     joined = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
     rows: Iterable[dict[str, Any]] = joined.order_by(*keys)
@@ -120,7 +136,7 @@ def join_sides(
 
 def _build_counts(row: Mapping[str, Any]) -> StratumCounts:
     return StratumCounts(
-        settings={name: row[f"_{place}"] for place, name in enumerate(STRATUM_FIELDS)},
+        settings={name: row[f"_{index}"] for index, name in enumerate(STRATUM_FIELDS)},
         scenario=row["scenario"],
         group=row["cell__scenario_group"],
         kind=row["instance_kind"],
@@ -128,18 +144,18 @@ def _build_counts(row: Mapping[str, Any]) -> StratumCounts:
         passed=row["passed"],
         answered=row["answered"],
         tried=row["tried"],
-        first=row["first"],
-        late=row["late"],
-        repeating=bool(row["fixed"]) and 0 < row["answers"] < row["answered"],
+        first_attempt_passes=row["first_attempt"],
+        retried_passes=row["retried"],
+        repeating=bool(row["deterministic"]) and 0 < row["distinct_answers"] < row["answered"],
         cells=frozenset(row["cells"]),
         error=row["error"],
         durations=tuple(row["durations"] or ()),
-        output_tokens=row["output"] or 0,
-        began=row["began"],
-        ended=row["ended"],
+        output_tokens=row["output_sum"] or 0,
+        first_start=row["first_start"],
+        last_start=row["last_start"],
         simulated=bool(row["simulated"]),
-        saturated=row["saturated"],
-        by_hand=row["by_hand"],
+        overloaded_trials=row["overloaded"],
+        manual_trials=row["added_manually"],
     )
 
 
@@ -147,39 +163,44 @@ _COUNT_AGGREGATES = {
     "passed": Count("pk", filter=Q(outcome=Trial.Outcome.PASS)),
     "answered": Count("pk", filter=ANSWERED),
     "tried": Count("pk"),
-    "first": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, output_retries=0)),
-    "late": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, errors_retried__gt=0)),
-    "answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
-    "fixed": BoolOr("cell__deterministic"),
+    "first_attempt": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, output_retries=0)),
+    "retried": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, errors_retried__gt=0)),
+    "distinct_answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
+    "deterministic": BoolOr("cell__deterministic"),
     "cells": ArrayAgg("cell_id", distinct=True),
     "error": Min("cell__error"),
     "durations": ArrayAgg("duration_ms", filter=ANSWERED & Q(duration_ms__isnull=False)),
-    "output": Sum("output_tokens"),
-    "began": Min("started_at"),
-    "ended": Max("started_at"),
+    "output_sum": Sum("output_tokens"),
+    "first_start": Min("started_at"),
+    "last_start": Max("started_at"),
     "simulated": BoolOr("run__simulated"),
-    "saturated": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
-    "by_hand": Count("pk", filter=Q(added_by_hand=True)),
+    "overloaded": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
+    "added_manually": Count("pk", filter=Q(added_by_hand=True)),
 }
 
 
 def read_ratios(
-    sides: Sequence[QuerySet[Trial]], shared: Sequence[str]
+    sides: Sequence[QuerySet[Trial]], setting_names: Sequence[str]
 ) -> tuple[Mapping[tuple[object, ...], Mapping[str, ClusterSums]], ...]:
-    """Return the sums of calls and answers of each side by scenario and these settings, with one query.
+    """Return the sums of RATIO_COLUMNS of each side, with one query.
 
-    Each trial is a cluster of calls.
+    Args:
+        sides: the trials of each side.
+        setting_names: names of STRATUM_FIELDS.
+
+    Returns:
+        For each side, the sums by metric for each (scenario, values of the settings). Each trial is a cluster.
     """
-    named = {f"_{place}": STRATUM_FIELDS[name] for place, name in enumerate(shared)}
-    found: list[dict[tuple[object, ...], Mapping[str, ClusterSums]]] = [{} for _ in sides]
-    for row in join_sides(sides, ("_side", "scenario", *named), named, _RATIO_AGGREGATES):
-        key = (row["scenario"], *(row[name] for name in named))
-        found[row["_side"]][key] = {name: _build_clustered(row, name) for name in RATIO_COLUMNS}
-    return tuple(found)
+    settings = {f"_{index}": STRATUM_FIELDS[name] for index, name in enumerate(setting_names)}
+    sums_by_side: list[dict[tuple[object, ...], Mapping[str, ClusterSums]]] = [{} for _ in sides]
+    for row in join_sides(sides, ("_side", "scenario", *settings), settings, _RATIO_AGGREGATES):
+        key = (row["scenario"], *(row[name] for name in settings))
+        sums_by_side[row["_side"]][key] = {metric: _build_cluster_sums(row, metric) for metric in RATIO_COLUMNS}
+    return tuple(sums_by_side)
 
 
-def _build_clustered(row: Mapping[str, Any], name: str) -> ClusterSums:
-    sums = {part: row[f"{name}_{part}"] or 0 for part in ("k", "n", "kk", "kn", "nn")}
+def _build_cluster_sums(row: Mapping[str, Any], metric: str) -> ClusterSums:
+    sums = {part: row[f"{metric}_{part}"] or 0 for part in ("k", "n", "kk", "kn", "nn")}
     return ClusterSums(m=row["trials"], **sums)
 
 

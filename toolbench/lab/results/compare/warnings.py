@@ -15,24 +15,24 @@ EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "exam
 SIMULATED = "Simulated models with known success rates: this says nothing about real models."
 FAR_APART = "The sides began more than an hour apart: the time of day may be part of the difference."
 OVERLOADED = "Trials were measured while this machine was overloaded: their times are too long."
-ADDED_BY_HAND = "Trials were added manually after results were seen; decisions ignore them."
+ADDED_MANUALLY = "Trials were added manually after results were seen; decisions ignore them."
 
 
 class TimeSpan(Protocol):
     """Object with the starts of its first and of its last trial; None without trials."""
 
     @property
-    def began(self) -> datetime | None:
+    def first_start(self) -> datetime | None:
         """Return the start of the first trial."""
 
     @property
-    def ended(self) -> datetime | None:
+    def last_start(self) -> datetime | None:
         """Return the start of the last trial."""
 
 
 def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[str, ...]:
     """Return the warnings as sentences, the most serious first."""
-    have_trials = first.began is not None and second.began is not None
+    have_trials = first.first_start is not None and second.first_start is not None
     applies_by_warning = {
         SIMULATED: _has_any(first.simulated, second.simulated),
         FAR_APART: is_far_apart(first, second),
@@ -40,12 +40,12 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
         "Frozen settings differ although nothing that is compared explains it.": have_trials
         and _has_unexplained_settings(first, second, counts),
         "The sides ran on different versions of the engine.": have_trials
-        and select_distinct_versions(first.engines) != select_distinct_versions(second.engines),
+        and select_distinct_versions(first.engine_versions) != select_distinct_versions(second.engine_versions),
         "Scenario versions differ: the tasks are not the same.": have_trials and "version" in counts.differing,
         "Omitted, since the other side has other versions of the scenario, which are different tasks: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
-        OVERLOADED: _has_any(first.saturated, second.saturated),
-        ADDED_BY_HAND: _has_any(first.by_hand, second.by_hand),
+        OVERLOADED: _has_any(first.overloaded_trials, second.overloaded_trials),
+        ADDED_MANUALLY: _has_any(first.manual_trials, second.manual_trials),
         "Trials were retried after an error; end-to-end success counts them as failures.": _has_any(
             first.errors_retried, second.errors_retried
         ),
@@ -58,10 +58,11 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
 
 
 def is_far_apart(first: TimeSpan, second: TimeSpan) -> bool:
-    """Return whether the sides began or ended more than MAX_TIME_BETWEEN_RUNS apart."""
-    if first.began is None or second.began is None or first.ended is None or second.ended is None:
+    """Return whether the first or the last trials of the sides started more than MAX_TIME_BETWEEN_RUNS apart."""
+    if not (first.first_start and second.first_start and first.last_start and second.last_start):
         return False
-    return max(abs(first.began - second.began), abs(first.ended - second.ended)) > MAX_TIME_BETWEEN_RUNS
+    apart = (abs(first.first_start - second.first_start), abs(first.last_start - second.last_start))
+    return max(apart) > MAX_TIME_BETWEEN_RUNS
 
 
 def _has_any(first: int, second: int) -> bool:
@@ -77,7 +78,7 @@ def _has_different_concurrency(first: Side, second: Side) -> bool:
 
 
 def _has_unexplained_settings(first: Side, second: Side, counts: ComparisonCounts) -> bool:
-    return first.hashes != second.hashes and not EXPLAINING_FIELDS.intersection(counts.differing)
+    return first.policy_hashes != second.policy_hashes and not EXPLAINING_FIELDS.intersection(counts.differing)
 
 
 def _has_different_upstreams(first: Side, second: Side) -> bool:

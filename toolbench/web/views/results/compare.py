@@ -27,7 +27,7 @@ def show(request: HttpRequest) -> HttpResponse:
     sides = get_scope_sides(url_query)
     shown = get_sides_page(sides.query) if sides.query.is_complete else None
     context = {"url_query": url_query, "query": sides.query, "sides": sides, "shown": shown}
-    context |= {"forest": build_forest(shown.found) if shown else None, "carried": list_carried_fields(url_query)}
+    context |= {"forest": build_forest(shown.comparison) if shown else None, "carried": list_carried_fields(url_query)}
     context |= {"scope": _build_chips(request), "metrics": SUCCESS_METRICS, "choices": None}
     if shown is None or "choose" in request.GET:
         context |= _build_choices(sides.query)
