@@ -1,11 +1,16 @@
-"""Folders of a checkout and of a wheel."""
+"""Folders and commands of a checkout and of a wheel."""
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.management import get_commands
 
 from toolbench import installation
-from toolbench.installation import get_var_folder
+from toolbench.cli.verbs import IMPORT_COMMANDS, VERBS
+from toolbench.installation import build_command, get_var_folder
 
 
 def test_checkout_keeps_data_beside_the_package() -> None:
@@ -28,3 +33,49 @@ def test_wheel_keeps_data_in_the_folder_of_the_user(
     monkeypatch.setattr(installation, "IS_WHEEL", True)
 
     assert get_var_folder(environment) == expected
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "in_checkout", "in_wheel"),
+    [
+        ("up", "", "make up", "toolbench up"),
+        ("eval", "--resume 3", "manage.py eval --resume 3", "toolbench eval --resume 3"),
+        ("import_bundle", "FILE", "manage.py import_bundle FILE", "toolbench import run FILE"),
+        ("reclassify", "", "manage.py reclassify", "toolbench manage reclassify"),
+    ],
+)
+def test_build_command_names_what_the_installation_has(
+    verb: str, arguments: str, in_checkout: str, in_wheel: str
+) -> None:
+    assert build_command(verb, arguments, is_wheel=False) == in_checkout
+    assert build_command(verb, arguments, is_wheel=True) == in_wheel
+
+
+def test_build_command_of_a_wheel_begins_with_a_verb_that_exists() -> None:
+    for name in ("up", "link", *get_commands()):
+        words = build_command(name, is_wheel=True).split()
+        assert words[1] in VERBS
+        assert words[1] != "import" or IMPORT_COMMANDS[words[2]] == name
+
+
+def list_texts(path: Path) -> Iterator[str]:
+    """Yield the texts of a module that are no docstrings."""
+    tree = ast.parse(path.read_text())
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements:
+            yield node.value
+
+
+def test_texts_name_no_command_that_only_a_checkout_has() -> None:
+    command = re.compile(r"manage\.py \w|\bmake (?:up|link|worker|reset)\b")
+    package = Path(installation.__file__).parent
+    modules = {path: "\n".join(list_texts(path)) for path in package.rglob("*.py")}
+    templates = {path: path.read_text() for path in (installation.ASSETS / "templates").rglob("*.html")}
+    found = {
+        path.relative_to(package.parent).as_posix()
+        for path, text in (modules | templates).items()
+        if command.search(text)
+    }
+    # The first runs in a checkout only; the second has both commands.
+    assert found == {"toolbench/running/bootstrap.py", "toolbench/running/options.py"}

@@ -11,7 +11,13 @@ PACKAGE = Path(__file__).resolve().parent
 IS_WHEEL = (PACKAGE / "templates").is_dir()
 ASSETS = PACKAGE if IS_WHEEL else PACKAGE.parent
 ROOT = Path("/") if IS_WHEEL else PACKAGE.parent  # working folder of the processes
-COMMAND = "toolbench" if IS_WHEEL else "make"  # what users type before a verb such as `up`
+_RUNNING_VERBS = ("up", "link", "worker", "reset")  # of the Makefile
+# Verbs of the command `toolbench` for management commands; the others are behind `toolbench manage`.
+_WHEEL_VERBS = {name: name for name in ("bundle", "compare", "decide", "eval", "probe", "report")} | {
+    "import_bundle": "import run",
+    "import_cases": "import cases",
+    "import_history": "import history",
+}
 
 
 def get_var_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -29,6 +35,28 @@ def get_var_folder(environment: Mapping[str, str] = os.environ) -> Path:
     if not IS_WHEEL:
         return PACKAGE.parent / "var"
     return Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "toolbench"
+
+
+def build_command(verb: str, arguments: str = "", *, is_wheel: bool = IS_WHEEL) -> str:
+    """Return what users of this installation type.
+
+    Args:
+        verb: `up`, `link`, `worker` or `reset`, or the name of a management command.
+        arguments: text that follows the verb.
+        is_wheel: whether Toolbench is installed from a wheel.
+    """
+    if verb in _RUNNING_VERBS:
+        command = f"toolbench {verb}" if is_wheel else f"make {verb}"
+    elif is_wheel:
+        command = f"toolbench {_WHEEL_VERBS.get(verb, f'manage {verb}')}"
+    else:
+        command = f"manage.py {verb}"
+    return f"{command} {arguments}".rstrip()
+
+
+def build_weights_command() -> str:
+    """Return what users of this installation type to install the weights of the local model."""
+    return "toolbench local-model install" if IS_WHEEL else build_command("up")
 
 
 def build_python_path() -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.core.management import execute_from_command_line
 from django.db.utils import OperationalError
 
-from toolbench.installation import COMMAND
+from toolbench.installation import build_command
 
 
 def main(arguments: Sequence[str] = tuple(sys.argv)) -> None:
@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] = tuple(sys.argv)) -> None:
         if "connection" not in str(error):
             raise
         sys.exit(
-            f"The database does not answer: start `{COMMAND} up`, or correct DATABASE_URL. What was stored is kept."
+            f"The database does not answer: start `{build_command('up')}`, or correct DATABASE_URL. "
+            "What was stored is kept."
         )
 
 

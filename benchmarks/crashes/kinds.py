@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from benchmarks.chaos.invariants import forget_ends
 from toolbench.evals.statistics.stopping import StoppingRule
-from toolbench.gateway.directory import Directory
 from toolbench.gateway.trace_writer import TraceWriter
 from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
 from toolbench.lab.maintenance import check_runs, sweep
@@ -22,6 +21,7 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs import control
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.schedules.launching import launch_due_schedules
+from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.lab.worker.session_registry import SessionRegistry
 from toolbench.providers.scripted_server import ScriptedReply, error_reply
 
@@ -191,8 +191,8 @@ def _answer_through_gateway(scene: Scene) -> None:
 
 
 async def _write_traces(scene: Scene) -> None:
-    directory = Directory()
-    writer = TraceWriter(directory.run)
+    database = DatabaseThread()
+    writer = TraceWriter(database.run)
     writer.start()
     try:
         for batch in range(TRACE_BATCHES):
@@ -202,7 +202,7 @@ async def _write_traces(scene: Scene) -> None:
             await asyncio.sleep(1)
         await writer.stop()
     finally:
-        directory.close()
+        await database.close()
 
 
 def _act_then_work(act: Callable[[Scene], object]) -> Callable[[Scene], None]:

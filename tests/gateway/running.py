@@ -1,6 +1,7 @@
 """Running gateways, simulated models, tokens and aliases for tests."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -122,7 +123,7 @@ async def scripted_gateway(
 
 async def post(gateway: RunningGateway, body: Any, path: str = CHAT, **headers: str) -> tuple[int, Any, Any]:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    async with gateway.session.post(path, data=data, headers=headers) as response:
+    async with gateway.session.post(path, data=io.BytesIO(data), headers=headers) as response:
         return response.status, await response.json(content_type=None), response.headers
 
 

@@ -1,7 +1,6 @@
 """Tokens, limits, fallbacks, streams, bad input and traces of the gateway, over real HTTP."""
 
 import asyncio
-import io
 import json
 import time
 from typing import Any
@@ -14,8 +13,6 @@ from tests.gateway.running import (
     MESSAGES,
     POLL_SECONDS,
     POLL_TIMEOUT_SECONDS,
-    QUESTION,
-    TOOLS,
     RunningGateway,
     chat_body,
     in_database,
@@ -178,91 +175,6 @@ def test_requests_beyond_the_limit_of_the_provider_get_429() -> None:
             answers = await asyncio.gather(post(gateway, chat_body()), post(gateway, chat_body()))
             assert sorted(status for status, _, _ in answers) == [200, 429]
             assert next(headers for status, _, headers in answers if status == 429)["retry-after"] == "1"
-
-    run(body)
-
-
-CALL_WITHOUT_RESULT = {
-    "role": "assistant",
-    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
-}
-BAD_CHAT: list[tuple[Any, str]] = [
-    (b"{", "not JSON"),
-    (b"\xff", "not JSON"),
-    (b"[]", "not a JSON object"),
-    (b"[" * 100_000, "JSON"),
-    ({}, "messages is missing"),
-    (chat_body(model=7), "name of an alias"),
-    (chat_body(surprise=1), "no field surprise"),
-    (chat_body(n=2), "n is not 1"),
-    (chat_body(stream="yes"), "true or false"),
-    (chat_body(messages=[]), "at least one message"),
-    (chat_body(messages=[{"role": "robot", "content": "x"}]), "no known role"),
-    (chat_body(messages=[{"role": "user", "content": [{"type": "image_url"}]}]), "no images"),
-    (chat_body(messages=[{"role": "assistant", "content": "x"}]), "ends with the assistant"),
-    (chat_body(messages=[*QUESTION, {"role": "tool", "tool_call_id": "c", "content": "{}"}]), "result of a call"),
-    (chat_body(messages=[*QUESTION, CALL_WITHOUT_RESULT, *QUESTION]), "have no result"),
-    (chat_body(tools=[{"type": "function", "function": {"name": "f", "parameters": {"type": "oops"}}}]), "Tool f"),
-    (chat_body(tools=[{"type": "function", "function": {"name": "f", "parameters": []}}]), "not a JSON Schema"),
-    (chat_body(tools=[{"type": "web_search"}]), "tools cannot be read"),
-    (chat_body(tools=TOOLS * 2), "same name"),
-    (chat_body(tools=[{"type": "function", "function": {"name": f"f{at}"}} for at in range(129)]), "at most 128"),
-    (chat_body(tool_choice={"type": "function", "function": {"name": "other"}}), "tool_choice"),
-    (chat_body(tool_choice={"type": "function", "function": {"name": ["get_weather"]}}), "tool_choice"),
-]
-BAD_MESSAGES: list[tuple[Any, str]] = [
-    (b"{", "not JSON"),
-    (messages_body(max_tokens=None), "max_tokens is required"),
-    (messages_body(previous="x"), "no field previous"),
-    (messages_body(messages=[{"role": "system", "content": "x"}]), "no known role"),
-    (messages_body(messages=[{"role": "user", "content": [{"type": "image"}]}]), "no images"),
-    (messages_body(messages=[{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]), "result of"),
-    (messages_body(tools=[{"type": "bash_20250124", "name": "bash"}]), "tools cannot be read"),
-    (messages_body(tool_choice={"type": "tool", "name": "other"}), "tool_choice"),
-    (messages_body(tool_choice={"type": ["any"]}), "tool_choice"),
-    (messages_body(tool_choice={"type": "any"}, tools=None), "there are no tools"),
-]
-
-
-BAD_RESPONSES: list[tuple[Any, str]] = [
-    (b"{", "not JSON"),
-    ({"model": "weather"}, "input is missing"),
-    ({"model": "weather", "input": "Hi", "previous_response_id": "resp_1"}, "stores no answers"),
-    ({"model": "weather", "input": "Hi", "background": True}, "no field background"),
-    ({"model": "weather", "input": [{"type": "item_reference", "id": "x"}]}, "Item 0 has an unknown type"),
-    ({"model": "weather", "input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "no images"),
-    (
-        {"model": "weather", "input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]},
-        "result of a call",
-    ),
-    ({"model": "weather", "input": "Hi", "tools": [{"type": "web_search"}]}, "without OpenAI's own tools"),
-    ({"model": "weather", "input": "Hi", "text": 3}, "text is not an object"),
-]
-
-
-def test_bad_input_gets_the_error_of_the_dialect_and_is_not_sent_on() -> None:
-    async def body() -> None:
-        async with scripted_gateway() as (gateway, upstream):
-            for sent, sentence in BAD_CHAT:
-                status, answer, _ = await post(gateway, sent)
-                assert status == 400, sent
-                assert sentence in answer["error"]["message"], answer
-                assert answer["error"]["type"] == "invalid_request_error"
-            for sent, sentence in BAD_MESSAGES:
-                status, answer, _ = await post(gateway, sent, MESSAGES)
-                assert status == 400, sent
-                assert sentence in answer["error"]["message"], answer
-                assert answer["type"] == "error"
-            for sent, sentence in BAD_RESPONSES:
-                status, answer, _ = await post(gateway, sent, "/v1/responses")
-                assert status == 400, sent
-                assert sentence in answer["error"]["message"], answer
-            status, answer, _ = await post(gateway, chat_body(model="other"))
-            assert (status, answer["error"]["code"]) == (404, "unknown_model")
-            async with gateway.session.post(CHAT, data=io.BytesIO(b"a" * (17 << 20))) as response:
-                status, answer = response.status, await response.json()
-            assert (status, answer["error"]["code"]) == (413, "request_too_large")
-            assert upstream.seen == []
 
     run(body)
 

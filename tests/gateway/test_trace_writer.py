@@ -21,11 +21,11 @@ from tests.gateway.running import (
     scripted_gateway,
 )
 from toolbench.gateway import trace_writer
-from toolbench.gateway.directory import Directory
 from toolbench.gateway.trace_writer import TraceWriter
 from toolbench.lab.models import GatewaySpending, GatewayTrace, Provider
 from toolbench.lab.serving.spending import Spending
 from toolbench.lab.serving.traces import write_traces
+from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.providers.scripted_server import json_reply, text_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,16 +54,18 @@ def build_trace(alias: str) -> GatewayTrace:
 
 
 @pytest.fixture
-def directory() -> Iterator[Directory]:
-    directory = Directory()
-    yield directory
-    directory.close()
+def database() -> Iterator[DatabaseThread]:
+    database = DatabaseThread()
+    yield database
+    asyncio.run(database.close())
 
 
 @pytest.mark.parametrize(("alias", "lost"), [("last", 0), ("x" * 101, 1)])
-def test_queued_traces_are_stored_or_counted_when_the_writer_stops(directory: Directory, alias: str, lost: int) -> None:
+def test_queued_traces_are_stored_or_counted_when_the_writer_stops(
+    database: DatabaseThread, alias: str, lost: int
+) -> None:
     async def write() -> TraceWriter:
-        writer = TraceWriter(directory.run)
+        writer = TraceWriter(database.run)
         writer.start()
         writer.put(build_trace(alias))
         await writer.stop()
@@ -74,11 +76,17 @@ def test_queued_traces_are_stored_or_counted_when_the_writer_stops(directory: Di
 
 
 class ScriptedThread:
-    """Thread of the database that calls a function before each piece of work and notes what the work was."""
+    """Thread of the database that calls functions before and after each piece of work and notes what the work was."""
 
-    def __init__(self, directory: Directory, before: Callable[[list[str]], None]) -> None:
-        self._directory = directory
+    def __init__(
+        self,
+        database: DatabaseThread,
+        before: Callable[[list[str]], None],
+        after: Callable[[list[str]], None] = lambda calls: None,
+    ) -> None:
+        self._database = database
         self._before = before
+        self._after = after
         self.calls: list[str] = []
 
     async def run(self, work: Callable[[], None]) -> None:
@@ -88,12 +96,13 @@ class ScriptedThread:
         def call() -> None:
             self._before(self.calls)
             work()
+            self._after(self.calls)
 
-        await self._directory.run(call)
+        await self._database.run(call)
 
 
 @pytest.mark.parametrize("is_available", [True, False])
-def test_costs_are_stored_between_two_batches_of_traces(directory: Directory, is_available: bool) -> None:
+def test_costs_are_stored_between_two_batches_of_traces(database: DatabaseThread, is_available: bool) -> None:
     def begin(calls: list[str]) -> None:
         if calls == ["write_traces"]:
             writer.put(build_trace("next"))
@@ -110,14 +119,14 @@ def test_costs_are_stored_between_two_batches_of_traces(directory: Directory, is
         await writer.stop()
 
     provider_id = make_provider().pk
-    thread = ScriptedThread(directory, begin)
+    thread = ScriptedThread(database, begin)
     writer = TraceWriter(thread.run)
     asyncio.run(write())
     assert thread.calls[:3] == ["write_traces", "add_spending", "write_traces"]
     assert (GatewaySpending.objects.get().dollars, GatewayTrace.objects.count()) == (0.5, 2)
 
 
-def test_costs_are_stored_once_when_their_storage_fails_during_a_stop(directory: Directory) -> None:
+def test_costs_are_stored_once_when_their_storage_fails_during_a_stop(database: DatabaseThread) -> None:
     has_begun, may_fail = threading.Event(), threading.Event()
 
     def fail_once(calls: list[str]) -> None:
@@ -136,14 +145,70 @@ def test_costs_are_stored_once_when_their_storage_fails_during_a_stop(directory:
         await stop
 
     provider_id = make_provider().pk
-    writer = TraceWriter(ScriptedThread(directory, fail_once).run)
+    writer = TraceWriter(ScriptedThread(database, fail_once).run)
     asyncio.run(write())
     spending = GatewaySpending.objects.get()
     assert (spending.dollars, spending.known) == (0.5, 1)
 
 
+def test_costs_are_added_once_when_the_answer_to_the_commit_is_lost(database: DatabaseThread) -> None:
+    def lose_first_answer(calls: list[str]) -> None:
+        if len(calls) == 1:
+            writer.add_spending(provider_id, Spending(0.25, 1))  # of a request that ends meanwhile
+            raise OperationalError
+
+    async def write() -> None:
+        writer.add_spending(provider_id, Spending(0.5, 1))
+        writer.start()
+        async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+            while len(thread.calls) < 3:
+                await asyncio.sleep(POLL_SECONDS)
+        await writer.stop()
+
+    provider_id = make_provider().pk
+    thread = ScriptedThread(database, lambda calls: None, lose_first_answer)
+    writer = TraceWriter(thread.run)
+    asyncio.run(write())
+    spending = GatewaySpending.objects.get()
+    assert (spending.dollars, spending.known) == (0.75, 2)
+
+
+def test_large_bodies_are_added_in_a_thread_and_stored(database: DatabaseThread) -> None:
+    def add_bodies() -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        trace.client_request = b"large"
+
+    async def write() -> None:
+        writer = TraceWriter(database.run)
+        writer.put_large(trace, 5, add_bodies)
+        writer.put(build_trace("second"))
+        await writer.stop()
+
+    trace = build_trace("first")
+    asyncio.run(write())
+    stored = GatewayTrace.objects.order_by("alias").values_list("alias", "client_request")
+    assert [(alias, body and bytes(body)) for alias, body in stored] == [("first", b"large"), ("second", None)]
+
+
+def test_large_bodies_beyond_the_bytes_of_the_queue_are_dropped(
+    database: DatabaseThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_writer, "MAX_WAITING_BYTES", 20)
+
+    async def write() -> None:
+        writer = TraceWriter(database.run)
+        for trace in traces:
+            writer.put_large(trace, 15, partial(setattr, trace, "client_request", b"large"))
+        await writer.stop()
+
+    traces = [build_trace("first"), build_trace("second")]
+    asyncio.run(write())
+    stored = GatewayTrace.objects.order_by("alias").values_list("client_request", flat=True)
+    assert [body and bytes(body) for body in stored] == [b"large", None]
+
+
 def test_bodies_beyond_the_bytes_of_the_queue_are_dropped(
-    directory: Directory, monkeypatch: pytest.MonkeyPatch
+    database: DatabaseThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace_writer, "MAX_WAITING_BYTES", 20)
     monkeypatch.setattr(trace_writer, "MAX_BATCH_BYTES", 10)
@@ -157,7 +222,7 @@ def test_bodies_beyond_the_bytes_of_the_queue_are_dropped(
         await writer.stop()
         return writer
 
-    thread = ScriptedThread(directory, lambda calls: None)
+    thread = ScriptedThread(database, lambda calls: None)
     assert asyncio.run(write()).lost_count == 0
     stored = GatewayTrace.objects.order_by("pk").values_list("alias", "client_request")
     assert [(alias, body and bytes(body)) for alias, body in stored] == [

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import redis
 
-from toolbench.installation import COMMAND, get_var_folder
+from toolbench.installation import build_command, get_var_folder
 from toolbench.running.binaries import find_postgres_folder, find_valkey_server
 from toolbench.running.errors import RunnerError
 from toolbench.running.heartbeats import read_silent_seconds
@@ -66,7 +66,7 @@ def check_installation(environment: Mapping[str, str]) -> list[InstallationFindi
         return [
             *findings,
             *_check_ports(environment),
-            InstallationFinding("instance", f"not running: start it with `{COMMAND} up`"),
+            InstallationFinding("instance", f"not running: start it with `{build_command('up')}`"),
         ]
     return [*findings, *_check_instance(state, paths.logs)]
 

@@ -1,61 +1,84 @@
-"""Cache of aliases and tokens, which the gateway reads from the database at most about once a second."""
+"""Aliases, tokens and spent budgets, which the gateway reads from the database beside the requests."""
 
-import asyncio
-import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
 
-from django.db import close_old_connections, connections
+from django.conf import settings
 
+from toolbench.gateway.cached_read import CachedRead
 from toolbench.gateway.request import GatewayError
+from toolbench.gateway.token_limit import WrongTokenLimit
 from toolbench.lab.accounts.tokens import Scope, TokenAccess, find_access
+from toolbench.lab.serving.budget_watch import BudgetWatch
 from toolbench.lab.serving.served_aliases import ServedAlias, load_served_aliases
+from toolbench.lab.worker.database_thread import DatabaseThread
 
-MAX_AGE_SECONDS = 0.9  # so that a revoked token or a changed alias takes effect within a second
-MAX_TOKENS = 10_000  # in the cache
-_Value = TypeVar("_Value")
+MAX_TOKENS = 10_000  # valid ones in the cache, and as many others; the one that was used longest ago is forgotten
+MAX_BUDGET_AGE_SECONDS = 5.0
+MAX_BUDGET_WAIT_SECONDS = 30.0  # adding up a month of trials for the first time may take long
+
+_Tokens = OrderedDict[bytes, CachedRead[TokenAccess | None]]
 
 
 class Directory:
-    """Cache of aliases and tokens. One thread makes all queries, so that they do not block the event loop."""
+    """Cache of aliases, tokens and budgets.
+
+    Budgets have a thread and a connection of their own: adding up the trials of a month may take seconds.
+    """
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "directory")
-        self._aliases: Mapping[str, ServedAlias] = {}
-        self._aliases_at = -MAX_AGE_SECONDS
-        self._refreshing: asyncio.Future[None] | None = None
-        self._tokens: dict[str, tuple[float, TokenAccess | None]] = {}
+        self._thread = DatabaseThread()
+        self._budget_thread = DatabaseThread()
+        self._served: Mapping[str, ServedAlias] = {}
+        self._aliases = CachedRead(self._read_aliases)
+        self._budgets = CachedRead(
+            partial(self._budget_thread.run, BudgetWatch().find_refusals),
+            max_age=MAX_BUDGET_AGE_SECONDS,
+            max_wait=MAX_BUDGET_WAIT_SECONDS,
+        )
+        self._valid_tokens: _Tokens = OrderedDict()
+        self._other_tokens: _Tokens = OrderedDict()  # wrong ones, which must not displace valid ones
+        self._limit = WrongTokenLimit(settings.API_REFUSALS_PER_MINUTE)
 
     async def get_aliases(self) -> Mapping[str, ServedAlias]:
-        """Return all aliases by name, at most `MAX_AGE_SECONDS` old."""
-        if time.monotonic() - self._aliases_at > MAX_AGE_SECONDS:
-            if self._refreshing is None or self._refreshing.done():
-                self._refreshing = asyncio.ensure_future(self._refresh())
-            await asyncio.shield(self._refreshing)
-        return self._aliases
-
-    async def _refresh(self) -> None:
-        started = time.monotonic()
-        loaded = await self.run(load_served_aliases)
-        # An unchanged alias stays the same object, since it keeps its resolved policies.
-        unchanged = {name: alias for name, alias in self._aliases.items() if loaded.get(name) == alias}
-        self._aliases, self._aliases_at = {**loaded, **unchanged}, started
-
-    async def check_token(self, secret: str) -> TokenAccess:
-        """Return the access of a token with the scope `serve`.
+        """Return all aliases by name.
 
         Raises:
-            GatewayError: the token is missing, unknown, revoked or expired, or lacks the scope.
+            GatewayError: see CachedRead.get.
+        """
+        return await self._aliases.get()
+
+    async def _read_aliases(self) -> Mapping[str, ServedAlias]:
+        loaded = await self._thread.run(load_served_aliases)
+        # An unchanged alias stays the same object, since it keeps its resolved policies.
+        unchanged = {name: alias for name, alias in self._served.items() if loaded.get(name) == alias}
+        self._served = {**loaded, **unchanged}
+        return self._served
+
+    async def find_budget_refusal(self, provider_id: int) -> str:
+        """Return why the provider's budget allows no request; "" if it does.
+
+        Raises:
+            GatewayError: see CachedRead.get.
+        """
+        return (await self._budgets.get()).get(provider_id, "")
+
+    async def check_token(self, secret: str, address: str) -> TokenAccess:
+        """Return the access of a token with the scope `serve`.
+
+        Args:
+            secret: the token; empty if the request has none.
+            address: IP address of the client.
+
+        Raises:
+            GatewayError: the token is missing, unknown, revoked or expired, or lacks the scope; the address sent too
+                many wrong tokens; or see CachedRead.get.
         """
         if not secret:
             raise GatewayError(401, "missing_token", "Send a token with the scope serve as Authorization: Bearer …")
-        known_at, access = self._tokens.get(secret, (-MAX_AGE_SECONDS, None))
-        if time.monotonic() - known_at > MAX_AGE_SECONDS:
-            known_at, access = time.monotonic(), await self.run(lambda: find_access(secret))
-            if len(self._tokens) >= MAX_TOKENS:
-                self._tokens.clear()
-            self._tokens[secret] = known_at, access
+        access = await self._find_access(secret, address)
         if access is None:
             sentence = "The token is unknown, revoked or expired. Create a token on the page Tokens."
             raise GatewayError(401, "invalid_token", sentence)
@@ -64,16 +87,36 @@ class Directory:
             raise GatewayError(403, "missing_scope", sentence)
         return access
 
-    async def run(self, work: Callable[[], _Value]) -> _Value:
-        """Call a function that uses the database in the thread, and return its result."""
+    async def _find_access(self, secret: str, address: str) -> TokenAccess | None:
+        """Return the access of a token, and count a wrong token for its address."""
+        key = hashlib.sha256(secret.encode(errors="surrogateescape")).digest()
+        if (known := self._valid_tokens.get(key)) is not None:
+            access = await known.get()
+        else:
+            self._limit.count(address)
+            known = self._other_tokens.get(key) or CachedRead(partial(self._thread.run, find_access, secret))
+            _remember(self._other_tokens, key, known)  # at once, so that requests share the read
+            try:
+                access = await known.get()
+            except GatewayError:
+                self._limit.forgive(address)
+                raise
+            if access is not None:
+                self._limit.forgive(address)
+        self._valid_tokens.pop(key, None)
+        self._other_tokens.pop(key, None)
+        _remember(self._other_tokens if access is None else self._valid_tokens, key, known)
+        return access
 
-        def call() -> _Value:
-            close_old_connections()
-            return work()
+    async def close(self) -> None:
+        """Close the connections and end the threads."""
+        await self._thread.close()
+        await self._budget_thread.close()
 
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
-    def close(self) -> None:
-        """Close the thread's database connections and end the thread."""
-        self._thread.submit(connections.close_all)
-        self._thread.shutdown(wait=True)
+def _remember(tokens: _Tokens, key: bytes, known: CachedRead[TokenAccess | None]) -> None:
+    """Add a token as the one that was used last, and forget the one that was used longest ago if there are too many."""
+    tokens[key] = known
+    tokens.move_to_end(key)
+    if len(tokens) > MAX_TOKENS:
+        tokens.popitem(last=False)

@@ -51,14 +51,11 @@ class ClientExchange:
     response: bytearray = field(default_factory=bytearray)
 
     def build_trace(self, target: ServedAlias) -> GatewayTrace:
-        """Return the unsaved row of this exchange, whose last target is `target`.
-
-        The secrets of the target's provider are masked in bodies.
-        """
+        """Return the unsaved row of this exchange, whose last target is `target`, without bodies."""
         seconds = time.perf_counter() - self.started_at
-        steps = [step for outcome in self.outcomes for step in outcome.steps]
+        steps = self._list_steps()
         usage = self.answer.usage if self.answer else None
-        trace = GatewayTrace(
+        return GatewayTrace(
             alias=self.request.alias if self.request else "",
             served_by=target.name,
             model_name=target.model_name,
@@ -80,12 +77,21 @@ class ClientExchange:
             duration_ms=1000 * seconds,
             upstream_ms=sum(step.duration_ms for step in steps),
         )
-        if target.keep_bodies:
-            self._add_bodies(trace, target, steps)
-        return trace
 
-    def _add_bodies(self, trace: GatewayTrace, target: ServedAlias, steps: list[ExchangeStep]) -> None:
-        """Add the bodies to the trace. The steps have their bodies masked already."""
+    def _list_steps(self) -> list[ExchangeStep]:
+        return [step for outcome in self.outcomes for step in outcome.steps]
+
+    def count_body_bytes(self) -> int:
+        """Return the bytes of the bodies that `add_bodies` reads."""
+        upstream = sum(len(step.request_body) + len(step.response_body) for step in self._list_steps()[-1:])
+        return len(self.body) + len(self.response) + upstream
+
+    def add_bodies(self, trace: GatewayTrace, target: ServedAlias) -> None:
+        """Add the bodies to the trace, with the secrets of the target's provider masked. It may run in a thread.
+
+        The steps have their bodies masked already.
+        """
+        steps = self._list_steps()
         masker = build_endpoint_masker(target.endpoint) if target.endpoint else None
         sent, received = self.body, bytes(self.response)
         if masker:

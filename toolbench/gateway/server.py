@@ -10,22 +10,23 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from aiohttp import web
 
-from toolbench.engine.strict_json import is_too_deep
+from toolbench.gateway.client_body import LARGE_BYTES, parse_body, read_body, read_token
 from toolbench.gateway.dialects.chat import ChatDialect
 from toolbench.gateway.dialects.messages import MessagesDialect
 from toolbench.gateway.dialects.responses import ResponsesDialect
 from toolbench.gateway.directory import Directory
 from toolbench.gateway.exchange import ClientExchange
-from toolbench.gateway.request import MAX_BODY_BYTES, Dialect, GatewayAnswer, GatewayError, GatewayRequest, refuse
-from toolbench.gateway.text_stream import CertainText
+from toolbench.gateway.request import MAX_BODY_BYTES, Dialect, GatewayAnswer, GatewayError, GatewayRequest
+from toolbench.gateway.text_stream import CertainText, TextSender
 from toolbench.gateway.trace_writer import TraceWriter
 from toolbench.gateway.turn import TurnOutcome, TurnTarget, run_turn
 from toolbench.lab.serving.served_aliases import ServedAlias
 from toolbench.lab.serving.spending import compute_spending
+from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.providers.http.client import HttpClient
 
 logger = logging.getLogger(__name__)
@@ -49,8 +50,9 @@ class Gateway:
     """Application of one gateway process: its cache, HTTP client, trace writer and running requests."""
 
     def __init__(self) -> None:
-        self.directory = Directory()
-        self._writer = TraceWriter(self.directory.run)
+        self._directory = Directory()
+        self._writer_thread = DatabaseThread()
+        self._writer = TraceWriter(self._writer_thread.run)
         self._client: HttpClient | None = None
         self._running: Counter[int] = Counter()  # requests by provider id
 
@@ -70,7 +72,8 @@ class Gateway:
             self._writer.start()
             yield
             await self._writer.stop()
-        self.directory.close()
+        await self._writer_thread.close()
+        await self._directory.close()
 
     async def _show_health(self, request: web.Request) -> web.Response:
         health = {"status": "ok", "requests_running": self._running.total(), "traces_dropped": self._writer.lost_count}
@@ -79,10 +82,10 @@ class Gateway:
     async def _list_models(self, request: web.Request) -> web.Response:
         dialect = ChatDialect()
         try:
-            await self.directory.check_token(_read_token(request))
+            await self._directory.check_token(read_token(request), request.remote or "")
+            names = sorted(await self._directory.get_aliases())
         except GatewayError as error:
             return _build_error_response(dialect, error, "")
-        names = sorted(await self.directory.get_aliases())
         models = [{"id": name, "object": "model", "created": 0, "owned_by": "toolbench"} for name in names]
         return web.json_response({"object": "list", "data": models})
 
@@ -102,11 +105,11 @@ class Gateway:
         return _build_error_response(exchange.dialect, exchange.error, exchange.id)
 
     async def _answer_or_raise(self, request: web.Request, exchange: ClientExchange) -> web.StreamResponse:
-        access = await self.directory.check_token(_read_token(request))
+        access = await self._directory.check_token(read_token(request), request.remote or "")
         exchange.token_name = access.name
-        exchange.body = await _read_body(request)
-        exchange.request = parsed = exchange.dialect.parse(_parse_json(exchange.body))
-        aliases = await self.directory.get_aliases()
+        exchange.body = await read_body(request)
+        exchange.request = parsed = await parse_body(exchange.dialect, exchange.body)
+        aliases = await self._directory.get_aliases()
         targets = list(_list_targets(parsed.alias, aliases))
         with_changes = request.headers.get(EXPLAIN_HEADER) == "1"
         if parsed.stream:
@@ -121,7 +124,7 @@ class Gateway:
         exchange: ClientExchange,
         parsed: GatewayRequest,
         targets: list[ServedAlias],
-        sender: "_TextSender | None" = None,
+        sender: TextSender | None = None,
     ) -> GatewayAnswer:
         """Send a request to one target after another until one answers.
 
@@ -152,16 +155,17 @@ class Gateway:
         raise error
 
     async def _ask(
-        self, exchange: ClientExchange, parsed: GatewayRequest, target: ServedAlias, sender: "_TextSender | None"
+        self, exchange: ClientExchange, parsed: GatewayRequest, target: ServedAlias, sender: TextSender | None
     ) -> TurnOutcome:
         """Send a request to one target, and add the outcome to the exchange and its cost to the sums.
 
         Raises:
-            GatewayError: the target cannot be served now, or its provider has no free slot.
+            GatewayError: the target cannot be served now, its budget is spent, or its provider has no free slot.
         """
         if target.endpoint is None or self._client is None:
-            status, code = (429, "budget_spent") if target.is_budget_spent else (503, "unavailable")
-            raise GatewayError(status, code, f"{target.name}: {target.refusal}", retry_after=30)
+            raise GatewayError(503, "unavailable", f"{target.name}: {target.refusal}", retry_after=30)
+        if refusal := await self._directory.find_budget_refusal(target.provider_id):
+            raise GatewayError(429, "budget_spent", f"{target.name}: {refusal}", retry_after=30)
         with self._occupy_slot(target):
             policy = target.resolve_policy(parsed.tool_choice)
             turn_target = TurnTarget(target.endpoint, policy, self._client)
@@ -211,7 +215,7 @@ class Gateway:
         """
         parsed = exchange.request
         assert parsed is not None
-        sender = _TextSender()
+        sender = TextSender()
         task = asyncio.create_task(self._ask_in_order(exchange, parsed, targets, sender))
         try:
             part = await sender.wait_for_part(task)
@@ -239,7 +243,7 @@ class Gateway:
         exchange: ClientExchange,
         parsed: GatewayRequest,
         task: "asyncio.Task[GatewayAnswer]",
-        sender: "_TextSender",
+        sender: TextSender,
         *,
         with_changes: bool,
     ) -> Iterator[bytes]:
@@ -262,72 +266,23 @@ class Gateway:
         return exchange.dialect.end_stream(parsed, answer, has_text=sender.has_begun, with_changes=with_changes)
 
     def _put_trace(self, exchange: ClientExchange) -> None:
+        """Queue the trace of an exchange, if it is among those that are kept."""
         target = exchange.served_by
-        if target is not None and random.random() * 100 < target.keep_percent:
-            self._writer.put(exchange.build_trace(target))
-
-
-class _TextSender:
-    """Queue of the parts of a text between the turn and the client's stream.
-
-    Attributes:
-        has_begun: whether a part was put in.
-    """
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._arrived = asyncio.Event()
-        self.has_begun = False
-
-    def send(self, text: str) -> None:
-        """Queue a part; an empty one is ignored."""
-        if text:
-            self._parts.append(text)
-            self._arrived.set()
-            self.has_begun = True
-
-    async def wait_for_part(self, task: "asyncio.Task[Any]") -> str | None:
-        """Return the queued text as soon as there is text; None if the task has ended and the queue is empty."""
-        while not self._parts:
-            if task.done():
-                return None
-            arrival = asyncio.ensure_future(self._arrived.wait())
-            await asyncio.wait({task, arrival}, return_when=asyncio.FIRST_COMPLETED)
-            arrival.cancel()
-        self._arrived.clear()
-        parts, self._parts = self._parts, []
-        return "".join(parts)
+        if target is None or random.random() * 100 >= target.keep_percent:
+            return
+        trace = exchange.build_trace(target)
+        if target.keep_bodies and (size := exchange.count_body_bytes()) >= LARGE_BYTES:
+            self._writer.put_large(trace, size, partial(exchange.add_bodies, trace, target))
+            return
+        if target.keep_bodies:
+            exchange.add_bodies(trace, target)
+        self._writer.put(trace)
 
 
 async def _send(response: web.StreamResponse, exchange: ClientExchange, events: Iterator[bytes]) -> None:
     for event in events:
         exchange.response += event
         await response.write(event)
-
-
-def _read_token(request: web.Request) -> str:
-    """Return the secret of the header Authorization, or of Anthropic's x-api-key."""
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    return secret.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
-
-
-async def _read_body(request: web.Request) -> bytes:
-    try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise GatewayError(
-            413, "request_too_large", f"The body has more than {MAX_BODY_BYTES:,} bytes. Send less."
-        ) from None
-
-
-def _parse_json(body: bytes) -> Any:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise refuse(f"The body is not JSON: {str(error)[:200]}. Send a whole JSON object in UTF-8.") from None
-    if is_too_deep(value):
-        raise refuse("The body is nested too deeply. Send flatter JSON.")
-    return value
 
 
 def _list_targets(name: str, aliases: Mapping[str, ServedAlias]) -> Iterator[ServedAlias]:

@@ -1,6 +1,8 @@
-"""Filter of a streaming answer: the text that cannot be part of a call, which clients may see at once."""
+"""Text of a streaming answer: the filter of what cannot be part of a call, and the queue to the client's stream."""
 
+import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from toolbench.engine import formats
 from toolbench.engine.events import Event
@@ -79,3 +81,35 @@ class CertainText:
         if self._last_attempt == self._attempt or (answer.calls and not answer.text):
             return ""
         return None
+
+
+class TextSender:
+    """Queue of the parts of a text between the turn and the client's stream.
+
+    Attributes:
+        has_begun: whether a part was put in.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._arrived = asyncio.Event()
+        self.has_begun = False
+
+    def send(self, text: str) -> None:
+        """Queue a part; an empty one is ignored."""
+        if text:
+            self._parts.append(text)
+            self._arrived.set()
+            self.has_begun = True
+
+    async def wait_for_part(self, task: "asyncio.Task[Any]") -> str | None:
+        """Return the queued text as soon as there is text; None if the task has ended and the queue is empty."""
+        while not self._parts:
+            if task.done():
+                return None
+            arrival = asyncio.ensure_future(self._arrived.wait())
+            await asyncio.wait({task, arrival}, return_when=asyncio.FIRST_COMPLETED)
+            arrival.cancel()
+        self._arrived.clear()
+        parts, self._parts = self._parts, []
+        return "".join(parts)

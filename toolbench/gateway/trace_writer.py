@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
 from toolbench.lab.models import GatewayTrace
-from toolbench.lab.serving.spending import Spending, add_spending
+from toolbench.lab.serving.spending import Spending, SpendingBatch, add_spending
 from toolbench.lab.serving.traces import BODY_COLUMNS, write_traces
 from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, is_unavailable
 
@@ -19,7 +20,8 @@ MAX_WAITING_BYTES = 64_000_000  # of bodies in the queue; further traces are sto
 MAX_BATCH = 200
 MAX_BATCH_BYTES = 16_000_000
 BATCH_SECONDS = 0.1
-MAX_ATTEMPTS = 20  # to store a batch while the database is unavailable; two while the gateway stops
+MAX_ATTEMPTS = 1_200  # to store a batch while the database is unavailable, in ten minutes
+MAX_LAST_ATTEMPTS = 3  # while the gateway stops
 DROPS_PER_WARNING = 200  # traces; one log line for each would itself slow the gateway
 
 
@@ -35,11 +37,15 @@ class TraceWriter:
         self._run_in_thread = run_in_thread
         self._waiting: deque[GatewayTrace] = deque()
         self._waiting_bytes = 0
+        self._adding: set[asyncio.Task[None]] = set()  # of the traces whose bodies a thread adds
+        self._adding_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._batch: list[GatewayTrace] = []
         self._attempts = 0  # to store the batch
         self._stopping = asyncio.Event()
         self._spending: dict[int, Spending] = {}
+        self._key = uuid.uuid4()
+        self._spending_batch = SpendingBatch(self._key, 0, {})  # the last one; without sums if it is stored
         self.lost_count = 0
         self._drop_count = 0
 
@@ -61,6 +67,31 @@ class TraceWriter:
         self._waiting.append(trace)
         self._waiting_bytes += _count_bytes(trace)
 
+    def put_large(self, trace: GatewayTrace, size: int, add_bodies: Callable[[], None]) -> None:
+        """Queue a trace after a thread has added its bodies; queue it without bodies if too many bytes wait.
+
+        Args:
+            trace: the trace without bodies.
+            size: bytes of the bodies.
+            add_bodies: adds the bodies to the trace, masked.
+        """
+        if self._waiting_bytes + self._adding_bytes + size > MAX_WAITING_BYTES:
+            self._count_drop()
+            self.put(trace)
+            return
+        self._adding_bytes += size
+        task = asyncio.create_task(self._add_bodies(trace, size, add_bodies))
+        self._adding.add(task)
+        task.add_done_callback(self._adding.discard)
+
+    async def _add_bodies(self, trace: GatewayTrace, size: int, add_bodies: Callable[[], None]) -> None:
+        try:
+            await asyncio.to_thread(add_bodies)
+        except Exception:  # the trace is stored without bodies
+            logger.exception("The bodies of a trace could not be added")
+        self._adding_bytes -= size
+        self.put(trace)
+
     def _count_drop(self) -> None:
         self._drop_count += 1
         if self._drop_count % DROPS_PER_WARNING == 1:
@@ -78,15 +109,18 @@ class TraceWriter:
         self._stopping.set()
         if self._task is not None:
             await self._task
+        await asyncio.gather(*self._adding)
         self._attempts = 0
-        if not await self._store_spending():
-            await asyncio.sleep(DATABASE_RETRY_SECONDS)
-            await self._store_spending()
+        for _ in range(MAX_LAST_ATTEMPTS):
+            if not await self._store_spending():
+                await asyncio.sleep(DATABASE_RETRY_SECONDS)
+            elif not self._spending:
+                break
         while self._batch or self._waiting:
             if not await self._store_batch():
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
-        if self._spending:
-            logger.error("Costs of the providers %s were lost", sorted(self._spending))
+        if lost := {*self._spending, *self._spending_batch.by_provider}:
+            logger.error("Costs of the providers %s were lost", sorted(lost))
 
     async def _run(self) -> None:
         """Store the costs and one batch at a time, so that neither waits for the end of the other."""
@@ -129,7 +163,8 @@ class TraceWriter:
             try:
                 await self._run_in_thread(partial(write_traces, self._batch))
             except Exception as error:  # a batch that fails must not end the task
-                is_last = self._attempts >= MAX_ATTEMPTS or (self._stopping.is_set() and self._attempts > 1)
+                most = MAX_LAST_ATTEMPTS if self._stopping.is_set() else MAX_ATTEMPTS
+                is_last = self._attempts >= most
                 if not is_last and is_unavailable(error):
                     return False
                 self.lost_count += len(self._batch)
@@ -138,17 +173,21 @@ class TraceWriter:
         return True
 
     async def _store_spending(self) -> bool:
-        """Try once to store the sums; return whether none is left from this attempt."""
-        sums, self._spending = self._spending, {}
-        if not sums:
-            return True
+        """Try once to store the next batch of sums; return False if it is kept for a further attempt.
+
+        A batch that failed is tried again as it is, since it may be stored although the answer was lost.
+        """
+        if not self._spending_batch.by_provider:
+            if not self._spending:
+                return True
+            self._spending_batch = SpendingBatch(self._key, self._spending_batch.number + 1, self._spending)
+            self._spending = {}
         try:
-            await self._run_in_thread(partial(add_spending, sums))
-        except Exception:  # the sums are stored with the next ones
-            logger.exception("Costs could not be stored; they are stored later")
-            for provider_id, spending in sums.items():
-                self.add_spending(provider_id, spending)
+            await self._run_in_thread(partial(add_spending, self._spending_batch))
+        except Exception as error:  # the batch is tried again
+            logger.warning("Costs could not be stored; they are stored later: %s", error)
             return False
+        self._spending_batch = SpendingBatch(self._key, self._spending_batch.number, {})
         return True
 
 

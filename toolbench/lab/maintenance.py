@@ -15,6 +15,7 @@ from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.planning.auto_method import decide_all_waiting_methods
 from toolbench.lab.replays.queue import list_waiting_replays
 from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
+from toolbench.lab.serving.traces import delete_old_traces
 from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import update_search_texts
 from toolbench.lab.worker.completion import cancel_queued_trials, end_orphaned_trials, finish_runs, reopen_runs
@@ -41,6 +42,7 @@ WHERE run.id IS NULL OR run.state IN ('cancelling', 'cancelled')
 _DELETE_OLD_ROWS = (
     "DELETE FROM lab_signinlink WHERE expires_at < clock_timestamp() - interval '7 days'",
     "DELETE FROM lab_process WHERE seen_at < clock_timestamp() - interval '1 day'",
+    "DELETE FROM lab_spendingwriter WHERE stored_at < clock_timestamp() - interval '7 days'",
 )
 
 
@@ -194,6 +196,7 @@ SWEEP_STEPS = (
     MaintenanceStep("writing search texts", update_search_texts),
     MaintenanceStep("pooling the cells of ended runs", refresh_pools),
     MaintenanceStep("deleting old rows", _delete_old_rows),
+    MaintenanceStep("deleting old traces of the gateway", delete_old_traces),
     MaintenanceStep("notifying workers of probes", lambda: notify_workers_of_probes(requeue_lost_probes())),
     MaintenanceStep("notifying workers of replays", lambda: notify_workers_of_replays(list_waiting_replays())),
     MaintenanceStep("choosing methods after a probe", decide_all_waiting_methods),

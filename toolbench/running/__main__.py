@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from toolbench.installation import COMMAND, IS_WHEEL, ROOT, get_var_folder
+from toolbench.installation import IS_WHEEL, ROOT, build_command, get_var_folder
 from toolbench.running.errors import RunnerError, print_line
 from toolbench.running.local_model import has_llama, install_weights
 from toolbench.running.options import StartOptions
@@ -26,7 +26,8 @@ def up() -> None:
     if not lock.acquire():
         state = read_state(paths.state)
         raise RunnerError(
-            f"Toolbench runs already{f' at {state.base}/' if state else ''}: `{COMMAND} link` prints a link to it."
+            f"Toolbench runs already{f' at {state.base}/' if state else ''}: "
+            f"`{build_command('link')}` prints a link to it."
         )
     options = StartOptions.from_environment(os.environ)
     if options.local_model and not IS_WHEEL and has_llama():
@@ -62,14 +63,14 @@ def reset() -> None:
     if not paths.var.exists():
         return print_line("There is no data.")
     if not Lock(paths.var / "up.lock").acquire() or not Lock(paths.var / "children.lock").acquire():
-        raise RunnerError(f"Toolbench runs: stop it first (Ctrl-C where `{COMMAND} up` runs).")
+        raise RunnerError(f"Toolbench runs: stop it first (Ctrl-C where `{build_command('up')}` runs).")
     if os.environ.get("YES") != "1" and input(f"Delete every run and trial in {paths.var}? [y/N] ").lower() != "y":
         raise RunnerError("Nothing was deleted.")
     postgres = paths.var / "postgres"
     if postgres.is_symlink():
         shutil.rmtree(postgres.resolve())
     shutil.rmtree(paths.var)
-    return print_line(f"All data is deleted; `{COMMAND} up` starts anew.")
+    return print_line(f"All data is deleted; `{build_command('up')}` starts anew.")
 
 
 def _try_install_weights() -> None:
@@ -98,7 +99,7 @@ def _exec_with_servers(arguments: list[str]) -> None:
         environment = {"TOOLBENCH_BASE": StartOptions.from_environment(os.environ).base}
     else:
         raise RunnerError(
-            f"Toolbench does not run here: start it with `{COMMAND} up`, or set DATABASE_URL and REDIS_URL."
+            f"Toolbench does not run here: start it with `{build_command('up')}`, or set DATABASE_URL and REDIS_URL."
         )
     os.chdir(ROOT)
     os.execve(sys.executable, [sys.executable, *arguments], build_environment(environment))

@@ -3,10 +3,10 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from toolbench.installation import IS_WHEEL
+from toolbench.installation import IS_WHEEL, build_command
 from toolbench.running.errors import RunnerError
 
-_ADVICE = "install Toolbench again" if IS_WHEEL else "run `make up` again"
+_ADVICE = "install Toolbench again" if IS_WHEEL else f"run `{build_command('up')}` again"
 
 
 def find_package_folder(name: str) -> Path:

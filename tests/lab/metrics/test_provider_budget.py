@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -15,7 +16,7 @@ from toolbench.lab.metrics.provider_budget import (
     list_provider_budgets,
 )
 from toolbench.lab.models import GatewaySpending, Provider, Run, Trial
-from toolbench.lab.serving.spending import Spending, add_spending
+from toolbench.lab.serving.spending import Spending, SpendingBatch, add_spending
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +56,7 @@ def test_costs_of_all_runs_count_deleted_and_cancelled_ones_too() -> None:
 def test_gateway_counts_but_not_in_the_mean_of_trials() -> None:
     provider = make_provider(budget_per_month=2.0)
     spend(provider, 0.25, 0.25)
-    add_spending({provider.pk: Spending(1.0, 4, 3)})
+    add_spending(SpendingBatch(uuid4(), 1, {provider.pk: Spending(1.0, 4, 3)}))
     budget = read(provider)
     assert (budget.spent, budget.gateway_spent, budget.gateway_known, budget.gateway_unknown) == (1.5, 1.0, 4, 3)
     assert budget.count_affordable() == 2

@@ -1,13 +1,17 @@
 """Cost of the gateway's requests and its sum in a month."""
 
+from collections.abc import Mapping
+from uuid import UUID, uuid4
+
 import pytest
 
 from tests.factories import make_provider
 from toolbench.engine.types import Usage
 from toolbench.evals.prices import Price
 from toolbench.lab.models import GatewaySpending
-from toolbench.lab.serving.spending import Spending, add_spending, compute_spending
+from toolbench.lab.serving.spending import Spending, SpendingBatch, add_spending, compute_spending
 
+WRITER = uuid4()
 PRICE = Price("", "m", 1_000_000.0, 2_000_000.0, "", "")
 
 
@@ -30,10 +34,24 @@ def test_spending_follows_report_then_price(
     assert compute_spending(usages, price) == expected
 
 
+def build_batch(number: int, by_provider: Mapping[int, Spending], writer: UUID = WRITER) -> SpendingBatch:
+    return SpendingBatch(writer, number, by_provider)
+
+
 @pytest.mark.django_db
 def test_spending_is_added_up_by_provider_and_month() -> None:
     provider = make_provider()
-    for _ in range(2):
-        add_spending({provider.pk: Spending(0.5, 1, 2), 999_999: Spending(1.0, 1)})
+    for number in (1, 2):
+        add_spending(build_batch(number, {provider.pk: Spending(0.5, 1, 2), 999_999: Spending(1.0, 1)}))
     row = GatewaySpending.objects.get()
     assert (row.dollars, row.known, row.unknown, row.month.day) == (1.0, 2, 4, 1)
+
+
+@pytest.mark.django_db
+def test_batch_is_added_once_for_each_gateway_process() -> None:
+    provider = make_provider()
+    for number in (1, 1, 2, 2, 1):
+        add_spending(build_batch(number, {provider.pk: Spending(0.5, 1)}))
+    add_spending(build_batch(1, {provider.pk: Spending(0.25, 1)}, uuid4()))
+    row = GatewaySpending.objects.get()
+    assert (row.dollars, row.known) == (1.25, 3)

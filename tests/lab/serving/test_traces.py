@@ -1,10 +1,16 @@
-"""Search of traces, only with the word that asks for them; traces of which no draft can be made."""
+"""Search of traces, only with the word that asks for them; their drafts, and their deletion by age."""
+
+from datetime import timedelta
 
 import pytest
+from django.conf import LazySettings
+from django.utils import timezone
 
 from tests.factories import make_gateway_trace
+from toolbench.lab.models import GatewayTrace
 from toolbench.lab.results.site_search import search_site
-from toolbench.lab.serving.traces import MAX_KEPT_BYTES, can_make_draft
+from toolbench.lab.serving import traces
+from toolbench.lab.serving.traces import MAX_KEPT_BYTES, can_make_draft, delete_old_traces, render_trace_age
 
 pytestmark = pytest.mark.django_db
 
@@ -30,3 +36,34 @@ def test_trace_with_a_truncated_body_gives_no_draft(column: str) -> None:
     assert can_make_draft(make_gateway_trace(**bodies))
     assert not can_make_draft(make_gateway_trace(**bodies | {column: b"x" * MAX_KEPT_BYTES}))
     assert can_make_draft(make_gateway_trace(**bodies | {column: b"x" * MAX_KEPT_BYTES, "traffic_line": b"{}"}))
+
+
+def make_trace_of_age(days: float) -> GatewayTrace:
+    return make_gateway_trace(alias="aged", at=timezone.now() - timedelta(days=days))
+
+
+def test_old_traces_are_deleted_and_newer_ones_stay(settings: LazySettings) -> None:
+    settings.TRACE_DAYS = 2.5
+    for days in (400, 3, 2.6):
+        make_trace_of_age(days)
+    kept = make_trace_of_age(2.4)
+    assert delete_old_traces() == 3
+    assert [trace.pk for trace in GatewayTrace.objects.all()] == [kept.pk]
+    assert list_hits("source:gateway aged") == [f"/gateway/traces/{kept.pk}/"]
+    assert render_trace_age() == "Traces are deleted after 2.5 days (TOOLBENCH_TRACE_DAYS)."
+
+
+def test_deletion_takes_the_oldest_traces_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "TRACES_PER_DELETION", 2)
+    monkeypatch.setattr(traces, "MAX_DELETIONS", 2)
+    newest, *_ = [make_trace_of_age(100 + number) for number in range(5)]
+    assert delete_old_traces() == 4
+    assert GatewayTrace.objects.get() == newest
+    assert delete_old_traces() == 1
+
+
+def test_no_trace_is_deleted_with_an_age_of_zero(settings: LazySettings) -> None:
+    settings.TRACE_DAYS = 0
+    make_trace_of_age(4000)
+    assert delete_old_traces() == 0
+    assert "not deleted" in render_trace_age()

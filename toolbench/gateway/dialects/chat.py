@@ -8,9 +8,12 @@ from toolbench.engine.types import JsonObject, Message, Usage
 from toolbench.gateway.dialects.fields import (
     check_conversation,
     check_known_fields,
+    check_known_keys,
     check_object,
+    check_value,
     read_flag,
     read_model,
+    read_options,
     read_text,
     read_tool,
     read_tool_choice,
@@ -18,28 +21,29 @@ from toolbench.gateway.dialects.fields import (
 )
 from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, GatewayTool, build_registry, refuse
 
-_OPTION_NAMES = frozenset(
-    [
-        "frequency_penalty",
-        "logit_bias",
-        "max_completion_tokens",
-        "max_tokens",
-        "metadata",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "reasoning_effort",
-        "response_format",
-        "seed",
-        "service_tier",
-        "stop",
-        "store",
-        "temperature",
-        "top_p",
-        "user",
-        "verbosity",
-    ]
-)
-_FIELDS = _OPTION_NAMES | {"model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"}
+_OPTION_KINDS = {
+    "frequency_penalty": "number",
+    "logit_bias": "object",
+    "max_completion_tokens": "positive",
+    "max_tokens": "positive",
+    "metadata": "object",
+    "parallel_tool_calls": "flag",
+    "presence_penalty": "number",
+    "reasoning_effort": "text",
+    "response_format": "object",
+    "seed": "whole",
+    "service_tier": "text",
+    "stop": "texts",
+    "store": "flag",
+    "temperature": "number",
+    "top_p": "number",
+    "user": "text",
+    "verbosity": "text",
+}
+_FIELDS = {*_OPTION_KINDS, "model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"}
+_REASONING_KEYS = ("reasoning", "reasoning_content", "reasoning_details")  # of earlier answers, which are left out
+_MESSAGE_KEYS = ("role", "content", "tool_calls", "tool_call_id", "refusal", *_REASONING_KEYS)
+_CALL_KEYS = ("id", "type", "function", "index")
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 EXPECTED_OPENAI_CHOICE = "auto, none, required, or an object that names one of the tools"
 _ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit"}
@@ -54,22 +58,24 @@ class ChatDialect:
         """Parse a body; see Dialect."""
         fields = check_object(body)
         check_known_fields(fields, _FIELDS)
-        if fields.get("n") not in (None, 1):
-            raise refuse("n is not 1. Leave it out: the gateway gives one answer to a request.")
+        check_value(fields, "n", (1,), "The gateway gives one answer to a request.")
         messages = _parse_messages(fields.get("messages"))
         tools = _parse_tools(fields.get("tools"))
         choice = fields.get("tool_choice")
         function = choice.get("function") if isinstance(choice, Mapping) else None
         tool_name = function.get("name") if isinstance(function, Mapping) else None
-        stream_options = fields.get("stream_options")
+        stream_options = fields.get("stream_options") or {}
+        if not isinstance(stream_options, Mapping):
+            raise refuse("stream_options is not an object. Send {include_usage: true} or leave it out.")
+        check_known_keys("stream_options", stream_options, ("include_usage",))
         return GatewayRequest(
             alias=read_model(fields),
             messages=messages,
             tools=build_registry(tools),
             tool_choice=read_tool_choice(choice, tool_name, tools, EXPECTED_OPENAI_CHOICE),
-            options={name: fields[name] for name in _OPTION_NAMES & fields.keys() if fields[name] is not None},
+            options=read_options(fields, _OPTION_KINDS),
             stream=read_flag(fields, "stream"),
-            with_usage=isinstance(stream_options, Mapping) and bool(stream_options.get("include_usage")),
+            with_usage=read_flag(stream_options, "include_usage"),
         )
 
     def render(self, answer: GatewayAnswer, *, with_changes: bool) -> JsonObject:
@@ -130,7 +136,10 @@ def _parse_message(number: int, message: Any) -> Message:
     role = _ROLES.get(str(message.get("role"))) if isinstance(message, Mapping) else None
     if role is None:
         raise refuse(f"Message {number} has no known role. Send system, developer, user, assistant or tool.")
-    parsed: Message = {"role": role, "content": read_text(f"Message {number}", message.get("content"))}
+    # The name in a tool's result says what the id of the call says already.
+    check_known_keys(f"Message {number}", message, (*_MESSAGE_KEYS, *(["name"] if role == "tool" else [])))
+    content = message.get("content") or message.get("refusal")
+    parsed: Message = {"role": role, "content": read_text(f"Message {number}", content)}
     if role == "assistant" and message.get("tool_calls"):
         parsed["tool_calls"] = _parse_calls(number, message["tool_calls"])
     if role == "tool":
@@ -150,6 +159,7 @@ def _parse_calls(number: int, calls: Any) -> list[JsonObject]:
         texts = (fields.get("id"), function.get("name"), function.get("arguments"))
         if not all(isinstance(text, str) for text in texts):
             raise refuse(f"Message {number}: a tool call lacks id, function.name or function.arguments. Send texts.")
+        check_known_keys(f"A tool call of message {number}", fields, _CALL_KEYS)
         parsed.append({"id": texts[0], "type": "function", "function": {"name": texts[1], "arguments": texts[2]}})
     return parsed
 
@@ -159,13 +169,15 @@ def _parse_tools(value: Any) -> list[GatewayTool]:
         return []
     tools = []
     for tool in value if isinstance(value, list) else [None]:
-        function = tool.get("function") if isinstance(tool, Mapping) and tool.get("type") == "function" else None
+        fields = tool if isinstance(tool, Mapping) and tool.get("type") == "function" else {}
+        function = fields.get("function")
         name = function.get("name") if isinstance(function, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(name, str) or not name.strip():
             raise refuse(
                 "tools cannot be read. Send a list of {type: function, function: {name, description, parameters}}."
             )
-        tools.append(read_tool(name, function.get("description"), function.get("parameters")))
+        check_known_keys(f"Tool {name[:64]}", fields, ("type", "function", "cache_control"))
+        tools.append(read_tool(function))
     return tools
 
 

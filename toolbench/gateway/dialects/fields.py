@@ -1,7 +1,7 @@
 """Reading of request fields and rendering of events that the dialects share."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from toolbench.engine.tools.choice import RequestChoice
@@ -9,6 +9,8 @@ from toolbench.engine.types import JsonObject, Message
 from toolbench.gateway.request import GatewayTool, refuse
 
 MAX_MODEL_CHARS = 100
+_TOOL_HINTS = ("cache_control",)  # about speed and price, not about the answer
+_NOTHING: tuple[Any, ...] = (None, [], {}, "")  # values of a field that say as much as leaving it out
 
 
 def check_object(body: Any) -> JsonObject:
@@ -31,6 +33,36 @@ def check_known_fields(body: Mapping[str, Any], known_names: Collection[str]) ->
     unknown_names = sorted(str(name)[:40] for name in body if name not in known_names)
     if unknown_names:
         raise refuse(f"The gateway has no field {', '.join(unknown_names[:5])}. Leave it out.")
+
+
+def check_known_keys(place: str, value: Mapping[str, Any], known_names: Collection[str]) -> None:
+    """Check that a part of the request has known fields only; empty values of others are ignored.
+
+    Raises:
+        GatewayError: the part has an unknown field with a value.
+    """
+    unknown_names = [str(name)[:40] for name, item in value.items() if name not in known_names and item not in _NOTHING]
+    if unknown_names:
+        raise refuse(
+            f"{place} has the field {', '.join(sorted(unknown_names)[:5])}, which has no effect. Leave it out."
+        )
+
+
+def check_value(body: Mapping[str, Any], name: str, allowed: Collection[Any], reason: str) -> None:
+    """Check that a field has a value that says what the gateway does.
+
+    Args:
+        body: the body.
+        name: name of the field.
+        allowed: allowed values besides null.
+        reason: what the gateway does, as a sentence for the error.
+
+    Raises:
+        GatewayError: the field has another value.
+    """
+    value = body.get(name)
+    if value is not None and value not in allowed:
+        raise refuse(f"{name} has a value that has no effect. {reason} Leave {name} out.")
 
 
 def read_model(body: Mapping[str, Any]) -> str:
@@ -59,6 +91,46 @@ def read_flag(body: Mapping[str, Any], name: str) -> bool:
     return value
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_OPTION_CHECKS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "flag": ("true or false", lambda value: isinstance(value, bool)),
+    "number": ("a number", _is_number),
+    "whole": ("a whole number", _is_whole),
+    "positive": ("a whole number of at least 1", lambda value: _is_whole(value) and value >= 1),
+    "text": ("a text", lambda value: isinstance(value, str)),
+    "object": ("an object", lambda value: isinstance(value, dict)),
+    "texts": (
+        "a text or a list of texts",
+        lambda value: isinstance(value, str) or (isinstance(value, list) and all(isinstance(t, str) for t in value)),
+    ),
+}
+
+
+def read_options(body: Mapping[str, Any], kinds: Mapping[str, str]) -> JsonObject:
+    """Return the parameters of a request that have a value.
+
+    Args:
+        body: the body.
+        kinds: kind of each parameter, which is a key of _OPTION_CHECKS.
+
+    Raises:
+        GatewayError: a parameter has a value of another kind.
+    """
+    options = {name: body[name] for name in kinds if body.get(name) is not None}
+    for name, value in options.items():
+        expected, is_valid = _OPTION_CHECKS[kinds[name]]
+        if not is_valid(value):
+            raise refuse(f"{name} is not {expected}. Send {expected} or leave it out.")
+    return options
+
+
 def read_text(place: str, content: Any, part_types: Collection[str] = ("text",)) -> str:
     """Return the text of a message: a string, or a list of parts whose texts are joined.
 
@@ -81,12 +153,20 @@ def read_text(place: str, content: Any, part_types: Collection[str] = ("text",))
     return "".join(str(text) for text in texts)
 
 
-def read_tool(name: str, description: Any, schema: Any) -> GatewayTool:
+def read_tool(fields: Mapping[str, Any], schema_name: str = "parameters") -> GatewayTool:
     """Return a tool; a missing schema stands for no parameters.
 
+    Args:
+        fields: the fields of the tool; `name` is a text. `strict` may be true or false, since calls are checked anyway.
+        schema_name: name of the field with the schema.
+
     Raises:
-        GatewayError: the description is not a text, or the schema is not an object.
+        GatewayError: a field is not known or not valid.
     """
+    name, description, schema = str(fields["name"]), fields.get("description"), fields.get(schema_name)
+    check_known_keys(f"Tool {name[:64]}", fields, ("type", "name", "description", schema_name, "strict", *_TOOL_HINTS))
+    if not isinstance(fields.get("strict") or False, bool):
+        raise refuse(f"Tool {name[:64]}: strict is not true or false. Send one of them or leave it out.")
     if description is not None and not isinstance(description, str):
         raise refuse(f"Tool {name[:64]}: its description is not a text. Send a text or leave it out.")
     if schema is None:

@@ -9,9 +9,12 @@ from toolbench.engine.types import JsonObject, Message, Usage
 from toolbench.gateway.dialects.fields import (
     check_conversation,
     check_known_fields,
+    check_known_keys,
     check_object,
+    check_value,
     read_flag,
     read_model,
+    read_options,
     read_text,
     read_tool,
     read_tool_choice,
@@ -19,8 +22,8 @@ from toolbench.gateway.dialects.fields import (
 )
 from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, GatewayTool, build_registry, refuse
 
-_OPTION_NAMES = ("max_tokens", "temperature", "top_p", "top_k")
-_FIELDS = {*_OPTION_NAMES, "model", "messages", "system", "tools", "tool_choice", "stream", "stop_sequences"}
+_OPTION_KINDS = {"max_tokens": "positive", "temperature": "number", "top_p": "number", "top_k": "whole"}
+_FIELDS = {*_OPTION_KINDS, "model", "messages", "system", "tools", "tool_choice", "stream", "stop_sequences"}
 _FIELDS |= {"metadata", "service_tier"}
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _ERROR_TYPES = {
@@ -45,14 +48,12 @@ class MessagesDialect:
         """Parse a body; see Dialect."""
         fields = check_object(body)
         check_known_fields(fields, _FIELDS)
-        max_tokens = fields.get("max_tokens")
-        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+        if fields.get("max_tokens") is None:
             raise refuse("max_tokens is required. Send a whole number of at least 1.")
+        check_value(fields, "service_tier", ("auto",), "The settings of the alias choose the provider.")
         tools = _parse_tools(fields.get("tools"))
         choice, options = _parse_tool_choice(fields.get("tool_choice"), tools)
-        options |= {name: fields[name] for name in _OPTION_NAMES if fields.get(name) is not None}
-        if fields.get("stop_sequences"):
-            options["stop"] = fields["stop_sequences"]
+        options |= read_options(fields, _OPTION_KINDS) | _convert_options(fields)
         return GatewayRequest(
             alias=read_model(fields),
             messages=_parse_messages(fields.get("system"), fields.get("messages")),
@@ -122,6 +123,7 @@ def _parse_messages(system: Any, value: Any) -> tuple[Message, ...]:
         role = message.get("role") if isinstance(message, Mapping) else None
         if role not in ("user", "assistant"):
             raise refuse(f"Message {number} has no known role. Send user or assistant.")
+        check_known_keys(f"Message {number}", message, ("role", "content"))
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(blocks, list):
@@ -141,6 +143,8 @@ def _parse_user_blocks(number: int, blocks: list[Any]) -> list[Message]:
             if not isinstance(call_id, str) or not call_id:
                 raise refuse(f"Message {number}: a tool_result lacks its tool_use_id. Add it.")
             content = read_text(f"Message {number}", block.get("content"))
+            # Chat completions have no field for a tool's failure, so the text says it.
+            content = f"Error: {content}" if read_flag(block, "is_error") else content
             results.append({"role": "tool", "tool_call_id": call_id, "content": content})
         else:
             text_blocks.append(block)
@@ -174,8 +178,17 @@ def _parse_tools(value: Any) -> list[GatewayTool]:
             raise refuse(
                 "tools cannot be read. Send a list of {name, description, input_schema}, without Anthropic's own tools."
             )
-        tools.append(read_tool(name, tool.get("description"), tool["input_schema"]))
+        tools.append(read_tool(tool, "input_schema"))
     return tools
+
+
+def _convert_options(fields: Mapping[str, Any]) -> JsonObject:
+    """Return the options that chat completions have under other names."""
+    metadata = read_options(fields, {"metadata": "object"}).get("metadata", {})
+    check_known_keys("metadata", metadata, ("user_id",))
+    user = read_options(metadata, {"user_id": "text"})
+    stop = read_options(fields, {"stop_sequences": "texts"}).get("stop_sequences")
+    return {**({"user": user["user_id"]} if user else {}), **({"stop": stop} if stop else {})}
 
 
 def _parse_tool_choice(value: Any, tools: list[GatewayTool]) -> tuple[RequestChoice, JsonObject]:

@@ -10,9 +10,12 @@ from toolbench.gateway.dialects.chat import EXPECTED_OPENAI_CHOICE, build_openai
 from toolbench.gateway.dialects.fields import (
     check_conversation,
     check_known_fields,
+    check_known_keys,
     check_object,
+    check_value,
     read_flag,
     read_model,
+    read_options,
     read_text,
     read_tool,
     read_tool_choice,
@@ -20,18 +23,20 @@ from toolbench.gateway.dialects.fields import (
 )
 from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, GatewayTool, build_registry, refuse
 
-_OPTION_NAMES = {
-    "max_output_tokens": "max_tokens",
-    "parallel_tool_calls": "parallel_tool_calls",
-    "service_tier": "service_tier",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "user": "user",
+_OPTION_KINDS = {
+    "max_output_tokens": "positive",
+    "parallel_tool_calls": "flag",
+    "service_tier": "text",
+    "temperature": "number",
+    "top_p": "number",
+    "user": "text",
 }
-_FIELDS = {*_OPTION_NAMES, "model", "input", "instructions", "tools", "tool_choice", "stream", "text", "reasoning"}
+_CHAT_NAMES = {"max_output_tokens": "max_tokens"}  # of options that chat completions call otherwise
+_FIELDS = {*_OPTION_KINDS, "model", "input", "instructions", "tools", "tool_choice", "stream", "text", "reasoning"}
 _FIELDS |= {"include", "metadata", "previous_response_id", "store", "truncation"}
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
 _TEXT_PART_TYPES = ("input_text", "output_text", "text")
+_EMPTY_INCLUDE = "reasoning.encrypted_content"  # of items that no answer of the gateway has
 
 
 class ResponsesDialect:
@@ -41,6 +46,7 @@ class ResponsesDialect:
 
     def __init__(self) -> None:
         self._sequence_numbers = count()
+        self._metadata: JsonObject = {}
 
     def parse(self, body: Any) -> GatewayRequest:
         """Parse a body; see Dialect."""
@@ -48,8 +54,12 @@ class ResponsesDialect:
         check_known_fields(fields, _FIELDS)
         if fields.get("previous_response_id") is not None:
             raise refuse("The gateway stores no answers. Send the whole input instead of previous_response_id.")
+        check_value(fields, "store", (False,), "The gateway stores no answers.")
+        check_value(fields, "truncation", ("disabled",), "The gateway sends the whole input.")
+        check_value(fields, "include", ([], [_EMPTY_INCLUDE]), "The gateway has no further data of an answer.")
+        self._metadata = read_options(fields, {"metadata": "object"}).get("metadata", {})
         tools = _parse_tools(fields.get("tools"))
-        options = {chat_name: fields[name] for name, chat_name in _OPTION_NAMES.items() if fields.get(name) is not None}
+        options = {_CHAT_NAMES.get(name, name): value for name, value in read_options(fields, _OPTION_KINDS).items()}
         choice = fields.get("tool_choice")
         tool_name = choice.get("name") if isinstance(choice, Mapping) else None
         return GatewayRequest(
@@ -64,7 +74,7 @@ class ResponsesDialect:
     def render(self, answer: GatewayAnswer, *, with_changes: bool) -> JsonObject:
         """Render an answer; see Dialect."""
         is_complete = answer.finish != "length"
-        body = _build_response(answer.id, answer.alias, "completed" if is_complete else "incomplete") | {
+        body = self._build_response(answer.id, answer.alias, "completed" if is_complete else "incomplete") | {
             "incomplete_details": None if is_complete else {"reason": "max_output_tokens"},
             "output": [
                 *([_build_message_item(answer.id, answer.text)] if answer.text else []),
@@ -80,7 +90,7 @@ class ResponsesDialect:
 
     def start_stream(self, answer_id: str, alias: str) -> Iterator[bytes]:
         """Yield the first events; see Dialect."""
-        response = _build_response(answer_id, alias, "in_progress")
+        response = self._build_response(answer_id, alias, "in_progress")
         yield self._render_event("response.created", {"response": response})
         yield self._render_event("response.in_progress", {"response": response})
 
@@ -117,6 +127,9 @@ class ResponsesDialect:
     def stream_error(self, error: GatewayError) -> Iterator[bytes]:
         """Yield an error; see Dialect."""
         yield self._render_event("error", {"code": error.code, "message": error.message, "param": None})
+
+    def _build_response(self, answer_id: str, alias: str, status: str) -> JsonObject:
+        return _build_empty_response(answer_id, alias, status) | {"metadata": self._metadata}
 
     def _end_text(self, answer: GatewayAnswer) -> Iterator[bytes]:
         position = _build_text_position(answer.id)
@@ -187,7 +200,7 @@ def _parse_tools(value: Any) -> list[GatewayTool]:
                 "tools cannot be read. Send a list of {type: function, name, description, parameters}, "
                 "without OpenAI's own tools."
             )
-        tools.append(read_tool(name, tool.get("description"), tool.get("parameters")))
+        tools.append(read_tool(tool))
     return tools
 
 
@@ -198,20 +211,23 @@ def _convert_nested_options(fields: Mapping[str, Any]) -> JsonObject:
         if not isinstance(fields.get(name) or {}, Mapping):
             raise refuse(f"{name} is not an object. Send an object or leave it out.")
     text, reasoning = fields.get("text") or {}, fields.get("reasoning") or {}
-    if reasoning.get("effort") is not None:
-        options["reasoning_effort"] = reasoning["effort"]
-    if text.get("verbosity") is not None:
-        options["verbosity"] = text["verbosity"]
+    check_known_keys("text", text, ("format", "verbosity"))
+    check_known_keys("reasoning", reasoning, ("effort",))
+    if effort := read_options(reasoning, {"effort": "text"}):
+        options["reasoning_effort"] = effort["effort"]
+    options |= read_options(text, {"verbosity": "text"})
     response_format = text.get("format")
     if isinstance(response_format, Mapping) and response_format.get("type") == "json_schema":
         schema = {key: value for key, value in response_format.items() if key != "type"}
         options["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif isinstance(response_format, Mapping) and response_format.get("type") == "json_object":
         options["response_format"] = {"type": "json_object"}
+    elif response_format not in (None, {"type": "text"}):
+        raise refuse("text.format is unknown. Send {type: text}, {type: json_object} or {type: json_schema, …}.")
     return options
 
 
-def _build_response(answer_id: str, alias: str, status: str) -> JsonObject:
+def _build_empty_response(answer_id: str, alias: str, status: str) -> JsonObject:
     return {
         "id": f"resp_{answer_id}",
         "object": "response",
@@ -220,7 +236,6 @@ def _build_response(answer_id: str, alias: str, status: str) -> JsonObject:
         "error": None,
         "incomplete_details": None,
         "instructions": None,
-        "metadata": {},
         "model": alias,
         "output": [],
         "parallel_tool_calls": True,

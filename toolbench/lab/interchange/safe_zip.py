@@ -22,6 +22,7 @@ else:
     from backports.zstd import ZstdError
     from backports.zstd.zipfile import BadZipFile, ZipFile, ZipInfo
 
+from toolbench.installation import build_command
 from toolbench.lab.interchange.manifest import (
     EVIDENCE_FOLDER,
     MANIFEST_NAME,
@@ -137,10 +138,10 @@ def _check_member(info: ZipInfo, limits: UnpackLimits) -> None:
     if info.flag_bits & _ENCRYPTED_FLAG:
         raise RunImportError("The file is encrypted. Nothing was imported.")
     if info.file_size > limits.member_bytes:
-        advice = " Use `manage.py import_bundle FILE` on the server." if info.file_size <= MAX_MEMBER_BYTES else ""
+        advice = f" Use `{build_command('import_bundle', 'FILE')}` on the server."
         raise RunImportError(
             f"The member {info.filename[:80]!r} has {info.file_size:,} bytes; the limit is {limits.member_bytes:,}. "
-            f"Nothing was imported.{advice}"
+            f"Nothing was imported.{advice if info.file_size <= MAX_MEMBER_BYTES else ''}"
         )
 
 

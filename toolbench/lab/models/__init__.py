@@ -16,7 +16,7 @@ from toolbench.lab.models.retention import RetentionRule
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
 from toolbench.lab.models.saved_views import SavedView
 from toolbench.lab.models.schedules import Alert, AlertDelivery, AlertRule, Schedule
-from toolbench.lab.models.serving import AliasBinding, GatewaySpending, GatewayTrace, ModelAlias
+from toolbench.lab.models.serving import AliasBinding, GatewaySpending, GatewayTrace, ModelAlias, SpendingWriter
 from toolbench.lab.models.traffic import TrafficDraft
 from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
@@ -67,6 +67,7 @@ __all__ = [
     "ServiceAddress",
     "ShareLink",
     "SignInLink",
+    "SpendingWriter",
     "Step",
     "StepBody",
     "TrafficDraft",

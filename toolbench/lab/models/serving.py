@@ -134,7 +134,10 @@ class GatewayTrace(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["alias", "-id"], name="gateway_traces_by_alias")]
+        indexes = [
+            models.Index(fields=["alias", "-id"], name="gateway_traces_by_alias"),
+            models.Index(fields=["at"], name="gateway_traces_by_age"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.alias} {self.at:%Y-%m-%d %H:%M:%S}"
@@ -163,3 +166,22 @@ class GatewaySpending(models.Model):
 
     def __str__(self) -> str:
         return f"{self.month:%Y-%m}: ${self.dollars:.4f}"
+
+
+class SpendingWriter(models.Model):
+    """A gateway process and the number of the last batch of costs that it stored, so that no batch is added twice.
+
+    Attributes:
+        key: random id of the process.
+        last_batch: batches of a process are numbered from 1.
+    """
+
+    key = models.UUIDField(primary_key=True)
+    last_batch = models.PositiveBigIntegerField()
+    stored_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-stored_at"]
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.last_batch}"

@@ -9,7 +9,7 @@ from django.db import connection
 from django.template.defaultfilters import filesizeformat, pluralize
 from django.utils import timezone
 
-from toolbench.installation import COMMAND
+from toolbench.installation import build_command
 from toolbench.lab.operations.storage_space import StorageSpace
 from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import get_text_lag
@@ -134,7 +134,7 @@ def _check_processes(processes: Sequence[ProcessStatus]) -> Iterator[HealthProbl
             "silent",
             f"{len(gone)} process{pluralize(len(gone), 'es')} stopped sending heartbeats",
             f"Silent: {names}. Trials that they ran go back into the queue when their lease ends.",
-            f"Read the log of the process, and start it again: `{COMMAND} up` does so by itself.",
+            f"Read the log of the process, and start it again: `{build_command('up')}` does so by itself.",
         )
     limit = timedelta(hours=REPLACED_HOURS).total_seconds()
     replaced = [process for process in silent if process not in gone and process.silent_seconds < limit]
@@ -150,7 +150,7 @@ def _check_processes(processes: Sequence[ProcessStatus]) -> Iterator[HealthProbl
             "scheduler",
             "No scheduler is running",
             "Lost trials are requeued late, and schedules, alerts and retention wait.",
-            f"Start it: `{COMMAND} up` does so, or `manage.py scheduler`.",
+            f"Start it: `{build_command('up')}` does so, or `{build_command('scheduler')}`.",
         )
 
 
@@ -179,14 +179,14 @@ def _check_repairs(work: StuckWork) -> Iterator[HealthProblem]:
             "sessions",
             f"{work.expired_trials} trial{pluralize(work.expired_trials)} of dead worker sessions not requeued",
             f"Their leases ended more than {SETTLE_SECONDS} s ago, and no sweep has requeued them.",
-            "Start a scheduler or a worker; `manage.py sweep` repairs it at once.",
+            f"Start a scheduler or a worker; `{build_command('sweep')}` repairs it at once.",
         )
     if work.stale_cells:
         yield HealthProblem(
             "stale",
             f"{work.stale_cells} cell{pluralize(work.stale_cells)} of ended runs not recomputed",
             "Rates and intervals on their pages miss the last trials.",
-            "Start a scheduler or a worker; `manage.py sweep` recomputes them at once.",
+            f"Start a scheduler or a worker; `{build_command('sweep')}` recomputes them at once.",
         )
 
 

@@ -9,7 +9,6 @@ from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject
 from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.credentials.keys import KeyUnavailableError
-from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import ModelAlias, Provider
 from toolbench.lab.worker.trial_plan import (
     ServedElsewhereError,
@@ -29,7 +28,6 @@ class ServedAlias:
     Attributes:
         endpoint: the endpoint of the model; None if no request can be sent.
         refusal: why no request can be sent; empty if requests can be sent.
-        is_budget_spent: whether `refusal` is that the provider's budget for the month is spent.
         concurrency: concurrency limit of the provider.
         price: price of the model's tokens; None if none is known.
         policies: resolved policies by the JSON text of the tool choice.
@@ -41,7 +39,6 @@ class ServedAlias:
     simulated: bool
     endpoint: Endpoint | None
     refusal: str
-    is_budget_spent: bool
     concurrency: int
     layers: tuple[tuple[str, JsonObject], ...]
     repairs: bool
@@ -69,31 +66,17 @@ class ServedAlias:
 
 
 def load_served_aliases() -> Mapping[str, ServedAlias]:
-    """Return all aliases by name. The number of queries grows with the number of providers."""
-    rows = list(ModelAlias.objects.select_related("model__provider"))
-    providers = {row.model.provider_id: row.model.provider for row in rows}
-    budget_refusals = {pk: _find_budget_refusal(provider) for pk, provider in providers.items()}
-    return {row.name: _build_served_alias(row, budget_refusals[row.model.provider_id]) for row in rows}
+    """Return all aliases by name. The number of queries grows with the number of local servers."""
+    return {row.name: _build_served_alias(row) for row in ModelAlias.objects.select_related("model__provider")}
 
 
-def _find_budget_refusal(provider: Provider) -> str:
-    """Return why the provider's budget does not allow a request; "" if it does."""
+def _build_served_alias(row: ModelAlias) -> ServedAlias:
+    provider, endpoint, refusal = row.model.provider, None, ""
     try:
-        check_provider_budgets([provider.pk])
-    except BudgetReachedError as error:
-        return str(error)
-    return ""
-
-
-def _build_served_alias(row: ModelAlias, budget_refusal: str) -> ServedAlias:
-    provider, refusal = row.model.provider, budget_refusal
-    endpoint = None
-    if not budget_refusal:
-        try:
-            service = "" if provider.base_url else provider.service
-            endpoint = build_model_endpoint(load_provider_access(provider), service, row.model.name)
-        except (KeyUnavailableError, ServedElsewhereError, ServerNotReadyError) as error:
-            refusal = str(error)
+        service = "" if provider.base_url else provider.service
+        endpoint = build_model_endpoint(load_provider_access(provider), service, row.model.name)
+    except (KeyUnavailableError, ServedElsewhereError, ServerNotReadyError) as error:
+        refusal = str(error)
     return ServedAlias(
         name=row.name,
         provider_id=provider.pk,
@@ -101,7 +84,6 @@ def _build_served_alias(row: ModelAlias, budget_refusal: str) -> ServedAlias:
         simulated=provider.kind == Provider.Kind.SIMULATED,
         endpoint=endpoint,
         refusal=refusal,
-        is_budget_spent=bool(budget_refusal),
         concurrency=provider.concurrency,
         layers=tuple((name, patch) for name, patch in row.layers),
         repairs=row.repairs,

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from toolbench.engine.bounds import parse_cost, parse_count
 from toolbench.engine.types import Usage
 from toolbench.evals.prices import Price
 from toolbench.lab.metrics.provider_budget import find_month_start
-from toolbench.lab.models import GatewaySpending, Provider
+from toolbench.lab.models import GatewaySpending, Provider, SpendingWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,21 @@ class Spending:
 
     def __add__(self, other: "Spending") -> "Spending":
         return Spending(self.dollars + other.dollars, self.known + other.known, self.unknown + other.unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingBatch:
+    """Sums of one gateway process that are stored together, and once.
+
+    Attributes:
+        writer: random id of the process.
+        number: number of the batch in the process, from 1; a batch is stored before the next one is built.
+        by_provider: sums by provider id.
+    """
+
+    writer: UUID
+    number: int
+    by_provider: Mapping[int, Spending]
 
 
 def compute_spending(usages: Iterable[Usage | None], price: Price | None) -> Spending:
@@ -51,16 +68,28 @@ def _compute_cost(usage: Usage | None, price: Price | None) -> float | None:
     return price.compute_cost(input_tokens or 0, output_tokens or 0)
 
 
-def add_spending(spending_by_provider: Mapping[int, Spending]) -> None:
-    """Add sums to the current month, by provider id. A provider that was deleted is left out."""
+def add_spending(batch: SpendingBatch) -> None:
+    """Add the sums of a batch to the current month. A provider that was deleted is left out.
+
+    A batch that is stored already, because only the answer of an earlier call was lost, is not added again.
+    """
     month = find_month_start().date()
-    existing = Provider.objects.filter(pk__in=spending_by_provider).values_list("pk", flat=True)
+    existing = Provider.objects.filter(pk__in=batch.by_provider).values_list("pk", flat=True)
     with transaction.atomic():
+        if not _claim(batch):
+            return
         for provider_id in sorted(existing):
-            spending = spending_by_provider[provider_id]
+            spending = batch.by_provider[provider_id]
             row, _ = GatewaySpending.objects.get_or_create(provider_id=provider_id, month=month)
             GatewaySpending.objects.filter(pk=row.pk).update(
                 dollars=F("dollars") + spending.dollars,
                 known=F("known") + spending.known,
                 unknown=F("unknown") + spending.unknown,
             )
+
+
+def _claim(batch: SpendingBatch) -> bool:
+    """Note that the batch is stored in this transaction; return False if it is stored already."""
+    _, is_first = SpendingWriter.objects.get_or_create(key=batch.writer, defaults={"last_batch": batch.number})
+    earlier = SpendingWriter.objects.filter(key=batch.writer, last_batch__lt=batch.number)
+    return is_first or earlier.update(last_batch=batch.number, stored_at=timezone.now()) > 0

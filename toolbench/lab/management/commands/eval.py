@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from toolbench.client import RemoteRunDetail, ToolbenchClient
+from toolbench.installation import build_command
 from toolbench.lab.interchange.report.write import ReportError, check_empty_folder, write_report
 from toolbench.lab.management.confirmation import is_confirmed
 from toolbench.lab.management.eval.baseline import compare_with_run
@@ -327,6 +328,7 @@ def _describe_unfinished(run: Run) -> str:
         flag = " --request-cap N"
     elif run.token_cap and run.tokens_used >= run.token_cap:
         flag = " --token-cap N"
-    advice = f" Continue it with `manage.py eval --resume {run.pk}{flag}`, or cancel it on its page."
+    command = build_command("eval", f"--resume {run.pk}{flag}")
+    advice = f" Continue it with `{command}`, or cancel it on its page."
     is_cancelled = run.state in (Run.State.CANCELLING, Run.State.CANCELLED)
     return f"Run {run.pk} is {run.get_state_display()}. {run.stopped_reason or reason}{'' if is_cancelled else advice}"

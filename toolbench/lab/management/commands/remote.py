@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from toolbench.client import ToolbenchClient, ToolbenchError, UnreachableError
+from toolbench.installation import build_command
 from toolbench.lab.management.remote_server import TOKEN_VARIABLE
 
 
@@ -36,7 +37,7 @@ class Command(BaseCommand):
         if not token:
             raise CommandError(f"Set {TOKEN_VARIABLE} to a token. Create one on the page Tokens of the installation.")
         if options["action"] in RUN_ACTIONS and options["run"] is None:
-            raise CommandError(f"Add the number of the run: manage.py remote {options['action']} 12")
+            raise CommandError(f"Add the number of the run: {build_command('remote', options['action'])} 12")
         try:
             with ToolbenchClient(options["server"], token) as client:
                 for document in ACTIONS[options["action"]](client, options):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from toolbench.engine.types import JsonObject
-from toolbench.installation import COMMAND
+from toolbench.installation import build_command
 from toolbench.lab import builtin_data
 from toolbench.lab.credentials.headers import HEADER_FIELDS as HEADER_FIELDS
 from toolbench.lab.credentials.headers import change_headers, list_secret_names
@@ -132,7 +132,7 @@ def _check_service(name: str) -> None:
         return
     address = ServiceAddress.objects.filter(name=name).first()
     if address is None:
-        raise EvalError(f"The local server {name} is not running. Start it with `{COMMAND} up`.")
+        raise EvalError(f"The local server {name} is not running. Start it with `{build_command('up')}`.")
     if address.host != socket.gethostname():
         raise EvalError(
             f"The local server {name} runs on {address.host}, for that machine only. Run the command there."

@@ -15,7 +15,14 @@ from toolbench.lab.serving.aliases import find_gateway_url, list_alias_names, li
 from toolbench.lab.serving.aliases import list_aliases as load_aliases
 from toolbench.lab.serving.bindings import RollbackError, list_bindings
 from toolbench.lab.serving.bindings import roll_back as restore_binding
-from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, can_make_draft, get_trace_page, list_bodies
+from toolbench.lab.serving.traces import (
+    NoDraftError,
+    build_traffic_line,
+    can_make_draft,
+    get_trace_page,
+    list_bodies,
+    render_trace_age,
+)
 from toolbench.web.forms.aliases import AliasForm, PromotionForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_user, find_username, record
@@ -101,7 +108,7 @@ def list_traces(request: HttpRequest) -> HttpResponse:
     """Show the traces of ?alias=, or of all aliases, newest first (GET /gateway/traces/?alias=&before=)."""
     alias = request.GET.get("alias", "").replace("\0", "")
     page = get_trace_page(alias, parse_whole_number(request.GET.get("before", "")))
-    return render_page(request, "gateway/traces.html", {"page": page, "alias": alias})
+    return render_page(request, "gateway/traces.html", {"page": page, "alias": alias, "age": render_trace_age()})
 
 
 @require_safe

@@ -1,0 +1,131 @@
+"""Tokens in the cache of the gateway: shared reads, bounds, wrong ones, and a database that is away."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import OperationalError
+
+from tests.gateway.running import (
+    CHAT,
+    MESSAGES,
+    chat_body,
+    in_database,
+    make_token,
+    messages_body,
+    post,
+    read_traces,
+    run,
+    scripted_gateway,
+)
+from toolbench.gateway import directory as directory_module
+from toolbench.gateway.cached_read import MAX_AGE_SECONDS
+from toolbench.gateway.directory import Directory
+from toolbench.gateway.request import GatewayError
+from toolbench.lab.accounts.tokens import TokenAccess, find_access
+from toolbench.lab.worker import database_thread
+from toolbench.providers.scripted_server import text_reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ADDRESS = "192.0.2.1"
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Secrets that were looked up in the database, in order."""
+    secrets: list[str] = []
+
+    def count_read(secret: str) -> TokenAccess | None:
+        secrets.append(secret)
+        return find_access(secret)
+
+    monkeypatch.setattr(directory_module, "find_access", count_read)
+    return secrets
+
+
+def run_directory(body: Callable[[Directory], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        directory = Directory()
+        try:
+            await body(directory)
+        finally:
+            await directory.close()
+
+    asyncio.run(run())
+
+
+async def find_refusal(directory: Directory, secret: str) -> tuple[int, str]:
+    with pytest.raises(GatewayError) as raised:
+        await directory.check_token(secret, ADDRESS)
+    return raised.value.status, raised.value.code
+
+
+def test_requests_at_once_share_the_read_of_a_token(reads: list[str]) -> None:
+    async def body(directory: Directory) -> None:
+        token = await in_database(make_token)
+        found = await asyncio.gather(*(directory.check_token(token, ADDRESS) for _ in range(20)))
+        assert {access.name for access in found} == {"app"}
+        assert reads == [token]
+
+    run_directory(body)
+
+
+def test_wrong_tokens_beyond_the_limit_are_not_read(settings: LazySettings, reads: list[str]) -> None:
+    settings.API_REFUSALS_PER_MINUTE = 3
+
+    async def body(directory: Directory) -> None:
+        token = await in_database(make_token)
+        await directory.check_token(token, ADDRESS)
+        refusals = [await find_refusal(directory, f"tb_wrong_{number}") for number in range(5)]
+        # A minute may end within the loop, so only the kinds are certain.
+        assert refusals[0] == (401, "invalid_token")
+        assert set(refusals) <= {(401, "invalid_token"), (429, "too_many_wrong_tokens")}
+        assert len(reads) == 1 + refusals.count((401, "invalid_token")) < 6
+        await directory.check_token(token, ADDRESS)  # a known token is not limited
+
+    run_directory(body)
+
+
+def test_wrong_tokens_do_not_displace_valid_ones(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.API_REFUSALS_PER_MINUTE = 1_000
+    monkeypatch.setattr(directory_module, "MAX_TOKENS", 3)
+
+    async def body(directory: Directory) -> None:
+        token = await in_database(make_token)
+        await directory.check_token(token, ADDRESS)
+        for number in range(10):
+            assert await find_refusal(directory, f"tb_wrong_{number}") == (401, "invalid_token")
+        assert (len(directory._valid_tokens), len(directory._other_tokens)) == (1, 3)
+        await directory.check_token(token, ADDRESS)
+
+    run_directory(body)
+
+
+def take_database_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make everything fail that a thread of the gateway does with its connection, until the patch is undone."""
+
+    def fail(work: Callable[[], object]) -> object:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr(database_thread, "_run_on_connection", fail)
+
+
+@pytest.mark.parametrize(("path", "body"), [(CHAT, chat_body()), (MESSAGES, messages_body())])
+def test_known_token_and_alias_serve_while_the_database_is_away(path: str, body: Any) -> None:
+    async def exchange() -> None:
+        token = await in_database(make_token)
+        async with scripted_gateway(*[text_reply("Hi")] * 3) as (gateway, _):
+            assert (await post(gateway, body, path))[0] == 200
+            with pytest.MonkeyPatch.context() as monkeypatch:
+                take_database_away(monkeypatch)
+                await asyncio.sleep(MAX_AGE_SECONDS)
+                assert (await post(gateway, body, path))[0] == 200
+                status, answer, headers = await post(gateway, body, path, authorization=f"Bearer {token}")
+                assert (status, headers["retry-after"]) == (503, "5")
+                assert answer["error"]["type"] == "api_error"
+                assert "database" in answer["error"]["message"]
+            assert len(await read_traces(2)) == 2  # the second one waited until the database was back
+
+    run(exchange)

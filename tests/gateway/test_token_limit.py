@@ -1,0 +1,50 @@
+"""Limit of requests with wrong tokens per client address."""
+
+import pytest
+
+from toolbench.gateway import token_limit
+from toolbench.gateway.request import GatewayError
+from toolbench.gateway.token_limit import WrongTokenLimit
+
+
+class Clock:
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_address_beyond_its_limit_gets_429_until_the_minute_ends() -> None:
+    clock = Clock(600.0)
+    limit = WrongTokenLimit(2, clock)
+    limit.count("a")
+    limit.count("a")
+    clock.seconds = 615.5
+    with pytest.raises(GatewayError) as raised:
+        limit.count("a")
+    assert (raised.value.status, raised.value.code, raised.value.retry_after) == (429, "too_many_wrong_tokens", 45)
+    limit.count("b")
+    clock.seconds = 660.0
+    limit.count("a")
+
+
+def test_forgiven_requests_do_not_count() -> None:
+    limit = WrongTokenLimit(1, Clock(600.0))
+    for _ in range(3):
+        limit.count("a")
+        limit.forgive("a")
+    limit.forgive("a")
+    limit.count("a")
+    with pytest.raises(GatewayError):
+        limit.count("a")
+
+
+def test_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_limit, "MAX_ADDRESSES", 2)
+    limit = WrongTokenLimit(1, Clock(600.0))
+    for address in ("a", "b", "c"):
+        limit.count(address)
+    limit.count("a")  # the oldest address was forgotten
+    with pytest.raises(GatewayError):
+        limit.count("c")

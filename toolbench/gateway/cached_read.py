@@ -1,0 +1,90 @@
+"""Value from the database that is read again in the background, and used on while the database does not answer."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from toolbench.gateway.request import GatewayError
+from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, is_unavailable
+
+logger = logging.getLogger(__name__)
+
+REFRESH_SECONDS = 0.4  # a value of this age is read again in the background when it is used
+MAX_AGE_SECONDS = 0.9  # a request waits for the refresh of an older value, so that changes count within a second
+MAX_WAIT_SECONDS = 2.0  # of a request for a refresh
+MAX_OUTAGE_SECONDS = 300.0  # a value of this age is not used any more, also if the database does not answer
+RETRY_AFTER_SECONDS = 5
+_Value = TypeVar("_Value")
+
+
+class CachedRead(Generic[_Value]):
+    """Value that requests share. At most one read of it is under way. Bound to one event loop.
+
+    A value that is used often enough is refreshed before it is too old, so that no request waits for the database.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[_Value]],
+        *,
+        max_age: float = MAX_AGE_SECONDS,
+        max_wait: float = MAX_WAIT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Create an empty cache.
+
+        Args:
+            read: reads the value from the database.
+            max_age: seconds; a request waits for the refresh of an older value.
+            max_wait: seconds from the start of a read for which requests wait.
+            clock: returns seconds.
+        """
+        self._read = read
+        self._max_age, self._max_wait, self._clock = max_age, max_wait, clock
+        self._values: tuple[_Value, ...] = ()  # the value, once it is known
+        self._read_at = self._started_at = self._retry_at = -math.inf
+        self._task: asyncio.Task[None] | None = None
+
+    async def get(self) -> _Value:
+        """Return the value.
+
+        Raises:
+            GatewayError: the database does not answer, and no value is known or it is older than MAX_OUTAGE_SECONDS.
+        """
+        now = self._clock()
+        is_reading = self._task is not None and not self._task.done()
+        if now - self._read_at > REFRESH_SECONDS and now >= self._retry_at and not is_reading:
+            self._task, self._started_at = asyncio.create_task(self._refresh()), now
+        if now - self._read_at > self._max_age and self._task is not None:
+            await asyncio.wait({self._task}, timeout=max(0.0, self._started_at + self._max_wait - now))
+        if not self._values or self._clock() - self._read_at > MAX_OUTAGE_SECONDS:
+            raise GatewayError(
+                503,
+                "database_unavailable",
+                "The gateway cannot read its database now. Send the request again later.",
+                retry_after=RETRY_AFTER_SECONDS,
+            )
+        return self._values[0]
+
+    async def _refresh(self) -> None:
+        started = self._clock()
+        try:
+            value = await self._read_twice()
+        except Exception as error:  # the last value is used meanwhile
+            if self._retry_at < self._read_at or not self._values:
+                logger.warning("A read of the database failed; the last value is used on: %s", error)
+            self._retry_at = self._clock() + DATABASE_RETRY_SECONDS
+        else:
+            self._values, self._read_at = (value,), started
+
+    async def _read_twice(self) -> _Value:
+        """Return the value; read again if the database closed the connection, as it does when it is started again."""
+        try:
+            return await self._read()
+        except Exception as error:
+            if not is_unavailable(error):
+                raise
+        return await self._read()

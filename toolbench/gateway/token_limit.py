@@ -1,0 +1,57 @@
+"""Limit of requests with wrong tokens per client address, so that they cannot keep the database busy."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from toolbench.gateway.request import GatewayError
+
+WINDOW_SECONDS = 60
+MAX_ADDRESSES = 10_000  # that are counted; the one that was used longest ago is forgotten
+
+
+class WrongTokenLimit:
+    """Numbers of requests with unknown tokens in this minute, by client address."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.time) -> None:
+        """Create the limit.
+
+        Args:
+            per_minute: requests with a wrong token that one address may send.
+            clock: returns seconds.
+        """
+        self._per_minute = per_minute
+        self._clock = clock
+        self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()  # minute and number
+
+    def count(self, address: str) -> None:
+        """Count a request whose token is not known yet. Call `forgive` if the token turns out to be valid.
+
+        Raises:
+            GatewayError: the address sent too many of them in this minute (429).
+        """
+        minute, count = int(self._clock()) // WINDOW_SECONDS, self._get_count(address)
+        if count >= self._per_minute:
+            seconds = WINDOW_SECONDS - int(self._clock()) % WINDOW_SECONDS
+            raise GatewayError(
+                429,
+                "too_many_wrong_tokens",
+                f"Too many requests with a wrong token came from this address. Wait {seconds} seconds, "
+                "and send a valid token.",
+                retry_after=seconds,
+            )
+        self._counts[address] = minute, count + 1
+        self._counts.move_to_end(address)
+        if len(self._counts) > MAX_ADDRESSES:
+            self._counts.popitem(last=False)
+
+    def forgive(self, address: str) -> None:
+        """Take back one count of this minute."""
+        minute, count = self._counts.get(address, (0, 0))
+        if count:
+            self._counts[address] = minute, count - 1
+
+    def _get_count(self, address: str) -> int:
+        """Return the number of this minute."""
+        minute, count = self._counts.get(address, (0, 0))
+        return count if minute == int(self._clock()) // WINDOW_SECONDS else 0

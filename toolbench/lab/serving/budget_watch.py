@@ -1,0 +1,64 @@
+"""Budgets of providers as the gateway checks them: often, and without adding up the trials of the month each time."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from toolbench.lab.metrics.provider_budget import (
+    ProviderBudget,
+    find_gateway_spending,
+    find_month_start,
+    get_provider_budget,
+)
+from toolbench.lab.models import Provider
+
+PAUSE_FACTOR = 20  # the trials are added up at most for a twentieth of the time
+
+
+@dataclass(frozen=True, slots=True)
+class _TrialSum:
+    """Budget with the costs of trials as they were added up, without those of the gateway.
+
+    Attributes:
+        due_at: when the trials are added up again, by the clock of the watch.
+    """
+
+    budget: ProviderBudget
+    due_at: float
+
+
+class BudgetWatch:
+    """Spending of providers with a budget. Not thread-safe.
+
+    The costs of the gateway's requests are stored as sums and read each time. The costs of trials have to be added up,
+    which takes longer the more trials the month has; so a sum is used for 20 times as long as it took.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sums: dict[int, _TrialSum] = {}
+
+    def find_refusals(self) -> Mapping[int, str]:
+        """Return why a provider gets no request, for each provider that has spent its budget, by its id."""
+        providers = Provider.objects.filter(budget_per_month__isnull=False)
+        budgets = {provider.pk: self._get_budget(provider) for provider in providers}
+        return {pk: budget.sentence for pk, budget in budgets.items() if budget and budget.is_reached}
+
+    def _get_budget(self, provider: Provider) -> ProviderBudget | None:
+        known, month = self._sums.get(provider.pk), find_month_start()
+        if known is None or self._clock() >= known.due_at or known.budget.month != month:
+            started = self._clock()
+            budget = get_provider_budget(provider)
+            if budget is None:
+                return None
+            ended = self._clock()
+            due_at = ended + PAUSE_FACTOR * (ended - started)
+            self._sums[provider.pk] = _TrialSum(replace(budget, spent=budget.spent - budget.gateway_spent), due_at)
+            return budget
+        gateway = find_gateway_spending(provider, month)
+        return replace(
+            known.budget,
+            provider=provider.name,
+            dollars=provider.budget_per_month or 0.0,
+            spent=known.budget.spent + gateway.dollars,
+        )

@@ -1,0 +1,18 @@
+"""Template tag for commands, which differ between a checkout of the project and an installed wheel."""
+
+from django import template
+
+from toolbench.installation import build_command
+
+register = template.Library()
+
+
+@register.simple_tag
+def command(verb: str, arguments: str = "") -> str:
+    """Return what users of this installation type.
+
+    Args:
+        verb: `up`, `link`, `worker` or `reset`, or the name of a management command.
+        arguments: text that follows the verb.
+    """
+    return build_command(verb, arguments)
