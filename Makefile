@@ -8,10 +8,11 @@ MUTANTS ?= 500
 # One more than there are: kill tests and journeys mostly wait for processes of their own.
 TESTS_AT_ONCE = $(shell expr $(CPUS) + 1)
 ON_CHANGED = $(PYTHON) toolbench/running/bootstrap.py
+FRAMEWORKS = crewai langchain llama-index openai-agents pydantic-ai
 BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
 
 .DEFAULT_GOAL := help
-.PHONY: help up link worker reset run-environment environment browser test test-local format lint check check-long mutants lock wheel clean
+.PHONY: help up link worker reset run-environment environment browser test test-local test-frameworks format lint check check-long mutants lock wheel clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
@@ -31,10 +32,13 @@ reset: run-environment  ## Delete all data (asks first; YES=1 does not ask)
 	@exec $(BIN)/python -m toolbench.running reset
 
 test: environment browser  ## Every test, pages in a real headless Chromium (SKIP_BROWSER=1 leaves those out)
-	$(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder -m "not local_model and not long$(BROWSER_TESTS)"
+	$(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder -m "not local_model and not long and not frameworks$(BROWSER_TESTS)"
 
 test-local: environment  ## Live tests on the local model
 	$(BIN)/python -m pytest -q -m local_model
+
+test-frameworks: environment $(FRAMEWORKS:%=var/frameworks/%/installed)  ## Agent frameworks on the gateway, each in an environment of its own
+	$(BIN)/python -m pytest -q -m frameworks tests/frameworks
 
 format: environment  ## Format code and templates
 	$(BIN)/ruff format --quiet .
@@ -74,6 +78,13 @@ run-environment:
 
 environment:
 	@$(ON_CHANGED) requirements/develop.txt
+
+# Pins are complete, so nothing else is installed.
+var/frameworks/%/installed: requirements/frameworks/%.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --no-deps --no-compile --disable-pip-version-check -r $<
+	touch $@
 
 browser: environment
 	@$(if $(filter 1,$(SKIP_BROWSER)),true,$(BIN)/python -m toolbench.running.chromium)

@@ -49,6 +49,7 @@ class ChatRequest:
         is_reprompted: whether a blank answer was followed by a request for a final one.
         messages_with_calls: all answers with calls in the messages.
         earlier_text: the texts before the question, one per line.
+        required_tools: names of the tools of which tool_choice requires a call; () if it requires none.
     """
 
     seed: int | None
@@ -63,6 +64,7 @@ class ChatRequest:
     is_reprompted: bool
     messages_with_calls: tuple[Message, ...] = ()
     earlier_text: str = ""
+    required_tools: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -105,6 +107,7 @@ def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
         ),
         earlier_text="\n".join(map(join_content, messages[:start])),
         is_reprompted=start < len(messages) - 1 and _is_reprompt(messages, len(messages) - 1),
+        required_tools=_list_required_tools(body.get("tool_choice"), functions),
     )
 
 
@@ -143,6 +146,13 @@ def _list_functions(items: object) -> Iterator[JsonObject]:
         function = item.get("function") if isinstance(item, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
             yield function
+
+
+def _list_required_tools(choice: object, functions: Sequence[JsonObject]) -> tuple[str, ...]:
+    names = tuple(str(function["name"]) for function in functions)
+    if isinstance(choice, dict):
+        return tuple(name for name in names if name == get_object(choice.get("function")).get("name"))
+    return names if choice == "required" else ()
 
 
 def _find_task_start(messages: Sequence[Message]) -> int:

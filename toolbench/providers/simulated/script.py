@@ -1,7 +1,8 @@
 """Script of the calls that a correct model makes for the current task.
 
 The script comes from the first of these that gives calls: a known task in the question, known sentences in the
-instructions, calls that are written in the instructions, and an offered tool with values from the question.
+instructions, calls that are written in the instructions, an offered tool with values from the question, and a tool of
+which tool_choice requires a call.
 """
 
 import re
@@ -38,7 +39,7 @@ def build_script(request: ChatRequest) -> CallScript:
         return instruction_script
     if written_calls := _find_written_calls(request):
         return _group_into_messages(written_calls, request)
-    guessed_call = _guess_call(request)
+    guessed_call = _guess_call(request) or _build_required_call(request)
     return ((guessed_call,),) if guessed_call else ()
 
 
@@ -122,3 +123,9 @@ def _guess_call(request: ChatRequest) -> Call | None:
     known = next((tool for tool in ranked or tools if fill_arguments(tool, question) is not None), None)
     chosen = known or (ranked[0] if ranked else None)
     return Call(str(chosen["name"]), guess_arguments(chosen, question)) if chosen else None
+
+
+def _build_required_call(request: ChatRequest) -> Call | None:
+    """Return a call of the first tool of which tool_choice requires a call, or None if it requires none."""
+    tools = (tool for tool in request.functions if tool["name"] in request.required_tools)
+    return next((Call(str(tool["name"]), guess_arguments(tool, request.question)) for tool in tools), None)

@@ -35,8 +35,9 @@ TOOLS = [
 ]  # fmt: skip
 
 
-def called(question: str) -> tuple[str, dict[str, Any]] | None:
-    script = build_script(parse_chat_request({"messages": [{"role": "user", "content": question}], "tools": TOOLS}))
+def called(question: str, **more: Any) -> tuple[str, dict[str, Any]] | None:
+    body = {"messages": [{"role": "user", "content": question}], "tools": TOOLS, **more}
+    script = build_script(parse_chat_request(body))
     return (script[0][0].name, script[0][0].arguments) if script else None
 
 
@@ -92,3 +93,17 @@ def test_a_schema_without_sense_breaks_nothing() -> None:
         tools[0]["function"]["parameters"]["$defs"] = {"a": {"$ref": "#/$defs/a"}}
         asked = {"messages": [{"role": "user", "content": "cancel it"}], "tools": tools}
         assert build_script(parse_chat_request(asked))
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"),
+    [
+        ("auto", None),
+        ("none", None),
+        ("required", "cancel_order"),
+        ({"type": "function", "function": {"name": "get_time"}}, "get_time"),
+    ],
+)
+def test_call_that_tool_choice_requires_is_made(choice: object, name: str | None) -> None:
+    call = called("Hello!", tool_choice=choice)
+    assert (call[0] if call else None) == name

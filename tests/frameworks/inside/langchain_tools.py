@@ -1,0 +1,113 @@
+"""Tools of LangChain read and built by the adapter. These tests run in LangChain's environment."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.tools import BaseTool, tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, Field
+
+from toolbench.adapters.langchain import build_tool, build_tools, read_tool, read_tools
+from toolbench.adapters.python_tools import build_python_tool
+from toolbench.engine.errors import PlanError
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.python_functions import PythonTools, python_tool
+
+
+class SearchArguments(BaseModel):
+    """Arguments of a search."""
+
+    query: str = Field(description="What to look for")
+    limit: int = 10
+
+
+class Search(BaseTool):
+    """Tool that is a class."""
+
+    name: str = "search"
+    description: str = "Look something up."
+    args_schema: Any = SearchArguments
+
+    def _run(self, query: str, limit: int = 10) -> list[str]:
+        return [query] * limit
+
+
+@tool
+async def wait(seconds: int) -> str:
+    """Wait."""
+    await asyncio.sleep(0)
+    return f"waited {seconds}"
+
+
+@tool
+def fail(reason: str) -> str:
+    """Fail."""
+    raise RuntimeError(reason)
+
+
+def echo(**arguments: Any) -> object:
+    return arguments
+
+
+def double(number: int) -> dict[str, int]:
+    """Double a number."""
+    return {"number": 2 * number}
+
+
+def test_read_tool_of_a_class_has_definition_and_runs() -> None:
+    read = read_tool(Search())
+    assert read.definition.description == "Look something up."
+    assert read.definition.parameters["required"] == ["query"]
+    assert read.definition.parameters["properties"]["query"]["description"] == "What to look for"
+    assert read.call({"query": "tea", "limit": 2}) == ["tea", "tea"]
+    assert not read.is_async
+
+
+def test_read_tool_of_async_function_is_async() -> None:
+    read = read_tool(wait)
+    assert read.is_async
+
+    async def run() -> Any:
+        value: Any = read.call({"seconds": 3})
+        return await value
+
+    assert asyncio.run(run()) == "waited 3"
+
+
+def test_read_tool_passes_on_the_error_of_a_tool() -> None:
+    with pytest.raises(RuntimeError, match="no time"):
+        read_tool(fail).call({"reason": "no time"})
+
+
+def test_read_tools_refuses_blank_in_name_and_repeated_names() -> None:
+    with pytest.raises(PlanError, match="cannot name a tool"):
+        read_tool(tool("look up")(double))
+    with pytest.raises(PlanError, match="named twice"):
+        read_tools([wait, wait])
+
+
+def test_built_tool_has_the_schema_of_its_definition() -> None:
+    definition = ToolDefinition("search", "Search.").with_parameter("query", str, minLength=2)
+    (built,) = build_tools(PythonTools({"search": build_python_tool(definition, echo)}))
+    assert convert_to_openai_tool(built)["function"]["parameters"] == definition.parameters
+    assert built.invoke({"query": "tea"}) == {"query": "tea"}
+
+
+def test_built_tool_runs_sync_and_async() -> None:
+    built = build_tool(python_tool(double))
+    assert built.invoke({"number": 2}) == {"number": 4}
+    assert asyncio.run(built.ainvoke({"number": 2})) == {"number": 4}
+
+
+def test_built_tool_tells_the_model_which_argument_is_wrong() -> None:
+    call = {"type": "tool_call", "id": "a", "name": "double", "args": {"number": "two"}}
+    message = build_tool(python_tool(double)).invoke(call)
+    assert (message.status, "$.number" in message.content) == ("error", True)
+
+
+def test_tool_that_is_built_and_read_again_is_the_same() -> None:
+    original = python_tool(double)
+    again = read_tool(build_tool(original))
+    assert again.definition.to_openai() == original.definition.to_openai()
+    assert again.call({"number": 2}) == {"number": 4}
