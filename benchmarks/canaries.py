@@ -182,7 +182,9 @@ def _search_pages(client: httpx.Client, searched: SearchResult, *, runs: list[in
     Facets and sorts give a list hundreds of kinds of addresses, so the pages of one path have a limit as well.
     """
     exports = [
-        f"/runs/{run}/{name}" for run in runs for name in ("report.zip", "bundle.zip", "trials.csv", "trials.json")
+        f"/runs/{run}/{name}"
+        for run in runs
+        for name in ("report.zip", "bundle.zip", "inspect.zip", "otlp.jsonl", "trials.csv", "trials.json")
     ]
     waiting, known, kinds = ["/", *exports], {"/", *exports}, Counter[str]()
     while waiting:

@@ -25,6 +25,7 @@ OPERATIONS: dict[Scope, frozenset[str]] = {
         "list_models", "get_model", "read_model_settings", "get_probe",
         "list_schedules", "get_schedule", "list_rules",
         "download_report_page", "download_report", "download_bundle", "export_run_trials",
+        "download_inspect_logs", "download_run_spans", "download_trial_spans",
     }),
     Scope.LAUNCH: frozenset({
         "launch_run", "label_run", "delete_run", "pause_run", "resume_run", "cancel_run", "retry_run",

@@ -39,6 +39,7 @@ def test_unknown_verb_is_refused_with_the_known_ones() -> None:
         (["eval", "--help"], "usage: toolbench eval"),
         (["probe", "--help"], "usage: toolbench probe"),
         (["import", "run", "--help"], "usage: toolbench import_bundle"),
+        (["export", "otlp", "--help"], "usage: toolbench export_otlp"),
         (["manage", "rejudge", "--help"], "usage: toolbench rejudge"),
         (["local-model", "--help"], "usage: toolbench local-model"),
     ],

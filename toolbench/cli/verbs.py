@@ -15,6 +15,7 @@ from toolbench.running.errors import RunnerError, print_line
 from toolbench.running.local_model import install_weights
 
 IMPORT_COMMANDS = {"run": "import_bundle", "history": "import_history", "cases": "import_cases"}
+EXPORT_COMMANDS = {"inspect": "export_inspect", "otlp": "export_otlp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,14 @@ def _run_import(arguments: Sequence[str]) -> int:
     return _manage([IMPORT_COMMANDS[options.what], *options.arguments])
 
 
+def _run_export(arguments: Sequence[str]) -> int:
+    parser = _build_parser("export")
+    parser.add_argument("what", choices=sorted(EXPORT_COMMANDS), help="inspect: logs of Inspect AI; otlp: spans")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the run and the options")
+    options = parser.parse_args(arguments)
+    return _manage([EXPORT_COMMANDS[options.what], *options.arguments])
+
+
 def _run_doctor(arguments: Sequence[str]) -> int:
     _build_parser("doctor").parse_args(arguments)
     findings = check_installation(os.environ)
@@ -111,6 +120,7 @@ VERBS: Mapping[str, Verb] = {
     "decide": _build_management_verb("decide", "apply a decision rule"),
     "bundle": _build_management_verb("bundle", "write a run as one file for another installation"),
     "import": Verb("import a run, a history or benchmark cases", _run_import),
+    "export": Verb("write a run as logs of Inspect AI or as OTLP spans", _run_export),
     "doctor": Verb("check this installation and say what is missing or wrong", _run_doctor),
     "local-model": Verb("install the weights of the local model", _run_local_model),
     "manage": Verb("run any other management command; `toolbench manage help` lists them", _manage),

@@ -34,9 +34,13 @@ def test_link_is_made_listed_and_revoked(api: ApiClient, client: Client, run: Ru
 
 def test_files_of_a_run_are_downloaded(api: ApiClient, run: Run) -> None:
     assert b"3/4" in api.send("GET", f"/runs/{run.pk}/report.html").content
-    for name in ("report.zip", "bundle.zip"):
+    for name in ("report.zip", "bundle.zip", "inspect.zip"):
         content = b"".join(api.send("GET", f"/runs/{run.pk}/{name}"))
         assert zipfile.ZipFile(io.BytesIO(content)).namelist()
     assert len(api.get(f"/runs/{run.pk}/trials")["rows"]) == 4
-    for name in ("report.html", "report.zip", "bundle.zip", "trials"):
+    assert len(b"".join(api.send("GET", f"/runs/{run.pk}/otlp.jsonl")).splitlines()) == 4
+    trial_id = run.trials.earliest("pk").pk
+    assert api.send("GET", f"/trials/{trial_id}/otlp.jsonl").content.startswith(b'{"resourceSpans":')
+    assert api.problem("GET", "/trials/999999/otlp.jsonl", status=404)
+    for name in ("report.html", "report.zip", "bundle.zip", "inspect.zip", "otlp.jsonl", "trials"):
         assert api.problem("GET", f"/runs/999999/{name}", status=404)

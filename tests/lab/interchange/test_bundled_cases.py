@@ -35,7 +35,7 @@ def elsewhere() -> None:
 def test_private_case_is_bundled_on_request_and_judged_elsewhere() -> None:
     with ScriptedServer(answering(order=17)) as scripted:
         run = tried(saved(replace(DRAFT, title="Late order")), make_scripted_model(scripted), trials=2)
-    with pytest.raises(BundleError, match="private, so no bundle was written"):
+    with pytest.raises(BundleError, match="private, so nothing was exported"):
         write_bundle_bytes(run)
     bundle, manifest = write_bundle_bytes(run, private=True)
     elsewhere()

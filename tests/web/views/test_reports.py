@@ -42,12 +42,37 @@ def test_the_trials_are_json_too(owner_client: Client, run: Run) -> None:
     assert found["notes"] == ["Simulated models: no figure here was measured on a real model."]
 
 
+def test_inspect_logs_and_spans_are_downloaded(owner_client: Client, run: Run) -> None:
+    response = owner_client.get(reverse("run-inspect", args=[run.pk]))
+    assert response["Content-Disposition"] == f'attachment; filename="toolbench-inspect-{run.pk}.zip"'
+    (name,) = zipfile.ZipFile(io.BytesIO(response.getvalue())).namelist()
+    assert name.endswith(".eval")
+    assert len(owner_client.get(reverse("run-otlp", args=[run.pk])).getvalue().splitlines()) == 2
+    done, _, queued = run.trials.order_by("pk")
+    assert owner_client.get(reverse("trial-otlp", args=[done.pk])).content.startswith(b'{"resourceSpans":[')
+    assert owner_client.get(reverse("trial-otlp", args=[queued.pk])).status_code == 404
+    assert reverse("trial-otlp", args=[done.pk]) in read_html(owner_client.get(reverse("trial", args=[done.pk])))
+
+
+def test_run_of_private_cases_alone_says_how_to_export_it(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run()), "a_case_of_my_own")
+    make_trials(cell, **{"pass": 1})
+    page = read_html(owner_client.get(reverse("run", args=[cell.run_id])))
+    for name in ("run-inspect", "run-otlp"):
+        address = reverse(name, args=[cell.run_id])
+        assert f'formaction="{address}"' in page
+        assert "are private, so nothing was exported" in read_html(owner_client.get(address, follow=True))
+        assert owner_client.get(address, {"private": "1"}).getvalue()
+
+
 def test_a_run_that_is_not_there_is_not_found(owner_client: Client) -> None:
-    assert owner_client.get(reverse("run-report", args=[4711])).status_code == 404
+    for name in ("run-report", "run-inspect", "run-otlp", "trial-otlp"):
+        assert owner_client.get(reverse(name, args=[4711])).status_code == 404
     assert owner_client.get(reverse("run-trials", args=[4711, "csv"])).status_code == 404
 
 
 def test_the_runs_page_links_to_both(owner_client: Client, run: Run) -> None:
     page = read_html(owner_client.get(reverse("run", args=[run.pk])))
-    assert reverse("run-report", args=[run.pk]) in page
+    for name in ("run-report", "run-inspect", "run-otlp"):
+        assert reverse(name, args=[run.pk]) in page
     assert reverse("run-trials", args=[run.pk, "csv"]) in page

@@ -1,6 +1,6 @@
 """Operations on share links and on the files of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -23,6 +23,8 @@ from toolbench.lab.accounts.share_links import (
 )
 from toolbench.lab.interchange.bundle.selection import BundleError, UnknownRunError
 from toolbench.lab.interchange.bundle.write import iter_bundle_chunks
+from toolbench.lab.interchange.inspect_ai.write import iter_log_zip
+from toolbench.lab.interchange.otlp.write import TrialNotFoundError, iter_run_lines, render_trial_line
 from toolbench.lab.interchange.report.html_page import PageUnavailableError, check_shareable, render_run_report
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.interchange.report.write import ReportError, iter_report_zip
@@ -52,8 +54,8 @@ class ShareLinkDocument(Schema):
     url: str
 
 
-class BundleQuery(QuerySchema):
-    """Choice whether the bundle includes private test cases."""
+class PrivateQuery(QuerySchema):
+    """Choice whether a file includes private test cases."""
 
     private: bool = False
 
@@ -104,14 +106,31 @@ def download_report(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 
 @router.get("/runs/{int:run_id}/bundle.zip", auth=READ)
-def download_bundle(request: HttpRequest, run_id: int, query: Query[BundleQuery]) -> HttpResponseBase:
+def download_bundle(request: HttpRequest, run_id: int, query: Query[PrivateQuery]) -> HttpResponseBase:
     """Return the evidence bundle of a run, which another installation imports."""
+    return _stream_zip(_export(iter_bundle_chunks, run_id, query), run_id)
+
+
+@router.get("/runs/{int:run_id}/inspect.zip", auth=READ)
+def download_inspect_logs(request: HttpRequest, run_id: int, query: Query[PrivateQuery]) -> HttpResponseBase:
+    """Return a run as logs of Inspect AI, one for each configuration."""
+    return _stream_zip(_export(iter_log_zip, run_id, query), run_id)
+
+
+@router.get("/runs/{int:run_id}/otlp.jsonl", auth=READ)
+def download_run_spans(request: HttpRequest, run_id: int, query: Query[PrivateQuery]) -> HttpResponseBase:
+    """Return the trials of a run as lines of OTLP JSON, one trial a line."""
+    lines = _export(iter_run_lines, run_id, query)
+    return StreamingHttpResponse(lines, headers=_build_headers("application/jsonl", run_id, "otlp.jsonl"))
+
+
+@router.get("/trials/{int:trial_id}/otlp.jsonl", auth=READ)
+def download_trial_spans(request: HttpRequest, trial_id: int) -> HttpResponse:
+    """Return a finished trial as one line of OTLP JSON."""
     try:
-        return _stream_zip(iter_bundle_chunks(run_id, private=query.private), run_id)
-    except UnknownRunError as error:
+        return HttpResponse(render_trial_line(trial_id), content_type="application/jsonl")
+    except TrialNotFoundError as error:
         raise Http404(str(error)) from error
-    except BundleError as error:
-        raise ProblemError(409, str(error)) from error
 
 
 @router.get("/runs/{int:run_id}/trials", response=TableDocument, auth=READ)
@@ -121,6 +140,21 @@ def export_run_trials(request: HttpRequest, run_id: int) -> dict[str, Any]:
         return build_table(export_trials(run_id))
     except ReportError as error:
         raise Http404(str(error)) from error
+
+
+def _export(iter_chunks: Callable[..., Iterator[bytes]], run_id: int, query: PrivateQuery) -> Iterator[bytes]:
+    """Return the chunks of an export.
+
+    Raises:
+        Http404: there is no such run.
+        ProblemError: nothing would be exported.
+    """
+    try:
+        return iter_chunks(run_id, private=query.private)
+    except UnknownRunError as error:
+        raise Http404(str(error)) from error
+    except BundleError as error:
+        raise ProblemError(409, str(error)) from error
 
 
 def _stream_zip(chunks: Iterator[bytes], run_id: int) -> StreamingHttpResponse:

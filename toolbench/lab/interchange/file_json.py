@@ -12,8 +12,12 @@ def render_json_bytes(value: Any) -> bytes:
 
     NaN and infinities become null. Objects without a JSON type are written as `str` renders them.
     """
-    finite = json.loads(json.dumps(value, default=str), parse_constant=_replace_constant)
-    return json.dumps(finite, indent=2).encode("ascii") + b"\n"
+    return json.dumps(clean_json(value), indent=2).encode("ascii") + b"\n"
+
+
+def clean_json(value: Any) -> Any:
+    """Return a copy with only JSON types: NaN and infinities become null, other objects the text of `str`."""
+    return json.loads(json.dumps(value, default=str), parse_constant=_replace_constant)
 
 
 def decode_text(stored: bytes | memoryview | None) -> str:

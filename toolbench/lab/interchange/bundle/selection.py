@@ -90,7 +90,7 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
     configs = tuple(run.configs.filter(pk__in=config_ids).order_by("position", "pk"))
     if not cells:
         raise BundleError(
-            f"All cases of run {run_id} are private, so no bundle was written. Include private cases: tick the box on "
+            f"All cases of run {run_id} are private, so nothing was exported. Include private cases: tick the box on "
             "the run's page, or add --private."
         )
     left_out = tuple(_iter_left_out(run, cells, [cell for cell in all_cells if cell not in cells]))

@@ -1,15 +1,10 @@
-"""Parsing of the messages and tools of a stored request, in any wire format, for the conversation."""
+"""Messages and tools of a stored request, in any wire format, for the conversation."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from toolbench.engine.strict_json import get_object
-from toolbench.engine.types import JsonObject
-from toolbench.lab.results.trial.request_values import iter_content_texts
+from toolbench.engine.types import Message
+from toolbench.lab.traces.chat_requests import parse_chat_request
 
-SYSTEM_ROLES = ("system", "developer")
 MAX_MESSAGES = 60
 
 
@@ -36,52 +31,15 @@ class SentRequest:
 
 
 def parse_sent_request(body: bytes) -> SentRequest:
-    """Parse the first MAX_MESSAGES messages of a request body and the names of its tools."""
-    try:
-        request = get_object(json.loads(body))
-    except (ValueError, RecursionError):
-        return SentRequest()
-    messages = (message for message in _iter_messages(request) if message.text or message.calls)
-    tools = request.get("tools")
-    names = (_find_tool_name(get_object(tool)) for tool in (tools if isinstance(tools, list) else ()))
-    return SentRequest(tuple(message for message, _ in zip(messages, range(MAX_MESSAGES), strict=False)), tuple(names))
+    """Parse the first MAX_MESSAGES messages of a request body that are not empty, and the names of its tools."""
+    request = parse_chat_request(body)
+    messages = (_build_message(message) for message in request.all_messages)
+    shown = [message for message in messages if message.text or message.calls]
+    return SentRequest(tuple(shown[:MAX_MESSAGES]), tuple(tool["name"] for tool in request.tools))
 
 
-def _iter_messages(request: JsonObject) -> Iterator[SentMessage]:
-    if isinstance(request.get("prompt"), str):
-        yield SentMessage("prompt", request["prompt"])
-    if system := "\n".join(iter_content_texts(request.get("system"))):
-        yield SentMessage("system", system)
-    messages = request.get("messages")
-    for message in messages if isinstance(messages, list) else ():
-        yield from _split_message(get_object(message))
-
-
-def _split_message(message: JsonObject) -> Iterator[SentMessage]:
-    """Yield a message for each tool result in the blocks of a message, then one for its text and calls."""
-    role, content = str(message.get("role", "")), message.get("content")
-    blocks = [get_object(block) for block in content] if isinstance(content, list) else []
-    results = [block for block in blocks if block.get("type") == "tool_result"]
-    for result in results:
-        yield SentMessage("tool", "\n".join(iter_content_texts(result.get("content"))))
-    text_blocks = [block for block in blocks if block.get("type") not in ("tool_result", "tool_use", "thinking")]
-    text = "\n".join(iter_content_texts(text_blocks if blocks else content))
-    calls = [get_object(get_object(call).get("function")) for call in _get_list(message, "tool_calls")]
-    calls += [block for block in blocks if block.get("type") == "tool_use"]
-    usual_role = "system" if role in SYSTEM_ROLES else "tool" if role == "function" else role
-    yield SentMessage(usual_role, text, tuple(map(_describe_call, calls)))
-
-
-def _get_list(message: JsonObject, name: str) -> list[Any]:
-    value = message.get(name)
-    return value if isinstance(value, list) else []
-
-
-def _describe_call(call: JsonObject) -> str:
-    arguments = call.get("arguments", call.get("input"))
-    arguments_text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return f"{call.get('name', '')} {arguments_text}"
-
-
-def _find_tool_name(tool: JsonObject) -> str:
-    return str(get_object(tool.get("function")).get("name") or tool.get("name") or "")
+def _build_message(message: Message) -> SentMessage:
+    calls = [call["function"] for call in message.get("tool_calls", ())]
+    return SentMessage(
+        message["role"], message["content"], tuple(f"{call['name']} {call['arguments']}" for call in calls)
+    )

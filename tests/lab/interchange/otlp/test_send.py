@@ -1,0 +1,105 @@
+"""Sending of spans to an endpoint over HTTP: batches, repeated attempts, and what the endpoint says."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from toolbench.lab.interchange.otlp import send
+from toolbench.lab.interchange.otlp.send import EndpointError, OtlpEndpoint, send_lines
+from toolbench.lab.schedules.delivery import MAX_ATTEMPTS
+from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply, ScriptedServer
+
+LINES = [b'{"resourceSpans":[{"number":%d}]}\n' % number for number in range(5)]
+Script = Callable[[ReceivedRequest], ScriptedReply]
+
+
+def build_script(*replies: ScriptedReply) -> Script:
+    """These replies in order, then the last one for ever."""
+    left = list(replies)
+    return lambda seen: left.pop(0) if len(left) > 1 else left[0]
+
+
+class Sending:
+    """One sending to a scripted endpoint: what it received, which pauses were made, and what was reported."""
+
+    def __init__(self, script: Script) -> None:
+        self.pauses: list[float] = []
+        self.reports: list[str] = []
+        with ScriptedServer(script) as server:
+            url = f"{server.base_url}/v1/traces"
+            endpoint = OtlpEndpoint(url, {"x-key": "k"}, self.pauses.append, self.reports.append)
+            self.sent, self.error = 0, ""
+            try:
+                self.sent = send_lines(iter(LINES), endpoint)
+            except EndpointError as error:
+                self.error = str(error)
+            self.requests = list(server.seen)
+
+    def list_numbers(self) -> Iterator[list[int]]:
+        for request in self.requests:
+            yield [spans["number"] for spans in json.loads(request.body)["resourceSpans"]]
+
+
+def test_lines_are_sent_as_one_request_with_headers() -> None:
+    sending = Sending(build_script(ScriptedReply(200, body=b"{}")))
+    assert (sending.sent, list(sending.list_numbers())) == (5, [[0, 1, 2, 3, 4]])
+    (request,) = sending.requests
+    assert request.path.endswith("/v1/traces")
+    assert (request.headers["content-type"], request.headers["x-key"]) == ("application/json", "k")
+
+
+def test_large_exports_are_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "MAX_BATCH_BYTES", 30)
+    sending = Sending(build_script(ScriptedReply(200)))
+    assert (sending.sent, list(sending.list_numbers())) == (5, [[0, 1], [2, 3], [4]])
+
+
+@pytest.mark.parametrize(
+    "first", [ScriptedReply(503), ScriptedReply(429), ScriptedReply(raw=b"", ending=ConnectionEnd.CLOSE)]
+)
+def test_failed_attempt_is_reported_and_repeated(first: ScriptedReply) -> None:
+    sending = Sending(build_script(first, ScriptedReply(200)))
+    assert (sending.sent, sending.pauses, sending.error) == (5, [1.0], "")
+    (report,) = sending.reports
+    assert f"Attempt 1 of {MAX_ATTEMPTS}; the next one follows in 1 s." in report
+
+
+def test_last_attempt_ends_with_the_reason() -> None:
+    sending = Sending(build_script(ScriptedReply(503)))
+    assert len(sending.requests) == MAX_ATTEMPTS
+    assert sending.pauses == [2.0**power for power in range(MAX_ATTEMPTS - 1)]
+    assert sending.error == ("The endpoint answered with status 503. This was attempt 8 of 8. Trials sent before: 0.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (ScriptedReply(401), "status 401. Check the key in the headers."),
+        (ScriptedReply(404), "status 404. Check the address."),
+        (ScriptedReply(400), "status 400."),
+        (ScriptedReply(302, {"location": "/elsewhere"}), "status 302."),
+        (ScriptedReply(body=b'{"partialSuccess": {"rejectedSpans": "3", "errorMessage": "too old"}}'),
+         "rejected 3 spans: too old."),
+    ],
+)  # fmt: skip
+def test_refusal_is_said_and_not_repeated(reply: ScriptedReply, sentence: str) -> None:
+    sending = Sending(build_script(reply))
+    assert sentence in sending.error
+    assert (len(sending.requests), sending.reports) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"partialSuccess": {}}', b'{"partialSuccess": {"rejectedSpans": 0}}']
+)
+def test_other_bodies_of_a_success_are_accepted(body: bytes) -> None:
+    assert Sending(build_script(ScriptedReply(body=body))).sent == 5
+
+
+@pytest.mark.parametrize("url", ["ftp://x/v1/traces", "not a url", "http://x\x00"])
+def test_wrong_address_is_refused_at_once(url: str) -> None:
+    pauses: list[Any] = []
+    with pytest.raises(EndpointError, match="Check the address"):
+        send_lines(iter(LINES), OtlpEndpoint(url, pause=pauses.append, report=pauses.append))
+    assert pauses == []

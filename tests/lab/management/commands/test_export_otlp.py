@@ -1,0 +1,65 @@
+"""The command that writes spans to a file or sends them to an endpoint."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.factories import make_cell, make_config, make_run, make_trial
+from toolbench.lab.models import Run
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    cell = make_cell(make_config(make_run()))
+    for outcome in ("pass", "fail", "running"):
+        make_trial(cell, outcome)
+    return cell.run
+
+
+def call(*arguments: object) -> str:
+    printed = io.StringIO()
+    call_command("export_otlp", *map(str, arguments), stdout=printed, stderr=printed)
+    return printed.getvalue()
+
+
+def test_export_otlp_writes_a_run_or_one_trial(run: Run, tmp_path: Path) -> None:
+    assert call(run.pk, "--out", tmp_path / "run.jsonl") == f"2 trials in {tmp_path / 'run.jsonl'}\n"
+    assert len([json.loads(line) for line in (tmp_path / "run.jsonl").read_bytes().splitlines()]) == 2
+    call("--trial", run.trials.earliest("pk").pk, "--out", tmp_path / "trial.jsonl")
+    assert (tmp_path / "trial.jsonl").read_bytes() in (tmp_path / "run.jsonl").read_bytes()
+
+
+def test_export_otlp_sends_with_headers_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc, x-scope=lab")
+    with ScriptedServer(lambda seen: ScriptedReply(200)) as server:
+        assert call(run.pk, "--endpoint", server.base_url) == "2 trials sent.\n"
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"{server.base_url}/v1/traces")
+        assert call(run.pk, "--send") == "2 trials sent.\n"
+        first, second = server.seen
+    assert (first.headers["authorization"], first.headers["x-scope"]) == ("Bearer abc", "lab")
+    assert first.path == second.path
+    assert first.path.endswith("/v1/traces")
+
+
+def test_export_otlp_names_what_is_missing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    (tmp_path / "there").touch()
+    refused: list[tuple[tuple[object, ...], str]] = [
+        ((), "Name a run"),
+        ((run.pk, "--trial", 1), "Name a run"),
+        ((run.pk, "--send"), "--endpoint URL"),
+        ((999_999,), "There is no run 999999"),
+        (("--trial", 999_999), "There is no trial 999999"),
+        ((run.pk, "--out", tmp_path / "there"), "File exists"),
+    ]
+    for arguments, sentence in refused:
+        with pytest.raises(CommandError, match=sentence):
+            call(*arguments)
+    with ScriptedServer(lambda seen: ScriptedReply(401)) as server, pytest.raises(CommandError, match="status 401"):
+        call(run.pk, "--endpoint", server.base_url)

@@ -1,0 +1,121 @@
+"""Sending of exported trials to an endpoint for OTLP over HTTP, with JSON bodies."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import httpx
+
+from toolbench.engine.strict_json import get_object
+from toolbench.lab.schedules.delivery import MAX_ATTEMPTS
+
+SEND_SECONDS = 10.0
+MAX_BATCH_BYTES = 4 << 20  # of one request, unless one trial is larger
+FIRST_PAUSE_SECONDS = 1.0  # doubled after each attempt
+_RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+_PREFIX, _SEPARATOR, _SUFFIX = b'{"resourceSpans":[', b",", b"]}"
+
+
+class EndpointError(Exception):
+    """Traces that the endpoint did not take; the message gives the reason without the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtlpEndpoint:
+    """Endpoint that receives traces.
+
+    Attributes:
+        url: its complete address, such as `http://127.0.0.1:4318/v1/traces`.
+        headers: headers of each request, which may contain a key.
+        pause: waits the given seconds before another attempt.
+        report: receives a sentence for each attempt that failed and is repeated.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    pause: Callable[[float], None] = time.sleep
+    report: Callable[[str], None] = print
+
+
+def send_lines(lines: Iterable[bytes], endpoint: OtlpEndpoint) -> int:
+    """Send lines of OTLP JSON in batches and return the number of trials that were sent.
+
+    An attempt without an answer, or with status 408, 429 or 5xx, is repeated, as often as a webhook.
+
+    Raises:
+        EndpointError: the endpoint refused a batch, or the last attempt failed. Batches before it were sent.
+    """
+    sent = 0
+    with httpx.Client(timeout=SEND_SECONDS, trust_env=False) as client:
+        for batch in _iter_batches(lines):
+            try:
+                _send_batch(client, batch, endpoint)
+            except EndpointError as error:
+                raise EndpointError(f"{error} Trials sent before: {sent:,}.") from error
+            sent += len(batch)
+    return sent
+
+
+def _iter_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield the resource spans of lines in batches of at most MAX_BATCH_BYTES."""
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        spans = line.strip().removeprefix(_PREFIX).removesuffix(_SUFFIX)
+        if batch and size + len(spans) > MAX_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(spans)
+        size += len(spans)
+    if batch:
+        yield batch
+
+
+def _send_batch(client: httpx.Client, batch: list[bytes], endpoint: OtlpEndpoint) -> None:
+    body = _PREFIX + _SEPARATOR.join(batch) + _SUFFIX
+    pause = FIRST_PAUSE_SECONDS
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        problem, is_retried = _post(client, body, endpoint)
+        if not problem:
+            return
+        if not is_retried:
+            raise EndpointError(problem)
+        if attempt == MAX_ATTEMPTS:
+            raise EndpointError(f"{problem} This was attempt {attempt} of {MAX_ATTEMPTS}.")
+        endpoint.report(f"{problem} Attempt {attempt} of {MAX_ATTEMPTS}; the next one follows in {pause:g} s.")
+        endpoint.pause(pause)
+        pause *= 2
+
+
+def _post(client: httpx.Client, body: bytes, endpoint: OtlpEndpoint) -> tuple[str, bool]:
+    """Send one request.
+
+    Returns:
+        The problem as a sentence, "" without one; and whether the request may be repeated.
+    """
+    headers = {**endpoint.headers, "content-type": "application/json"}
+    try:
+        answer = client.post(endpoint.url, content=body, headers=headers)
+    except httpx.TimeoutException:
+        return f"The endpoint did not answer within {SEND_SECONDS:g} s.", True
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError) as error:
+        return f"The request cannot be sent: {type(error).__name__}. Check the address and the headers.", False
+    except httpx.HTTPError as error:
+        return f"The endpoint could not be reached: {type(error).__name__}.", True
+    if answer.is_success:
+        return _find_rejection(answer.content), False
+    hints = {401: " Check the key in the headers.", 403: " Check the key in the headers.", 404: " Check the address."}
+    problem = f"The endpoint answered with status {answer.status_code}.{hints.get(answer.status_code, '')}"
+    return problem, answer.status_code in _RETRIED_STATUSES
+
+
+def _find_rejection(content: bytes) -> str:
+    """Return a sentence about spans that the endpoint took the request without; "" if it took all."""
+    try:
+        partial = get_object(get_object(json.loads(content or b"{}")).get("partialSuccess"))
+    except (ValueError, RecursionError):
+        return ""
+    rejected = str(partial.get("rejectedSpans") or "0")
+    message = str(partial.get("errorMessage") or "no reason")[:300]
+    return f"The endpoint rejected {rejected[:20]} spans: {message}." if rejected != "0" else ""

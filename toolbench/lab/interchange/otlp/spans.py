@@ -1,0 +1,237 @@
+"""Spans of a trial with attributes of OpenTelemetry's semantic conventions for GenAI, version 0.1.0.
+
+The span of a trial is `invoke_agent`; each exchange is a span `chat` or `text_completion`, each tool call a span
+`execute_tool`. The verdict is the event `gen_ai.evaluation.result` of the trial's span.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolbench.engine.strict_json import get_object
+from toolbench.engine.types import JsonObject, Message
+from toolbench.lab.interchange.file_json import decode_text
+from toolbench.lab.interchange.otlp.attributes import (
+    SPAN_CLIENT,
+    SPAN_INTERNAL,
+    STATUS_ERROR,
+    build_attributes,
+    build_span_id,
+    build_trace_id,
+    dump_json,
+    render_time,
+)
+from toolbench.lab.models import Provider, Trial
+from toolbench.lab.traces.chat_requests import StoredChatRequest, parse_chat_request
+from toolbench.lab.traces.reading import StepWithDetails, list_steps
+
+CONVENTIONS_VERSION = "0.1.0"  # of open-telemetry/semantic-conventions-genai
+MAX_OFFSET_MS = 1e10
+_NUMBER_OPTIONS = {"temperature": float, "top_p": float, "frequency_penalty": float, "presence_penalty": float}
+_MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_GRADES = {Trial.Outcome.PASS: 1.0, Trial.Outcome.FAIL: 0.0}
+
+
+def build_spans(trial: Trial) -> list[JsonObject]:
+    """Return the spans of a trial's current execution, that of the trial first.
+
+    Args:
+        trial: a finished trial with its run, its configuration, its steps and their bodies.
+    """
+    started_at = trial.started_at or trial.run.created_at
+    trace_key = f"{trial.run.created_at.isoformat()}/{trial.run_id}/{trial.pk}/{trial.execution}"
+    builder = _SpanBuilder(trial, started_at, trace_key)
+    return [builder.build_trial_span(), *(builder.build_step_span(step) for step in list_steps(trial))]
+
+
+class _SpanBuilder:
+    """Builder of the spans of one trial.
+
+    Args:
+        trial: the trial.
+        started_at: its start, or that of the run if its own is unknown.
+        trace_key: text that is unique for each execution of a trial, in every installation.
+    """
+
+    def __init__(self, trial: Trial, started_at: datetime, trace_key: str) -> None:
+        self._trial, self._started_at, self._trace_key = trial, started_at, trace_key
+        self._provider = _name_provider(trial)
+        self._root_id = build_span_id(trace_key, "trial")
+
+    def build_trial_span(self) -> JsonObject:
+        trial = self._trial
+        attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.provider.name": self._provider,
+            "gen_ai.agent.name": trial.scenario,
+            "gen_ai.agent.version": str(trial.scenario_version),
+            "gen_ai.request.model": trial.config.model_name,
+            "gen_ai.usage.input_tokens": trial.input_tokens,
+            "gen_ai.usage.output_tokens": trial.output_tokens,
+            "toolbench.trial": trial.pk,
+            "toolbench.run": trial.run_id,
+            "toolbench.configuration": str(trial.config),
+            "toolbench.outcome": trial.outcome,
+            "toolbench.failure_class": trial.failure_class or None,
+            "toolbench.cause": trial.cause or None,
+            "toolbench.simulated": trial.config.provider_kind == Provider.Kind.SIMULATED,
+            "toolbench.imported": trial.run.imported,
+            "toolbench.parity_pass": trial.parity_pass,
+        }
+        error = (trial.failure_class or "_OTHER") if trial.outcome == Trial.Outcome.INFRA else ""
+        span = self._build_span(f"invoke_agent {trial.scenario}", SPAN_INTERNAL, attributes, error, trial.sentence)
+        span |= self._build_times(0.0, trial.duration_ms or 0.0)
+        return span | {"spanId": self._root_id, "events": list(self._iter_evaluations())}
+
+    def build_step_span(self, step: StepWithDetails) -> JsonObject:
+        row = step.step
+        name, kind, attributes = _describe_tool(step) if step.is_tool else self._describe_exchange(step)
+        error = "" if row.ok else row.error_code or "_OTHER"
+        span = self._build_span(name, kind, attributes, error, row.error_message)
+        span |= self._build_times(row.started_ms, row.duration_ms)
+        return span | {"spanId": build_span_id(self._trace_key, str(row.ordinal)), "parentSpanId": self._root_id}
+
+    def _build_span(self, name: str, kind: int, attributes: JsonObject, error: str, error_message: str) -> JsonObject:
+        error_attributes = {"error.type": error or None}
+        status = {"status": {"code": STATUS_ERROR, "message": error_message}} if error else {}
+        fields = {"traceId": build_trace_id(self._trace_key), "name": name, "kind": kind}
+        return fields | {"attributes": build_attributes(attributes | error_attributes)} | status
+
+    def _build_times(self, started_ms: float, duration_ms: float) -> JsonObject:
+        start = min(max(started_ms, 0.0), MAX_OFFSET_MS)
+        end = start + min(max(duration_ms, 0.0), MAX_OFFSET_MS)
+        return {
+            "startTimeUnixNano": render_time(self._started_at, start),
+            "endTimeUnixNano": render_time(self._started_at, end),
+        }
+
+    def _iter_evaluations(self) -> Iterator[JsonObject]:
+        """Yield the verdict as an event, if the trial has one."""
+        trial = self._trial
+        if trial.outcome not in _GRADES:
+            return
+        attributes = {
+            "gen_ai.evaluation.name": "toolbench",
+            "gen_ai.evaluation.score.value": _GRADES[Trial.Outcome(trial.outcome)],
+            "gen_ai.evaluation.score.label": trial.outcome,
+            "gen_ai.evaluation.explanation": trial.sentence or None,
+        }
+        times = self._build_times(0.0, trial.duration_ms or 0.0)
+        name = "gen_ai.evaluation.result"
+        yield {"timeUnixNano": times["endTimeUnixNano"], "name": name, "attributes": build_attributes(attributes)}
+
+    def _describe_exchange(self, step: StepWithDetails) -> tuple[str, int, JsonObject]:
+        row, facts = step.step, step.facts
+        request = parse_chat_request(bytes(row.body.request))
+        is_prompt = any(message["role"] == "prompt" for message in request.messages)
+        operation = "text_completion" if is_prompt else "chat"
+        usage = get_object(facts.get("usage"))
+        url = urlsplit(row.url)
+        attributes = {
+            "gen_ai.operation.name": operation,
+            "gen_ai.provider.name": self._provider,
+            "gen_ai.request.model": self._trial.config.model_name,
+            **_list_options(request),
+            "gen_ai.request.stream": True if facts.get("stream") else None,
+            "gen_ai.response.model": row.model_echoed or None,
+            "gen_ai.response.finish_reasons": [row.finish_reason or "error"],
+            "gen_ai.response.time_to_first_chunk": _to_seconds(row.first_byte_ms) if facts.get("stream") else None,
+            "gen_ai.usage.input_tokens": row.input_tokens,
+            "gen_ai.usage.output_tokens": row.output_tokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.get("cached_tokens"),
+            "gen_ai.usage.reasoning.output_tokens": usage.get("reasoning_tokens"),
+            "gen_ai.system_instructions": _dump_instructions(request),
+            "gen_ai.input.messages": dump_json([_build_message(message) for message in request.messages]),
+            "gen_ai.output.messages": dump_json([_build_answer(step)]) if row.ok else None,
+            "gen_ai.tool.definitions": _dump_tools(request),
+            "server.address": url.hostname,
+            "server.port": (url.port or {"http": 80, "https": 443}.get(url.scheme)) if url.hostname else None,
+            "http.response.status_code": row.status,
+            "toolbench.attempt": row.attempt,
+            "toolbench.retry_reason": row.retry_reason or None,
+            "toolbench.method_used": row.path or None,
+            "toolbench.changes": _list_changes(facts) or None,
+            "toolbench.findings": [finding["code"] for finding in facts.get("findings") or ()] or None,
+        }
+        return f"{operation} {self._trial.config.model_name}", SPAN_CLIENT, attributes
+
+
+def _describe_tool(step: StepWithDetails) -> tuple[str, int, JsonObject]:
+    row, call = step.step, get_object(step.facts.get("call"))
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": row.tool_name,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": call.get("id") or None,
+        "gen_ai.tool.call.arguments": decode_text(row.body.request),
+        "gen_ai.tool.call.result": decode_text(row.body.response),
+        "toolbench.executed": bool(step.facts.get("executed")),
+    }
+    return f"execute_tool {row.tool_name}", SPAN_INTERNAL, attributes
+
+
+def _name_provider(trial: Trial) -> str:
+    """Return the provider's name of the conventions if its wire format implies one, else its name here."""
+    is_anthropic = trial.config.provider_kind == Provider.Kind.ANTHROPIC
+    return "anthropic" if is_anthropic else trial.config.provider_name
+
+
+def _list_options(request: StoredChatRequest) -> JsonObject:
+    options: dict[str, Any] = {
+        f"gen_ai.request.{name}": kind(value)
+        for name, kind in _NUMBER_OPTIONS.items()
+        if isinstance(value := request.get_option(name), int | float) and not isinstance(value, bool)
+    }
+    limits = (request.get_option(name) for name in _MAX_TOKENS_NAMES)
+    options["gen_ai.request.max_tokens"] = next((limit for limit in limits if isinstance(limit, int)), None)
+    seed = request.get_option("seed")
+    options["gen_ai.request.seed"] = seed if isinstance(seed, int) else None
+    return options
+
+
+def _list_changes(facts: JsonObject) -> list[str]:
+    """Return the names of the transforms that changed the request or the answer, each once."""
+    changes = (*(facts.get("request_changes") or ()), *(facts.get("response_changes") or ()))
+    return list(dict.fromkeys(str(change["name"]) for change in changes))
+
+
+def _dump_instructions(request: StoredChatRequest) -> str | None:
+    return dump_json([{"type": "text", "content": request.instructions}]) if request.instructions else None
+
+
+def _dump_tools(request: StoredChatRequest) -> str | None:
+    return dump_json([{"type": "function", **tool} for tool in request.tools]) if request.tools else None
+
+
+def _build_message(message: Message) -> JsonObject:
+    if message["role"] == "tool":
+        part = {"type": "tool_call_response", "id": message.get("tool_call_id"), "response": message["content"]}
+        return {"role": "tool", "parts": [part]}
+    calls = [
+        {"id": call["id"], "name": call["function"]["name"], "arguments": call["function"]["arguments"]}
+        for call in message.get("tool_calls", ())
+    ]
+    role = "user" if message["role"] == "prompt" else message["role"]
+    return {"role": role, "parts": _build_parts("", message["content"], calls)}
+
+
+def _build_answer(step: StepWithDetails) -> JsonObject:
+    """Return the answer as it was dispatched."""
+    message = get_object(step.facts.get("message"))
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    calls = [get_object(call) for call in step.facts.get("calls") or ()]
+    text = str(step.facts.get("text") or "")
+    parts = _build_parts(reasoning if isinstance(reasoning, str) else "", text, calls)
+    return {"role": "assistant", "parts": parts, "finish_reason": step.step.finish_reason}
+
+
+def _build_parts(reasoning: str, text: str, calls: list[JsonObject]) -> list[JsonObject]:
+    parts: list[JsonObject] = [{"type": "reasoning", "content": reasoning}] if reasoning else []
+    parts += [{"type": "text", "content": text}] if text else []
+    names = ("id", "name", "arguments")
+    return [*parts, *({"type": "tool_call", **{name: call.get(name) for name in names}} for call in calls)]
+
+
+def _to_seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

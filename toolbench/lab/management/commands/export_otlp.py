@@ -1,0 +1,75 @@
+"""`manage.py export_otlp RUN`: write a run or a trial as spans of OTLP, or send them to an endpoint."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.interchange.bundle.selection import BundleError
+from toolbench.lab.interchange.otlp.send import EndpointError, OtlpEndpoint, send_lines
+from toolbench.lab.interchange.otlp.write import TrialNotFoundError, iter_run_lines, render_trial_line
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
+
+
+class Command(BaseCommand):
+    """Command that exports spans."""
+
+    help = (
+        "Write the trials of a run as lines of OTLP JSON, or send them to an endpoint for OTLP over HTTP. The address "
+        "and headers with a key are read from OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
+        parser.add_argument("run", type=int, nargs="?")
+        parser.add_argument("--trial", type=int, help="one trial instead of a run")
+        parser.add_argument("--private", action="store_true", help="include private cases of the run")
+        parser.add_argument("--out", type=Path, metavar="FILE", help="a new file; default: toolbench-….otlp.jsonl")
+        parser.add_argument("--send", action="store_true", help="send to an endpoint instead of writing a file")
+        parser.add_argument(
+            "--endpoint", metavar="URL", help="base address of the endpoint; /v1/traces is appended (implies --send)"
+        )
+
+    def handle(self, *, run: int | None, trial: int | None, private: bool, **options: object) -> None:
+        """Write or send the spans and print how many trials there were.
+
+        Raises:
+            CommandError: the spans cannot be written or sent.
+        """
+        if (run is None) == (trial is None):
+            raise CommandError("Name a run, or a trial with --trial.", returncode=REFUSED_EXIT_CODE)
+        endpoint = options["endpoint"] or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+        is_sent = bool(options["send"] or options["endpoint"])
+        if is_sent and not endpoint:
+            raise CommandError("Name the address with --endpoint URL.", returncode=REFUSED_EXIT_CODE)
+        try:
+            lines = [render_trial_line(trial)] if trial else iter_run_lines(run or 0, private=private)
+            if is_sent:
+                self._send(lines, str(endpoint))
+            else:
+                default_name = f"toolbench-trial-{trial}.otlp.jsonl" if trial else f"toolbench-run-{run}.otlp.jsonl"
+                self._write(lines, Path(str(options["out"] or default_name)))
+        except (BundleError, TrialNotFoundError, EndpointError, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
+
+    def _send(self, lines: Iterable[bytes], address: str) -> None:
+        url = f"{address.rstrip('/').removesuffix('/v1/traces')}/v1/traces"
+        headers = _parse_headers(os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
+        count = send_lines(lines, OtlpEndpoint(url, headers, report=self.stderr.write))
+        self.stdout.write(f"{count:,} trials sent.")
+
+    def _write(self, lines: Iterable[bytes], path: Path) -> None:
+        count = 0
+        with path.open("xb") as file:
+            for line in lines:
+                file.write(line)
+                count += 1
+        self.stdout.write(f"{count:,} trials in {path}")
+
+
+def _parse_headers(text: str) -> dict[str, str]:
+    """Return the headers of `name=value` pairs with commas between them, as OpenTelemetry defines the variable."""
+    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
