@@ -1,12 +1,13 @@
 """WSGI application of the site, which gunicorn serves."""
 
 import os
+from importlib import import_module
 
 from django.core.wsgi import get_wsgi_application
-
-from toolbench.web.warm_up import prepare_pages
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
 application = get_wsgi_application()
-prepare_pages()
+warm_up = import_module("toolbench.web.warm_up")  # needs the models, which are loaded now
+warm_up.prepare_pages()
+warm_up.prepare_results()

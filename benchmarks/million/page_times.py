@@ -1,8 +1,8 @@
 """Requests each page in a process of its own and prints what it cost.
 
 `python -m benchmarks.million.page_times REPEATS [ADDRESS …]`; the database is that of the environment. A process is a
-fork after the web server's module was imported: its first call compiles templates and connects to the database. Other
-work on the machine lengthens the time that passes; it does not lengthen the CPU time beside it.
+fork after the web server's module was imported and had prepared the result pages: its first call connects to the
+database. Other work on the machine lengthens the time that passes; it does not lengthen the CPU time beside it.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-import toolbench.wsgi  # noqa: F401
+import toolbench.wsgi
 from benchmarks.million.addresses import list_addresses
 from benchmarks.million.cpu_clock import CpuClock
 from toolbench.lab.metrics.pools import refresh_pools
@@ -71,7 +71,7 @@ def main() -> None:
     addresses = [address for address in list_addresses() if not only or address.startswith(only)]
     while refresh_pools():  # as the sweep does in the background
         pass
-    connection.close()
+    toolbench.wsgi.warm_up.prepare_results()
     print(f"{_HEAD}\n|{'---|' * _HEAD.count(' | ')}---|")
     costs = []
     for address in addresses:

@@ -1,10 +1,19 @@
 """Work that the web server does before it serves, so that the first request does not wait for it."""
 
+import logging
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.db import DatabaseError, connection
+from django.http import HttpRequest
 from django.template.loader import get_template
-from django.urls import get_resolver, reverse
+from django.urls import get_resolver, resolve, reverse
+
+logger = logging.getLogger(__name__)
+
+# Pages whose figures stay in memory while the sums of all ended runs do not change.
+CACHED_PAGES = ("matrix", "decide", "compare", "latency", "failures")
 
 
 def prepare_pages() -> None:
@@ -14,3 +23,23 @@ def prepare_pages() -> None:
     folder: Path = settings.BASE_DIR / "templates"
     for path in folder.rglob("*.html"):
         get_template(path.relative_to(folder).as_posix())
+
+
+def prepare_results() -> None:
+    """Compute the figures of the result pages once. If the database is unavailable, the first requests compute them."""
+    try:
+        for name in CACHED_PAGES:
+            _visit(reverse(name))
+    except DatabaseError as error:
+        logger.warning("The result pages are not prepared: %s", error)
+    finally:
+        connection.close()
+
+
+def _visit(path: str) -> None:
+    """Call the view of a page, without the middleware and for nobody."""
+    request = HttpRequest()
+    request.method, request.path, request.path_info = "GET", path, path
+    request.user = AnonymousUser()
+    match = resolve(path)
+    match.func(request, *match.args, **match.kwargs)
