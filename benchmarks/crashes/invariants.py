@@ -19,13 +19,15 @@ SELECT min(id), format('schedule %%s has %%s runs for one due time', schedule_id
 WHERE schedule_id IS NOT NULL GROUP BY schedule_id HAVING count(*) > 1
 """
 
+# A probe whose answer was cut off is inconclusive and says so: the request is not sent again.
 _LOST_QUERY = """
 SELECT 0, format('schedule %%s has no run', id) FROM lab_schedule AS schedule
 WHERE NOT EXISTS (SELECT 1 FROM lab_run WHERE schedule_id = schedule.id) OR next_due_at < clock_timestamp()
 UNION ALL
 SELECT 0, format('probe %%s is %%s, ok %%s, with %%s exchanges: %%s', id, state, ok,
     (SELECT count(*) FROM lab_probeexchange WHERE probe_id = probe.id AND execution = probe.execution), sentence)
-FROM lab_probe AS probe WHERE state <> 'done' OR ok IS NOT TRUE OR lease IS NOT NULL
+FROM lab_probe AS probe WHERE state <> 'done' OR lease IS NOT NULL
+    OR ok IS NOT TRUE AND sentence <> 'Inconclusive: the connection was cut (answer_cut)'
     OR NOT EXISTS (SELECT 1 FROM lab_probeexchange WHERE probe_id = probe.id AND execution = probe.execution)
 """
 

@@ -3,10 +3,13 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import RunInThread
+from toolbench.engine.events import ToolResult
+from toolbench.engine.types import Envelope, ToolCall
 from toolbench.lab import maintenance
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.maintenance import (
@@ -20,6 +23,8 @@ from toolbench.lab.maintenance import (
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Cell, JobFailure, Process, Run, SignInLink, Trial
 from toolbench.lab.worker.completion import finish_runs
+from toolbench.lab.worker.storage import Batch, StepWrite, write_batch
+from toolbench.providers.driver.step_records import ToolStep
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG_AGO = timedelta(days=30)
@@ -47,6 +52,22 @@ def test_a_lease_that_holds_is_left_alone() -> None:
     assert sweep().expired == 0
     trial.refresh_from_db()
     assert trial.state == "running"
+
+
+def tool_step() -> ToolStep:
+    call = ToolCall("c1", "state_get", "{}")
+    result = ToolResult(call, {}, "ok", Envelope(True, "state_get"), content="{}", executed=True)
+    return ToolStep(1, 0, 9.0, 0.5, result)
+
+
+def test_trial_whose_steps_are_being_stored_is_queued_by_the_next_sweep(elsewhere: RunInThread) -> None:
+    trial = lost_trial(a_cell())
+    assert trial.lease
+    with transaction.atomic():
+        write_batch(Batch([StepWrite(trial.pk, trial.execution, trial.lease, tool_step())]))
+        assert elsewhere(sweep).result().expired == 0
+    assert sweep().expired == 1
+    assert trial.steps.count() == 1
 
 
 def test_a_lost_trial_of_a_cancelled_run_ends_cancelled() -> None:
