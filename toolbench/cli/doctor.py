@@ -59,7 +59,7 @@ def check_installation(environment: Mapping[str, str]) -> list[InstallationFindi
         environment: environment variables with which `up` would be started.
     """
     paths = Paths(get_var_folder(environment))
-    state = read_state(paths.state) if _is_running(paths) else None
+    state = read_state(paths.state) if is_running(paths) else None
     findings = [_check_python(), _check_data_folder(paths.var)]
     findings += [_check_database(environment), _check_broker(environment), _check_local_model(environment)]
     if state is None:
@@ -71,7 +71,8 @@ def check_installation(environment: Mapping[str, str]) -> list[InstallationFindi
     return [*findings, *_check_instance(state, paths.logs)]
 
 
-def _is_running(paths: Paths) -> bool:
+def is_running(paths: Paths) -> bool:
+    """Return whether `up` runs for these folders."""
     if not paths.var.is_dir():
         return False
     lock = Lock(paths.var / "up.lock")

@@ -8,11 +8,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbench.cli.doctor import check_installation
+from toolbench.cli.doctor import check_installation, is_running
+from toolbench.installation import get_var_folder
 from toolbench.manage import main as run_management_command
 from toolbench.running.__main__ import run_verb
+from toolbench.running.database_service import serve_database
 from toolbench.running.errors import RunnerError, print_line
 from toolbench.running.local_model import install_weights
+from toolbench.running.paths import Paths
 
 IMPORT_COMMANDS = {"run": "import_bundle", "history": "import_history", "cases": "import_cases"}
 EXPORT_COMMANDS = {"inspect": "export_inspect", "otlp": "export_otlp"}
@@ -64,6 +67,24 @@ def _build_running_verb(name: str, help_text: str) -> Verb:
 def _build_management_verb(name: str, help_text: str) -> Verb:
     """Build a verb that is the management command of the same name."""
     return Verb(help_text, lambda arguments: _manage([name, *arguments]))
+
+
+def _build_database_verb(name: str, help_text: str) -> Verb:
+    """Build a verb that is the management command of the same name and also works while Toolbench is stopped."""
+
+    def run(arguments: Sequence[str]) -> int:
+        paths = Paths(get_var_folder())
+        if "DATABASE_URL" in os.environ or is_running(paths) or not {"-h", "--help"}.isdisjoint(arguments):
+            return _manage([name, *arguments])
+        try:
+            with serve_database(paths) as url:
+                os.environ["DATABASE_URL"] = url
+                return _manage([name, *arguments])
+        except RunnerError as error:
+            print_line(str(error))
+            return 1
+
+    return Verb(help_text, run)
 
 
 def _manage(arguments: Sequence[str]) -> int:
@@ -119,6 +140,8 @@ VERBS: Mapping[str, Verb] = {
     "compare": _build_management_verb("compare", "compare two runs"),
     "decide": _build_management_verb("decide", "apply a decision rule"),
     "bundle": _build_management_verb("bundle", "write a run as one file for another installation"),
+    "backup": _build_database_verb("backup", "write the whole database into one file"),
+    "restore": _build_database_verb("restore", "replace the database by a backup"),
     "import": Verb("import a run, a history or benchmark cases", _run_import),
     "export": Verb("write a run as logs of Inspect AI or as OTLP spans", _run_export),
     "doctor": Verb("check this installation and say what is missing or wrong", _run_doctor),

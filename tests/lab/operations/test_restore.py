@@ -1,0 +1,194 @@
+"""Backups and their restoration: a round trip over every table, and everything that is refused."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+from psycopg import sql
+
+from tests.environment import SOCKET_FOLDER
+from tests.factories import make_gateway_trace, make_run
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from toolbench.installation import ROOT
+from toolbench.lab.models import Process, Run, Schedule
+from toolbench.lab.operations import restore
+from toolbench.lab.operations.backup import BackupError, read_manifest, write_backup
+from toolbench.lab.operations.database_programs import DatabaseProgramError, build_program_environment, find_program
+from toolbench.lab.operations.restore import RESTORED_REASON, restore_backup
+from toolbench.lab.worker.health import record_heartbeat
+from toolbench.providers.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CHANGED_BY_RESTORE = {"lab_run", "lab_schedule", "lab_process"}
+
+
+@pytest.fixture
+def other_database() -> Iterator[str]:
+    """The name of an empty database on the same server."""
+    name = f"{connection.settings_dict['NAME']}_restored"
+    with psycopg.connect(host=str(SOCKET_FOLDER), user="postgres", dbname="postgres", autocommit=True) as admin:
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield name
+        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def backup(scripted: ScriptedServer, tmp_path: Path) -> Path:
+    """A backup of a finished run with odd bytes, one that goes on, and a schedule."""
+    model = make_scripted_model(scripted)
+    launch_run(model, trials=2)
+    run_worker_session(model)
+    make_run(state=Run.State.RUNNING, title="Goes on: \\x00 “quoted” 'single' \t tab")
+    Schedule.objects.create(requests_per_run=1, requests_per_month=1, next_due_at=timezone.now())
+    make_gateway_trace(client_request=bytes(range(256)))
+    write_backup(tmp_path / "all.zip")
+    return tmp_path / "all.zip"
+
+
+def run_manage(database: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "DATABASE_URL": str(os.environ["DATABASE_URL"]).replace("/toolbench", f"/{database}")}
+    command = [sys.executable, "-m", "toolbench.manage", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def read_tables(database: str) -> dict[str, tuple[Any, ...]]:
+    """The number of rows and a digest of all of them, by table; sequences by their last value."""
+    with psycopg.connect(host=str(SOCKET_FOLDER), user="postgres", dbname=database) as open_connection:
+        names = open_connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        digest = "SELECT count(*), md5(string_agg(md5(row::text), '' ORDER BY md5(row::text))) FROM {} AS row"
+        tables = {
+            name: open_connection.execute(sql.SQL(digest).format(sql.Identifier(name))).fetchone() or ()
+            for (name,) in names
+        }
+        sequences = open_connection.execute("SELECT sequencename, last_value FROM pg_sequences").fetchall()
+        return {**tables, **{name: (value,) for name, value in sequences}}
+
+
+def test_round_trip_keeps_every_row_of_every_table(backup: Path, other_database: str) -> None:
+    printed = run_manage(other_database, "restore", str(backup))
+
+    assert printed.returncode == 0, printed.stderr
+    assert "Paused 1 runs and 1 schedules" in printed.stdout
+    before, after = read_tables(str(connection.settings_dict["NAME"])), read_tables(other_database)
+    assert before.keys() == after.keys()
+    assert len(before) > 60
+    assert {name for name in before if before[name] != after[name]} <= CHANGED_BY_RESTORE
+    assert before["lab_stepbody"][0] > 0
+    with psycopg.connect(host=str(SOCKET_FOLDER), user="postgres", dbname=other_database) as restored:
+        states = restored.execute("SELECT state, stopped_reason FROM lab_run ORDER BY id").fetchall()
+    assert states == [("finished", ""), ("paused", RESTORED_REASON)]
+
+    refused = run_manage(other_database, "restore", str(backup))
+    assert refused.returncode == 1
+    assert "The database has 2 runs, which the backup would replace: add --replace" in refused.stderr
+    again = run_manage(other_database, "restore", str(backup), "--replace")
+    assert again.returncode == 0, again.stderr
+    twice = read_tables(other_database)
+    assert {name for name in before if before[name] != twice[name]} <= CHANGED_BY_RESTORE
+
+
+def test_backup_that_fails_midway_leaves_the_database_as_it_was(backup: Path, other_database: str) -> None:
+    """The dump is cut off, with a manifest that agrees: pg_restore fails after most of the script was sent."""
+    assert run_manage(other_database, "restore", str(backup)).returncode == 0
+    before = read_tables(other_database)
+    broken = backup.with_name("broken.zip")
+    with zipfile.ZipFile(backup) as source, zipfile.ZipFile(broken, "w") as target:
+        dump = source.read("database.dump")[:-2_000]
+        manifest = json.loads(source.read("manifest.json"))
+        manifest["dump_sha256"] = hashlib.sha256(dump).hexdigest()
+        target.writestr("database.dump", dump)
+        target.writestr("manifest.json", json.dumps(manifest))
+
+    printed = run_manage(other_database, "restore", str(broken), "--replace")
+
+    assert printed.returncode == 1
+    assert "Nothing was changed." in printed.stderr
+    assert read_tables(other_database) == before
+
+
+def test_restore_is_refused_while_processes_are_alive(backup: Path) -> None:
+    record_heartbeat("worker")
+    with pytest.raises(BackupError, match="Processes use the database"):
+        restore_backup(backup, replace=True)
+    assert Process.objects.count() == 1
+
+
+def test_backup_of_a_newer_version_is_refused(backup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def add_migration(archive: zipfile.ZipFile) -> Any:
+        manifest = read_manifest(archive)
+        return replace(manifest, migrations=(*manifest.migrations, "lab.9999_later"))
+
+    monkeypatch.setattr(restore, "read_manifest", add_migration)
+    with pytest.raises(BackupError, match=r"newer version of Toolbench \(lab.9999_later"):
+        restore_backup(backup, replace=True)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "short", "other", "missing"])
+def test_damaged_file_is_refused(backup: Path, damage: str) -> None:
+    content = bytearray(backup.read_bytes())
+    content[len(content) // 3] ^= 1
+    damaged = {"flipped": bytes(content), "short": content[: len(content) // 2], "other": b"PK", "missing": None}[
+        damage
+    ]
+    path = backup.with_name("damaged.zip")
+    if damaged is not None:
+        path.write_bytes(damaged)
+    with pytest.raises(CommandError, match=r"Nothing was changed\. .*(damaged|no backup|cannot be read)"):
+        call_command("restore", path, replace=True)
+    assert Run.objects.count() == 2
+
+
+def test_keys_travel_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = tmp_path / "provider_keys.key"
+    key.write_bytes(b"first key")
+    monkeypatch.setattr(settings, "KEY_FILE", key)
+    monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
+    assert write_backup(tmp_path / "without.zip").keys == ()
+    manifest = write_backup(tmp_path / "with.zip", with_keys=True)
+    assert manifest.keys == ("provider_keys.key",)
+    assert (tmp_path / "with.zip").stat().st_mode & 0o777 == 0o600
+    key.write_bytes(b"second key")
+    with zipfile.ZipFile(tmp_path / "with.zip") as archive:
+        replaced = restore._write_keys(archive, manifest)
+    assert replaced == [key]
+    assert (key.read_bytes(), (tmp_path / "provider_keys.key.before-restore").read_bytes()) == (
+        b"first key",
+        b"second key",
+    )
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "all.zip"
+    file.write_bytes(b"mine")
+    with pytest.raises(CommandError, match="exists already"):
+        call_command("backup", file)
+    with pytest.raises(CommandError, match="cannot be written"):
+        call_command("backup", tmp_path / "no folder" / "all.zip")
+    assert file.read_bytes() == b"mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["all.zip"]
+
+
+def test_programs_get_the_password_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"HOST": "db", "PORT": 5433, "USER": "ana", "PASSWORD": "s3cret", "OPTIONS": {"sslmode": "require"}}
+    with monkeypatch.context() as patch:
+        for name, value in values.items():
+            patch.setitem(connection.settings_dict, name, value)
+        environment = build_program_environment()
+    assert (environment["PGPASSWORD"], environment["PGPORT"], environment["PGSSLMODE"]) == ("s3cret", "5433", "require")
+    with pytest.raises(DatabaseProgramError, match="missing from /no/folder"):
+        find_program("pg_dump", Path("/no/folder"))

@@ -1,0 +1,43 @@
+"""`manage.py backup FILE`: write the whole database into one file."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import filesizeformat
+
+from toolbench.lab.operations.backup import BackupError, write_backup
+from toolbench.lab.operations.database_programs import DatabaseProgramError
+
+
+class Command(BaseCommand):
+    """Command that writes a backup."""
+
+    help = "Write the whole database into one file, while everything goes on."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
+        parser.add_argument("file", type=Path, help="the new file")
+        parser.add_argument(
+            "--with-keys",
+            action="store_true",
+            help="include the files that decrypt stored keys of providers; keep such a file secret",
+        )
+        parser.add_argument("--programs", type=Path, metavar="FOLDER", help="folder of pg_dump; default: its own")
+
+    def handle(self, *args: Any, file: Path, with_keys: bool, programs: Path | None, **options: Any) -> None:
+        """Write the backup and print what is in it.
+
+        Raises:
+            CommandError: the backup cannot be written.
+        """
+        try:
+            manifest = write_backup(file, with_keys=with_keys, programs=programs)
+        except (BackupError, DatabaseProgramError) as error:
+            raise CommandError(str(error)) from error
+        size = filesizeformat(file.stat().st_size).replace("\xa0", " ")
+        self.stdout.write(f"{file}: {manifest.runs} runs, {manifest.trials} trials, {size}")
+        if manifest.keys:
+            self.stdout.write(f"It holds {', '.join(manifest.keys)}: who has the file can read the stored keys.")
+        else:
+            self.stdout.write("Stored keys of providers are in it encrypted; the file that decrypts them is not.")

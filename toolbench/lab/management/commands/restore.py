@@ -1,0 +1,47 @@
+"""`manage.py restore FILE`: replace the database by a backup."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.operations.backup import BackupError
+from toolbench.lab.operations.database_programs import DatabaseProgramError
+from toolbench.lab.operations.restore import restore_backup
+
+
+class Command(BaseCommand):
+    """Command that restores a backup."""
+
+    help = "Replace the database by a backup and migrate it. Runs and schedules that were going on are paused."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
+        parser.add_argument("file", type=Path, help="the backup")
+        parser.add_argument("--replace", action="store_true", help="delete the runs that are in the database now")
+        parser.add_argument(
+            "--programs", type=Path, metavar="FOLDER", help="folder of pg_restore and psql; default: their own"
+        )
+
+    def handle(self, *args: Any, file: Path, replace: bool, programs: Path | None, **options: Any) -> None:
+        """Restore the backup and print what was restored and what is paused.
+
+        Raises:
+            CommandError: the backup cannot be restored. Nothing was changed.
+        """
+        try:
+            result = restore_backup(file, replace=replace, programs=programs)
+        except (BackupError, DatabaseProgramError) as error:
+            raise CommandError(f"Nothing was changed. {error}") from error
+        manifest = result.manifest
+        self.stdout.write(f"Restored {manifest.runs} runs and {manifest.trials} trials of {manifest.created_at}.")
+        if result.paused_runs or result.paused_schedules:
+            self.stdout.write(
+                f"Paused {result.paused_runs} runs and {result.paused_schedules} schedules, so that no request is sent "
+                "unasked: resume them on their pages."
+            )
+        for file in result.replaced_keys:
+            self.stdout.write(f"{file} was replaced; the earlier one is {file.name}.before-restore.")
+        if not manifest.keys:
+            self.stdout.write("Keys of providers can be read if this installation has the file provider_keys.key.")

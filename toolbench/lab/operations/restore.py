@@ -1,0 +1,189 @@
+"""Restoration of a backup, in one transaction: afterwards the database is that of the backup, or as before."""
+
+import os
+import tempfile
+import threading
+import zipfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from typing import IO
+
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+
+from toolbench.installation import COMMAND
+from toolbench.lab.models import Process, Run, Schedule
+from toolbench.lab.operations.backup import (
+    DUMP_NAME,
+    KEY_FOLDER,
+    BackupError,
+    BackupManifest,
+    check_dump,
+    list_key_files,
+    read_chunks,
+    read_manifest,
+)
+from toolbench.lab.operations.database_programs import (
+    DatabaseProgramError,
+    find_program,
+    read_last_message,
+    start_program,
+)
+from toolbench.lab.worker.health import HEARTBEAT_TIMEOUT, get_heartbeat_ages
+from toolbench.private_files import replace_file
+
+RESTORED_REASON = "A backup was restored."
+# psql runs all of it in one transaction, so that a failure leaves the old schema.
+_EMPTY_SCHEMA = ("DROP SCHEMA IF EXISTS public CASCADE", "CREATE SCHEMA public AUTHORIZATION pg_database_owner")
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """What was restored.
+
+    Attributes:
+        paused_runs: runs that were running, and are paused now so that no request is sent unasked.
+        paused_schedules: schedules that were active, and are paused now.
+        replaced_keys: key files that another content had; the old one is kept beside it.
+    """
+
+    manifest: BackupManifest
+    paused_runs: int
+    paused_schedules: int
+    replaced_keys: tuple[Path, ...]
+
+
+def restore_backup(path: Path, *, replace: bool = False, programs: Path | None = None) -> RestoreResult:
+    """Replace the database by a backup, migrate it to this version, and pause what would send requests.
+
+    Args:
+        path: the backup.
+        replace: whether runs that are in the database now may be deleted.
+        programs: folder of pg_restore and psql; None for those that Toolbench brings.
+
+    Raises:
+        BackupError: the file is no intact backup or a newer one, processes use the database, or it has runs and
+            `replace` is False. Nothing was changed.
+        DatabaseProgramError: a program is missing or failed. Nothing was changed.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise BackupError(f"{path} cannot be read, or is no backup of Toolbench.") from error
+    with archive:
+        manifest = read_manifest(archive)
+        _check_version(manifest)
+        check_dump(archive, manifest)
+        _check_database(replace=replace)
+        _load_dump(archive, programs)
+        replaced_keys = tuple(_write_keys(archive, manifest))
+    call_command("migrate", interactive=False, verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return RestoreResult(manifest, *_pause(), replaced_keys)
+
+
+def _check_version(manifest: BackupManifest) -> None:
+    known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
+    if unknown := [name for name in manifest.migrations if name not in known]:
+        raise BackupError(
+            f"The backup is of a newer version of Toolbench ({unknown[-1]} is not known here): install that first."
+        )
+
+
+def _check_database(*, replace: bool) -> None:
+    """Check that nothing would be lost that the user does not know of.
+
+    Raises:
+        BackupError: processes are alive, or there are runs and `replace` is False.
+    """
+    tables = connection.introspection.table_names()
+    if Run._meta.db_table not in tables or Process._meta.db_table not in tables:
+        return
+    limit = HEARTBEAT_TIMEOUT.total_seconds()
+    ages = {**get_heartbeat_ages("worker"), **get_heartbeat_ages("scheduler")}
+    if alive := [name for name, seconds in ages.items() if seconds < limit]:
+        raise BackupError(
+            f"Processes use the database ({', '.join(alive)}): stop Toolbench (Ctrl-C where `{COMMAND} up` runs), wait "
+            "a minute if it was killed, and try again."
+        )
+    runs = Run.objects.filter(deleted_at=None).count()
+    if runs and not replace:
+        raise BackupError(
+            f"The database has {runs} run{'' if runs == 1 else 's'}, which the backup would replace: add --replace to "
+            "delete them."
+        )
+
+
+def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> None:
+    """Send the dump through pg_restore to psql. Only a complete script is committed.
+
+    Raises:
+        DatabaseProgramError: a program is missing or failed; nothing was changed.
+    """
+    connection.close()
+    restore_command: list[str | Path] = [
+        find_program("pg_restore", programs),
+        "--no-owner",
+        "--no-privileges",
+        "--file=-",
+    ]
+    psql_command: list[str | Path] = [find_program("psql", programs), "--no-psqlrc", "--quiet", "--single-transaction"]
+    psql_command += ["--set=ON_ERROR_STOP=1", "--output=/dev/null"]
+    psql_command += [*(f"--command={statement}" for statement in _EMPTY_SCHEMA), "--file=-"]
+    with tempfile.TemporaryDirectory() as folder, archive.open(DUMP_NAME) as dump:
+        messages = Path(folder) / "psql"
+        try:
+            with (
+                start_program(psql_command, messages, reads=True) as psql,
+                start_program(restore_command, Path(folder) / "pg_restore", reads=True) as restore,
+            ):
+                _pipe(dump, restore, psql)
+        except DatabaseProgramError as error:
+            raise DatabaseProgramError(read_last_message(messages) or str(error)) from error
+
+
+def _pipe(dump: IO[bytes], restore: "Popen[bytes]", psql: "Popen[bytes]") -> None:
+    """Feed pg_restore with the dump, and psql with its output."""
+    feeder = threading.Thread(target=_feed, args=(dump, restore), daemon=True)
+    feeder.start()
+    assert restore.stdout is not None
+    assert psql.stdin is not None
+    with suppress(BrokenPipeError):  # psql has ended; its exit code and message say why
+        for chunk in read_chunks(restore.stdout):
+            psql.stdin.write(chunk)
+    restore.stdout.close()
+    feeder.join()
+
+
+def _feed(dump: IO[bytes], restore: "Popen[bytes]") -> None:
+    assert restore.stdin is not None
+    with suppress(BrokenPipeError), restore.stdin as target:
+        for chunk in read_chunks(dump):
+            target.write(chunk)
+
+
+def _write_keys(archive: zipfile.ZipFile, manifest: BackupManifest) -> list[Path]:
+    """Write the key files of the backup and return those that replaced a file with another content."""
+    replaced: list[Path] = []
+    files = list_key_files()
+    for name in manifest.keys:
+        if name not in files:
+            continue
+        content, file = archive.read(f"{KEY_FOLDER}/{name}"), files[name]
+        if file.exists() and file.read_bytes() != content:
+            os.replace(file, file.with_name(f"{file.name}.before-restore"))
+            replaced.append(file)
+        replace_file(file, content)
+    return replaced
+
+
+def _pause() -> tuple[int, int]:
+    """Pause running runs and active schedules, and forget the processes of the time of the backup."""
+    Process.objects.all().delete()
+    runs = Run.objects.filter(state=Run.State.RUNNING, deleted_at=None)
+    paused_runs = runs.update(state=Run.State.PAUSED, stopped_reason=RESTORED_REASON)
+    return paused_runs, Schedule.objects.filter(active=True).update(active=False)
