@@ -20,7 +20,8 @@ START_PAGES = (
     "/", "/matrix/", "/matrix/?view=profile", "/matrix/?view=strategy", "/matrix/?view=bars",
     "/matrix/?scope=published", "/trials/", "/trials/?outcome=fail", "/failures/", "/failures/codes/", "/latency/",
     "/compare/", "/decide/", "/decide/recommendations/", "/decide/records/", "/trend/", "/runs/", "/runs/new/",
-    "/demo/", "/demo/personas/", "/imported/", "/schedules/", "/scenarios/", "/cases/", "/cases/new/",
+    "/demo/", "/demo/personas/", "/playground/",
+    "/playground/?example=1", "/imported/", "/schedules/", "/scenarios/", "/cases/", "/cases/new/",
     "/cases/mcp/", "/cases/drafts/", "/cases/bring/", "/models/", "/profiles/", "/profiles/new/", "/presets/",
     "/presets/new/", "/policy/", "/formats/", "/compatibility/", "/metrics/", "/providers/", "/providers/new/",
     "/gateway/", "/gateway/new/", "/gateway/traces/", "/search/?q=a", "/health/", "/settings/people/",
@@ -30,6 +31,7 @@ RUN, TRIAL, MODEL = r"^/runs/\d+/$", r"^/trials/\d+/", r"^/models/\d+/$"
 STEPS = r"^/trials/\d+/\?(.*&)?view=steps"
 PROVIDER_MODELS, PROVIDER = r"^/providers/\d+/models/$", r"^/providers/\d+/$"
 ALIAS, CASE = r"^/gateway/\d+/$", r"^/cases/(?!new|mcp|drafts|bring)[\w-]+/$"
+CONVERSATION = r"^/playground/[\w-]+/$"
 PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
 # Pages that exist once something was made: where links to them are, and what the links look like. The place is a path,
 # or the pattern of a link that was found before.
@@ -43,6 +45,8 @@ LINKED_PAGES = {
     STEPS: (r"^/steps/\d+/(request|response)/$", r"^/steps/\d+/curl/$"),
     "/decide/": (r"^/decide/settings/\d+/$", r"^/gateway/promote/\?"),
     "/decide/records/": (r"^/decide/records/\d+/$",),
+    "/playground/": (CONVERSATION,),
+    CONVERSATION: (r"^/playground/[\w-]+/\d+/$",),
     "/imported/": (r"^/imported/jobs/\d+/$", r"^/imported/histories/\d+/$"),
     "/schedules/": (r"^/schedules/\d+/$",),
     "/scenarios/": (r"^/scenarios/[\w-]+/$",),

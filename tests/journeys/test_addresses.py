@@ -17,6 +17,7 @@ from toolbench.lab.results.compare.query import AXES
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
 from toolbench.web.forms.aliases import AliasForm, PromotionForm
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
+from toolbench.web.forms.playground import MessageForm, MessageRunForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.forms.schedules import RuleForm, ScheduleForm
 
@@ -96,6 +97,7 @@ READ = {
     "models": ("q",),
     "what-if": ("trial", "cell", "run", "strategy", "format", "preset", "without", "ablate"),
     "case-new": ("trial", "q"),
+    "playground": ("trial", "case", "example"),
     "case-export": ("private",),
     "case-drafts": ("state", "page"),
     "promote": ("candidate", "record", *DECIDING, *CHOOSING),
@@ -139,6 +141,7 @@ SENT = {
     "records": (*DECIDING, "title", "note"),
     "record-act": ("action", "trials"),
     "case-set": ("public",),
+    "playground": (*MessageForm.base_fields, *MessageRunForm.base_fields),
     "case-mcp": ("server", "authorization", "choose", "tool"),
     "case-drafts-review": ("draft", "decision", "set"),
     "alias-new": tuple(AliasForm.base_fields),

@@ -15,10 +15,12 @@ from tests.lab.conftest import RunInThread, elsewhere
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from tests.site_addresses import build_addresses, make_one_of_everything
 from toolbench.lab.builtin_data import load_builtin_data
+from toolbench.lab.cases.conversations import MessageSettings, build_message_request, parse_message, save_message
 from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import add_case
 from toolbench.lab.library.presets import create_preset
 from toolbench.lab.library.profiles import create_profile
+from toolbench.lab.runs.launch import launch
 from toolbench.providers.scripted_server import ScriptedServer, text_reply
 
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
@@ -41,6 +43,11 @@ def addresses(elsewhere: RunInThread) -> dict[str, str]:
         launch_run(*models, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
         for model in models:
             assert elsewhere(run_worker_session, model).result() == 6
+        conversation = save_message(*parse_message(CaseDraft(tools=TOOLS, message="Cancel order 17."), "", None))
+        message = build_message_request(conversation, MessageSettings(models[1].pk, trials=2), None)
+        assert message is not None
+        launch(message)
+        assert elsewhere(run_worker_session, models[1]).result() == 2
     create_profile("a-profile", {"options": {"temperature": 0.2}}, "owner")
     create_preset("a-preset", {"patch": {"max_turns": 6}}, "owner")
     draft = CaseDraft(tools=TOOLS, message="Cancel order 17.", expect='{"name": "cancel_order", "arguments": {}}')

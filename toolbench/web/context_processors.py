@@ -55,6 +55,7 @@ RUN_TABS = (
     Tab("Own runs", "/runs/"),
     Tab("Simulated", "/demo/"),
     Tab("Imported", "/imported/"),
+    Tab("Playground", "/playground/"),
     Tab("Schedules", "/schedules/"),
 )
 LIBRARY_TABS = (

@@ -1,7 +1,10 @@
 """Draft of a test case from a stored trial: its messages, calls and tool results."""
 
+from dataclasses import replace
+
 from toolbench.engine.types import JsonObject, Message
-from toolbench.evals.types import Instance
+from toolbench.evals.types import Instance, Scenario
+from toolbench.evals.user_cases.definition import CaseExpectation
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json
 from toolbench.lab.models import Trial
@@ -18,6 +21,11 @@ COPY_NOTE = (
 )
 
 
+ANY_ANSWER: JsonObject = {"checks": [{"answer_given": True}]}  # expectation of a message for which nothing is expected
+NO_CALL: JsonObject = {"no_call": True}
+_ANY_EXPECTATIONS = (CaseExpectation(checks=({"answer_given": True},)), CaseExpectation(no_call=True))
+
+
 class CaseNotCreatedError(Exception):
     """Case that cannot be created from a trial or a scenario; the message gives the reason."""
 
@@ -31,15 +39,15 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
     trial = Trial.objects.filter(pk=trial_id, run__deleted_at=None).prefetch_related("steps__body").first()
     if trial is None:
         raise CaseNotCreatedError(f"There is no trial {trial_id}.")
-    try:
-        scenario = load_scenario(trial.scenario, trial.scenario_version)
-    except KeyError:
-        raise CaseNotCreatedError(f"The scenario {trial.scenario} no longer exists.") from None
-    if scenario.version != trial.scenario_version:
-        raise CaseNotCreatedError(f"The scenario {trial.scenario} has changed since trial {trial_id} was run.")
+    scenario = load_trial_scenario(trial)
+    tool_steps = [step for step in list_steps(trial) if step.is_tool]
     note = (PASSED_NOTE if trial.outcome == Trial.Outcome.PASS else FAILED_NOTE).format(id=trial_id)
+    title = f"{scenario.title} (from trial {trial_id})"
     if isinstance(scenario, UserCaseScenario):
-        return build_draft(f"{scenario.title} (from trial {trial_id})", scenario.case), COPY_NOTE.format(id=trial_id)
+        draft = build_draft(title, scenario.case)
+        if scenario.case.expect in _ANY_EXPECTATIONS:  # a message of the playground for which nothing was expected
+            return replace(draft, expect=_render_calls(tool_steps)), note
+        return draft, COPY_NOTE.format(id=trial_id)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
     if instance.further:
         message_count = 1 + len(instance.further)
@@ -48,27 +56,45 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
             "one message can become a case. Write a case for the message that matters, with the messages before it "
             "as its history."
         )
-    steps = [step for step in list_steps(trial) if step.is_tool]
-    return _build_draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
+    return _build_draft(title, instance, tool_steps), note
+
+
+def load_trial_scenario(trial: Trial) -> Scenario:
+    """Return the scenario of a trial in its version.
+
+    Raises:
+        CaseNotCreatedError: the scenario or its version no longer exists.
+    """
+    try:
+        scenario = load_scenario(trial.scenario, trial.scenario_version)
+    except KeyError:
+        raise CaseNotCreatedError(f"The scenario {trial.scenario} no longer exists.") from None
+    if scenario.version != trial.scenario_version:
+        raise CaseNotCreatedError(f"The scenario {trial.scenario} has changed since trial {trial.pk} was run.")
+    return scenario
 
 
 def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
     messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
-    calls = [call for step in steps if (call := _find_call(step))]
     results = {call["name"]: _build_result(step) for step in steps if (call := _find_call(step)) and _has_result(step)}
     tool_names = {tool.name for tool in instance.tools}
     overrides = instance.layer.get("request_overrides") or {}
-    expect: object = calls[0] if len(calls) == 1 else {"calls": calls} if calls else {"no_call": True}
     return CaseDraft(
         title=title,
         tools=render_json([tool.to_openai() for tool in instance.tools if tool.exposed_to_model]),
         message=render_json(messages) if instance.history else instance.user_text,
-        expect=render_json(expect),
+        expect=_render_calls(steps),
         system=instance.system,
         results=render_json({name: entry for name, entry in results.items() if name in tool_names}) if results else "",
         turns=instance.layer.get("max_turns"),
         parallel=bool(overrides.get("parallel_tool_calls")),
     )
+
+
+def _render_calls(tool_steps: list[StepWithDetails]) -> str:
+    """Return the executed calls as what a case expects."""
+    calls = [call for step in tool_steps if (call := _find_call(step))]
+    return render_json(calls[0] if len(calls) == 1 else {"calls": calls} if calls else NO_CALL)
 
 
 def _find_call(step: StepWithDetails) -> JsonObject | None:

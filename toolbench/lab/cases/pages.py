@@ -127,20 +127,25 @@ class CasePage:
         return self.case.set.kind == CaseSet.Kind.OWN
 
     @property
+    def is_conversation(self) -> bool:
+        """Whether the case is a conversation of the playground, which has a page of its own."""
+        return self.case.set.kind == CaseSet.Kind.DRAFT
+
+    @property
     def live(self) -> bool:
         """Whether any of its runs is still changing."""
         return any(run.live for run in self.runs)
 
 
 def get_case_sets() -> tuple[CaseSetRow, ...]:
-    """Return the sets that have a case, with two queries."""
+    """Return the sets that have a case, without that of the playground, with two queries."""
     prefetch = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="existing_cases")
-    sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(prefetch)
+    sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).exclude(kind=CaseSet.Kind.DRAFT)
     return tuple(
         CaseSetRow(
             case_set, tuple(case_set.existing_cases), render_launch_query(case_set, len(case_set.existing_cases))
         )
-        for case_set in sets
+        for case_set in sets.distinct().prefetch_related(prefetch)
     )
 
 
@@ -170,9 +175,11 @@ def get_editable_case_page(slug: str) -> CasePage:
     """Return the page of a case that can be edited.
 
     Raises:
-        UnknownCaseError: there is no such case, or it is an imported benchmark case.
+        UnknownCaseError: there is no such case, or it is imported from a benchmark or a conversation of the playground.
     """
     page = get_case_page(slug)
+    if page.is_conversation:
+        raise UnknownCaseError(f"{page.case} is a conversation of the playground. Save it as a case to edit it.")
     if not page.editable:
         raise UnknownCaseError(f"{page.case} was imported from {page.case.set.source} and cannot be edited.")
     return page

@@ -59,9 +59,15 @@ def get_bundled_cases(used_versions: Iterable[tuple[str, int]]) -> tuple[Bundled
     rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in versions})
     used_rows = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in versions)
     return tuple(
-        BundledCase(row.case.slug, row.number, row.case.title, row.case.set.kind, row.case.set.public, row.definition)
+        BundledCase(row.case.slug, row.number, row.case.title, _choose_kind(row), row.case.set.public, row.definition)
         for row in used_rows
     )
+
+
+def _choose_kind(row: CaseVersion) -> str:
+    """Return the kind of the case in a bundle, where a conversation of the playground is a case like others."""
+    kind = row.case.set.kind
+    return CaseSet.Kind.OWN.value if kind == CaseSet.Kind.DRAFT else kind
 
 
 def cases_to_json(bundled_cases: Iterable[BundledCase]) -> JsonObject:

@@ -108,9 +108,12 @@ class CauseScope:
         return {"imported": True} if self.imported else {"simulated": self.simulated, "imported": False}
 
     def filter_runs(self) -> QuerySet[Run]:
-        """Return the runs in scope that are not deleted; `chosen` is not applied."""
+        """Return the runs in scope that are not deleted, without those of the playground unless they are named.
+
+        `chosen` is not applied.
+        """
         runs = Run.objects.filter(deleted_at=None)
-        return runs.filter(pk__in=self.runs) if self.runs else runs.filter(**self.kinds)
+        return runs.filter(pk__in=self.runs) if self.runs else runs.filter(Run.COUNTED, **self.kinds)
 
     def filter_pools(self) -> QuerySet[CausePool]:
         """Return the pools in scope.
@@ -157,7 +160,8 @@ def write_cause_pools(models: set[tuple[str, str]]) -> None:
     for provider_name, model_name in sorted(models):
         CausePool.objects.filter(provider_name=provider_name, model_name=model_name).delete()
     model_names = sorted({model_name for _, model_name in models})
-    trials = Trial.objects.filter(_COUNTED, run__pooled=True, config__model_name__in=model_names).order_by()
+    runs = Run.objects.filter(Run.COUNTED, pooled=True)
+    trials = Trial.objects.filter(_COUNTED, run__in=runs, config__model_name__in=model_names).order_by()
     rows = trials.annotate(**_NAMES).values(*_POOL_KEY).annotate(**_SUMS)
     model_rows = [row for row in rows if (row["provider_name"], row["model_name"]) in models]
     CausePool.objects.bulk_create([CausePool(**row) for row in model_rows], batch_size=2_000)

@@ -1,6 +1,7 @@
 """Sums over the cells of many runs, read from stored pools if the runs have ended.
 
-A pool (CellPool) holds the sums over all ended runs with one configuration, scenario and version. Other runs are summed
+A pool (CellPool) holds the sums over all ended runs with one configuration, scenario and version. Runs of the
+playground are in no pool and in no sum over all runs. Other runs are summed
 from their cells on every call. A refresh computes a pool from all of its cells, so no stored sum is ever incremented.
 As long as a pooled run has changed since the last refresh, everything is summed from cells, so that pages are exact.
 """
@@ -108,7 +109,7 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
         rows = set(cells.filter(run__in=runs).values_list(*cell_columns).distinct())
     else:
         scope = {"simulated": simulated, "imported": imported}
-        unpooled = cells.filter(run__pooled=False, **{f"run__{name}": value for name, value in scope.items()})
+        unpooled = cells.filter(run__in=Run.objects.filter(Run.COUNTED, pooled=False, **scope))
         pools = CellPool.objects.filter(**scope).order_by().values_list(*columns)
         rows = {*pools.distinct(), *unpooled.values_list(*cell_columns).distinct()}
     return {name: tuple(sorted({row[index] for row in rows})) for index, name in enumerate(CHOICE_COLUMNS)}
@@ -168,8 +169,8 @@ def _build_annotations() -> dict[str, Any]:
 
 
 def _sum_scope(chosen: ResultFilter, scope: Mapping[str, bool], *, pooled: bool | None = None) -> list[SumRow]:
-    """Return sums over the cells of runs that are not deleted; with `pooled`, only of runs with this value."""
-    runs = Run.objects.filter(deleted_at=None, **scope)
+    """Return sums over the cells of counted runs that are not deleted; with `pooled`, only of runs with this value."""
+    runs = Run.objects.filter(Run.COUNTED, deleted_at=None, **scope)
     in_scope = runs if pooled is None else runs.filter(pooled=pooled)
     if pooled is not None and not in_scope.exists():  # faster than building the query of 90 columns
         return []
@@ -253,9 +254,9 @@ def _choose_runs(noted_ids: Sequence[int], max_runs: int) -> list[int]:
     Run.objects.filter(Q(pk__in=changed_ids) & ~has_ended).update(pooled=False)
     stale_cells = Exists(Cell.objects.filter(run=OuterRef("pk"), stale=True))
     addable = Run.objects.filter(has_ended, pooled=False).exclude(stale_cells).order_by("pk")
-    added_ids = list(addable.values_list("pk", flat=True)[:max_runs])
-    Run.objects.filter(pk__in=added_ids).update(pooled=True)
-    return [*changed_ids, *added_ids]
+    added = dict(addable.values_list("pk", "purpose")[:max_runs])
+    Run.objects.filter(pk__in=added).update(pooled=True)
+    return [*changed_ids, *(pk for pk, purpose in added.items() if purpose != Run.PLAYGROUND)]
 
 
 def _write_pools(run_ids: Sequence[int]) -> None:
@@ -264,10 +265,11 @@ def _write_pools(run_ids: Sequence[int]) -> None:
     for provider_name, model_name in sorted(models):
         CellPool.objects.filter(provider_name=provider_name, model_name=model_name).delete()
     names = sorted({model_name for _, model_name in models})
-    cells = Cell.objects.filter(run__pooled=True, config__model_name__in=names)
+    runs = Run.objects.filter(Run.COUNTED, pooled=True)
+    cells = Cell.objects.filter(run__in=runs, config__model_name__in=names)
     rows = [row for row in sum_cells(cells) if (row["provider_name"], row["model_name"]) in models]
     columns = [f"run__{name}" if name in RUN_FIELDS else name for name in _INSTANCE_KEY]
-    trials = Trial.objects.filter(run__pooled=True, config__model_name__in=names)
+    trials = Trial.objects.filter(run__in=runs, config__model_name__in=names)
     repeated = find_repeated_instances(trials.exclude(run__purpose=CONFIRMATION_PURPOSE), columns)
     CellPool.objects.bulk_create(
         [CellPool(**row, repeated=_get_repeated_sums(row, repeated)) for row in rows], batch_size=200

@@ -11,6 +11,7 @@ class CaseSet(models.Model):
 
         OWN = "own", "own"
         BFCL = "bfcl", "BFCL"
+        DRAFT = "draft", "draft"  # conversations of the playground, which no list of cases offers
 
     name = models.CharField(max_length=80, unique=True)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.OWN)

@@ -29,6 +29,8 @@ class Run(models.Model):
         FINISHED = "finished", "finished"
 
     ENDED = (State.FINISHED, State.CANCELLED)
+    PLAYGROUND = "playground"  # purpose of a run that the playground launched
+    COUNTED = ~models.Q(purpose=PLAYGROUND)  # the other runs: results count a playground run only if it is named
 
     title = models.CharField(max_length=200, blank=True)
     label = models.CharField(max_length=80, blank=True)
@@ -38,7 +40,7 @@ class Run(models.Model):
     simulated = models.BooleanField(default=False)  # has a simulated model; pages show it under Demo
     imported = models.BooleanField(default=False)  # from a bundle: counted only where it is chosen explicitly
     origin = models.JSONField(default=dict, blank=True)  # where an imported run comes from (lab/interchange/origin.py)
-    purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, decide, cli, …
+    purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, cli, playground, …
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
     seed = models.BigIntegerField(default=0)  # from which the seeds of instances and of sampling are derived
     order_seed = models.BigIntegerField(default=0)  # of the order of trials in each block

@@ -138,13 +138,13 @@ def get_launch_choices() -> LaunchChoices:
     """Read all choices, with seven queries. Providers without models are left out."""
     return LaunchChoices(
         providers=_list_providers(),
-        profiles=_list_profiles(),
+        profiles=list_profile_choices(),
         scenarios=_list_scenarios(),
         sets=tuple(
             (name, tuple(scenario.slug for scenario in scenarios.select_scenarios(name)))
             for name in (*scenarios.SETS, *scenarios.PACKS)
         ),
-        strategies=_list_strategies(),
+        strategies=list_strategy_choices(),
         methods=(ChoiceList(tuple(FormChoice(name, name, METHOD_HINTS[name]) for name in METHODS)),),
     )
 
@@ -191,7 +191,8 @@ def _build_model_choice(model: Model) -> FormChoice:
     return FormChoice(str(model.pk), model.name, " · ".join(hint for hint in hints if hint), muted=model.retired)
 
 
-def _list_strategies() -> tuple[ChoiceList, ...]:
+def list_strategy_choices() -> tuple[ChoiceList, ...]:
+    """Return the strategies and presets, with one query."""
     presets = tuple(
         FormChoice(preset.name, preset.name, preset.description) for preset in Preset.objects.filter(archived_at=None)
     )
@@ -200,7 +201,8 @@ def _list_strategies() -> tuple[ChoiceList, ...]:
     )
 
 
-def _list_profiles() -> tuple[ChoiceList, ...]:
+def list_profile_choices() -> tuple[ChoiceList, ...]:
+    """Return the sampling profiles, with one query."""
     first: list[FormChoice] = []
     others: list[FormChoice] = []
     for profile in SamplingProfile.objects.filter(archived_at=None):

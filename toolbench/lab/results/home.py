@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from toolbench.lab.endpoints.connect import DetectedKey, list_detected_keys, list_templates
 from toolbench.lab.endpoints.local_servers import DetectedServer, get_detected_servers, list_server_titles
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
-from toolbench.lab.models import Trial
+from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.attention import AttentionItem, list_attention
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 from toolbench.lab.results.run.index import RunRow, get_runs
@@ -84,7 +84,7 @@ def get_home_page() -> HomePage:
 
 def _list_failures() -> tuple[FailureHighlight, ...]:
     failed = Trial.objects.filter(outcome=Trial.Outcome.FAIL, run__simulated=False, run__deleted_at=None)
-    failed = failed.filter(cell__control=False, run__imported=False)
+    failed = failed.filter(cell__control=False, run__imported=False).exclude(run__purpose=Run.PLAYGROUND)
     newest = failed.order_by("-pk").values_list("pk", "sentence", "failure_class", "config__model_name", "scenario")
     by_class: dict[str, FailureHighlight] = {}
     for row in newest[:MAX_FAILURES_SEARCHED]:

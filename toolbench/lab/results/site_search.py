@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet
 
 from toolbench.evals.scenarios import list_scenarios
-from toolbench.lab.models import Case, Model, Run, Trial
+from toolbench.lab.models import Case, CaseSet, Model, Run, Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
 from toolbench.lab.serving.traces import SOURCE_FILTER, search_traces
@@ -99,4 +99,5 @@ def _find_scenarios(text: str) -> Iterator[Hit]:
     builtin = [scenario.slug for scenario in list_scenarios() if slug_part in scenario.slug]
     yield from (Hit(slug, f"/scenarios/{slug}/") for slug in builtin[:MAX_HITS_PER_GROUP])
     cases = Case.objects.filter(slug__icontains=text.replace(" ", "-"), deleted_at=None).order_by("slug")
+    cases = cases.exclude(set__kind=CaseSet.Kind.DRAFT)
     yield from (Hit(case.slug, f"/cases/{case.slug}/", "test case") for case in cases[:MAX_HITS_PER_GROUP])

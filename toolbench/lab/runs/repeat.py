@@ -53,7 +53,8 @@ def resend_trial(trial_id: int) -> Run:
     except BudgetReachedError as error:
         raise LaunchError({"trial": [str(error)]}) from error
     source, trial.index, trial.block, trial.position = trial.run, 1, 1, 0
-    return _copy_trials(source, [trial], CopySettings(f"Trial {trial_id} again", RESEND_PURPOSE, source.owner_id, 1))
+    purpose = source.purpose if source.purpose == Run.PLAYGROUND else RESEND_PURPOSE
+    return _copy_trials(source, [trial], CopySettings(f"Trial {trial_id} again", purpose, source.owner_id, 1))
 
 
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:

@@ -18,9 +18,10 @@ class CaseSetNotFoundError(Exception):
 
 
 def list_nonempty_sets() -> list[tuple[CaseSet, int]]:
-    """Return the sets that have cases, each with its number of cases, with one query."""
+    """Return the sets that have cases, each with its number of cases, without that of the playground. One query."""
     case_count = Count("cases", filter=Q(cases__deleted_at=None))
-    nonempty_sets = CaseSet.objects.annotate(case_count=case_count).filter(case_count__gt=0)
+    sets = CaseSet.objects.exclude(kind=CaseSet.Kind.DRAFT)
+    nonempty_sets = sets.annotate(case_count=case_count).filter(case_count__gt=0)
     return [(case_set, case_set.case_count) for case_set in nonempty_sets]
 
 

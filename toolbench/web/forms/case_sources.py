@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
-from toolbench.lab.cases.mcp_tools import build_draft_from_tools, read_configured_servers, render_tool
+from toolbench.lab.cases.mcp_tools import read_configured_servers, render_tool
 from toolbench.lab.interchange.traffic.drafts import TrafficImport, import_traffic
 from toolbench.lab.interchange.traffic.reading import MAX_FILE_BYTES
 from toolbench.lab.interchange.traffic.review import accept_drafts, reject_drafts
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.providers.mcp.listing import list_mcp_tools
 from toolbench.providers.mcp.server import McpServer, McpTool, ToolList, ToolListError
-from toolbench.web.forms.cases import CaseForm
 
 
 class McpToolChoice(NamedTuple):
@@ -92,15 +91,6 @@ class McpToolsForm(forms.Form):
             self.add_error("server" if configured else "url", str(error))
             return None
         return McpToolChoices(listed, tuple(McpToolChoice(tool, render_tool(tool)) for tool in listed.tools))
-
-
-def build_case_form(texts: list[str]) -> CaseForm:
-    """Return the form of a new case with the tools that `texts` hold, as `render_tool` writes them.
-
-    Raises:
-        ToolListError: `texts` is empty, or a text is not a tool.
-    """
-    return CaseForm.from_draft(build_draft_from_tools(texts))
 
 
 class TrafficForm(forms.Form):

@@ -1,10 +1,12 @@
 """Forms for test cases: to edit them, import them and start trials of them."""
 
 from dataclasses import asdict
+from typing import Any, Self
 
 from django import forms
 from django.http import QueryDict
 
+from toolbench.evals.user_cases.definition import UserCase
 from toolbench.evals.user_cases.options import BEHAVIOUR_LABELS, SETTINGS
 from toolbench.lab.cases.drafts import CaseDraft, DraftError, parse_draft
 from toolbench.lab.cases.edit import NewCaseOptions, add_case, build_run_request, edit_case
@@ -146,7 +148,7 @@ class CaseForm(forms.Form):
         data = dict(self.cleaned_data)
         set_name = data.pop("set", "").strip()
         try:
-            title, case = parse_draft(CaseDraft(**data))
+            title, case = self.parse(data)
         except DraftError as error:
             add_form_errors(self, error)
             return None
@@ -156,8 +158,16 @@ class CaseForm(forms.Form):
             return edit_case(slug, title, case)
         return add_case(title, case, NewCaseOptions(set=set_name, from_trial=from_trial))
 
+    def parse(self, data: dict[str, Any]) -> tuple[str, UserCase]:
+        """Return title and case of the form's values, without `set`.
+
+        Raises:
+            DraftError: they are not valid.
+        """
+        return parse_draft(CaseDraft(**data))
+
     @classmethod
-    def from_request(cls, data: QueryDict | None, query: QueryDict) -> tuple["CaseForm", str]:
+    def from_request(cls, data: QueryDict | None, query: QueryDict) -> tuple[Self, str]:
         """Return the form as sent, or filled in from the query, or empty.
 
         Args:
@@ -185,7 +195,7 @@ class CaseForm(forms.Form):
         return cls.from_draft(draft), note
 
     @classmethod
-    def from_draft(cls, draft: CaseDraft) -> "CaseForm":
+    def from_draft(cls, draft: CaseDraft) -> Self:
         """Return the form filled in from a draft."""
         return cls(initial=asdict(draft))
 

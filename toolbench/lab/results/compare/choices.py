@@ -42,7 +42,9 @@ class CompareChoices:
 
 def get_compare_choices() -> CompareChoices:
     """Return the choices. It takes two SQL queries."""
-    runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS])
+    runs = tuple(
+        Run.objects.filter(Run.COUNTED, deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS]
+    )
     configs = list(RunConfig.objects.filter(run__in=runs).only(*_NAMED_COLUMNS).order_by("-run_id"))
     columns = {"provider": "provider_name", "model": "model_name"} | {
         name: name for name in ("profile", "strategy", "method")

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.version_cache import VersionCache
-from toolbench.lab.models import Trial
+from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.compare.baseline import BaselineComparison, compare_with_baseline
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
 from toolbench.lab.results.compare.diagnosis import Diagnosis, diagnose
@@ -87,7 +87,7 @@ def get_sides_page(query: CompareQuery) -> SidesPage:
     """
     run_ids = [int(pk) for side in query.sides for pk in side.get("run", "").split(",") if pk]
     names_all_runs = all("run" in side for side in query.sides)
-    scope = Q(pk=None) if names_all_runs else Q(simulated=query.demo, imported=False)
+    scope = Q(pk=None) if names_all_runs else Run.COUNTED & Q(simulated=query.demo, imported=False)
     if any("config" in side for side in query.sides):
         scope = Q()
     version = find_pool_version(scope | Q(pk__in=run_ids))

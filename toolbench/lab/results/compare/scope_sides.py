@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F, QuerySet, Sum
 
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS
-from toolbench.lab.models import Cell, CellPool
+from toolbench.lab.models import Cell, CellPool, Run
 from toolbench.lab.results.compare.query import MAX_SIDES, RUN_AXES, SIDE_AXES, SIDE_LETTERS, CompareQuery
 
 MAX_SCOPE_SIDES = 7
@@ -94,7 +94,7 @@ def _read_trial_counts(query: CompareQuery) -> list[tuple[Any, ...]]:
     for axis, ids in ids_by_axis.items():
         cells = cells.filter(**{f"{axis}__in": ids.split(",")})
     if not ids_by_axis:
-        cells = cells.filter(run__simulated=query.demo, run__imported=False)
+        cells = cells.filter(run__in=Run.objects.filter(Run.COUNTED, simulated=query.demo, imported=False))
     if ids_by_axis or query.chosen.has_time or "canonical" in query.both:
         return _sum_by_axes(cells, query, "config__", "")
     pools = CellPool.objects.filter(simulated=query.demo, imported=False, control=False)

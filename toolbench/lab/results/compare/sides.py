@@ -13,7 +13,7 @@ from toolbench.lab.metrics.cost import add_costs, estimate_cost_per_success, sum
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.metrics.retries import RetryCounts, count_retries
-from toolbench.lab.models import Trial
+from toolbench.lab.models import Run, Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.query import RUN_AXES
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED
@@ -96,7 +96,7 @@ def filter_side_trials(
     if is_finished:
         trials = trials.filter(state=Trial.State.DONE)
     if not any(name in axes for name in RUN_AXES):
-        trials = trials.filter(run__imported=False, run__simulated=demo)
+        trials = trials.filter(~Q(run__purpose=Run.PLAYGROUND), run__imported=False, run__simulated=demo)
     for name in RUN_AXES:
         if name in axes:
             trials = trials.filter(**{f"{name}_id__in": [int(part) for part in axes[name].split(",")]})

@@ -192,7 +192,7 @@ def _build_run_condition(query: DecideQuery) -> Q:
     """
     if query.scope == "runs":
         return Q(pk__in=query.runs) | Q(purpose=MORE_TRIALS_PURPOSE, repeat_of__in=query.runs)
-    return Q(simulated=query.demo, imported=False)
+    return Run.COUNTED & Q(simulated=query.demo, imported=False)
 
 
 def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:

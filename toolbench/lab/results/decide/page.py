@@ -126,7 +126,7 @@ def get_decide_page(query: DecideQuery) -> DecidePage:
     """
     version = find_candidate_version(query)
     page = _pages.get(version, replace(query, rows=""), lambda: _build_page(query, version))
-    kept = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo)
+    kept = Run.objects.filter(Run.COUNTED, deleted_at=None, imported=False, simulated=query.demo)
     return replace(page, query=replace(page.query, rows=query.rows), runs=list_run_choices(kept, query.runs))
 
 

@@ -91,7 +91,7 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
     scope = query.causes_scope
     sums = sum_causes(scope)
     page = _pages.get(sums.version, query, lambda: _build_page(query, scope, sums))
-    offered_runs = Run.objects.filter(Q(**scope.kinds) | Q(pk__in=query.runs), deleted_at=None)
+    offered_runs = Run.objects.filter(Run.COUNTED & Q(**scope.kinds) | Q(pk__in=query.runs), deleted_at=None)
     return replace(page, runs=list_run_choices(offered_runs, query.runs))
 
 

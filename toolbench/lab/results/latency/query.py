@@ -8,6 +8,7 @@ from django.db.models import F, Q
 from django.db.models.expressions import Combinable
 
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
+from toolbench.lab.models import Run
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids, parse_whole_number
 from toolbench.lab.results.matrix.query import MatrixQuery
 
@@ -88,7 +89,9 @@ class LatencyQuery:
     @property
     def run_condition(self) -> Q:
         """The condition of the runs of the scope."""
-        return Q(imported=True) if self.scope == "imported" else Q(imported=False, simulated=self.scope == "demo")
+        if self.scope == "imported":
+            return Run.COUNTED & Q(imported=True)
+        return Run.COUNTED & Q(imported=False, simulated=self.scope == "demo")
 
     @property
     def form_fields(self) -> list[tuple[str, str]]:

@@ -158,7 +158,7 @@ def choose_scope(query: MatrixQuery) -> MatrixQuery:
     """
     if query.scope:
         return query
-    has_real_runs = Cell.objects.filter(run__simulated=False, run__imported=False, run__deleted_at=None).exists()
+    has_real_runs = Run.objects.filter(Run.COUNTED, simulated=False, imported=False, deleted_at=None).exists()
     return replace(query, scope="real" if has_real_runs else "published")
 
 
@@ -177,7 +177,7 @@ def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
 
 def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
     """Return the runs of the scope. For scope `runs`: the runs that the form offers."""
-    existing_runs = Run.objects.filter(deleted_at=None)
+    existing_runs = Run.objects.filter(Run.COUNTED, deleted_at=None)
     if query.scope == "imported":
         return existing_runs.filter(imported=True)
     return existing_runs.filter(imported=False, simulated=query.scope == "demo")

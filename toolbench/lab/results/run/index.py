@@ -19,8 +19,8 @@ DEFAULT_TARGET_PERCENT = 90
 MAX_LABELS = 50  # labels that the list offers
 Kind = Literal["own", "simulated", "imported"]
 _KIND_FILTERS: Mapping[Kind, Q] = {
-    "own": Q(imported=False, simulated=False),
-    "simulated": Q(imported=False, simulated=True),
+    "own": Run.COUNTED & Q(imported=False, simulated=False),
+    "simulated": Run.COUNTED & Q(imported=False, simulated=True),
     "imported": Q(imported=True),  # also imported runs of simulated models
 }
 

@@ -12,7 +12,7 @@ from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter, parse_day
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
-from toolbench.lab.models import RunConfig, Trial
+from toolbench.lab.models import Run, RunConfig, Trial
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 from toolbench.lab.results.trial_list.query_text import build_query_conditions, build_seen_condition, parse_query_text
@@ -357,6 +357,7 @@ def _build_scope_condition(trial_filter: TrialFilter) -> Q:
     """Return the condition of the scope: imported runs, simulated runs or runs of real providers."""
     if trial_filter.scope == ALL_SCOPES:
         return Q()
+    counted = ~Q(run__purpose=Run.PLAYGROUND)
     if trial_filter.imported:
-        return Q(run__imported=True)
-    return Q(run__imported=False, run__simulated=bool(trial_filter.demo))
+        return counted & Q(run__imported=True)
+    return counted & Q(run__imported=False, run__simulated=bool(trial_filter.demo))

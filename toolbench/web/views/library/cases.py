@@ -54,6 +54,8 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
         page = get_case_page(slug)
     except UnknownCaseError as error:
         raise Http404(str(error)) from None
+    if page.is_conversation:
+        return redirect("conversation", slug)
     run_form = CaseRunForm(request.GET, model=page.last_model)
     answer = plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.PLAN, owner=None)
     return render_page(request, "cases/show.html", {"page": page, "run_form": run_form, "answer": answer}, part="live")
@@ -78,13 +80,13 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     """Ask for confirmation; on POST, delete the case. Its trials are kept."""
-    _find_slug(slug)
+    case = get_case(_find_slug(slug))
     if request.method != "POST":
-        return render_page(request, "cases/delete.html", {"case": get_case(slug)})
+        return render_page(request, "cases/delete.html", {"case": case})
     delete_case(slug)
     record(request, Action.DELETED, f"test case {slug}")
     messages.success(request, "The case is deleted. Its runs and trials are kept, with the version that judged them.")
-    return redirect("cases")
+    return redirect("playground" if case.set.kind == "draft" else "cases")
 
 
 @require_POST

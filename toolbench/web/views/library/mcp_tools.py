@@ -1,12 +1,15 @@
-"""View that reads the tools of an MCP server into the form of a new test case."""
+"""View that reads the tools of an MCP server into the form of a test case or of the playground."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from toolbench.lab.cases.mcp_tools import build_draft_from_tools
 from toolbench.providers.mcp.server import ToolListError
-from toolbench.web.forms.case_sources import McpToolsForm, build_case_form
-from toolbench.web.forms.cases import CaseRunForm
+from toolbench.web.conversation_pages import render_new_conversation
+from toolbench.web.forms.case_sources import McpToolsForm
+from toolbench.web.forms.cases import CaseForm, CaseRunForm
+from toolbench.web.forms.playground import MessageForm, MessageRunForm
 from toolbench.web.rendering import render_page
 
 TOOLS_NOTE = "The tools are filled in as the server declares them. Trials simulate them and never call the server."
@@ -14,7 +17,7 @@ TOOLS_NOTE = "The tools are filled in as the server declares them. Trials simula
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
-    """Show the form for a server; on POST, list its tools, or fill in the form of a new case with the chosen tools."""
+    """Show the form for a server; on POST, list its tools, or fill in a case or conversation with the chosen ones."""
     if "choose" in request.POST:
         return _fill_case(request)
     form = McpToolsForm(request.POST or None)
@@ -24,15 +27,11 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 def _fill_case(request: HttpRequest) -> HttpResponse:
     try:
-        case_form = build_case_form(request.POST.getlist("tool"))
+        draft = build_draft_from_tools(request.POST.getlist("tool"))
     except ToolListError as error:
-        context = {"form": McpToolsForm(), "choices": None, "problem": str(error)}
-        return render_page(request, "cases/mcp.html", context, status=422)
-    case_context = {
-        "form": case_form,
-        "run_form": CaseRunForm(),
-        "note": TOOLS_NOTE,
-        "page": None,
-        "action": reverse("case-new"),
-    }
-    return render_page(request, "cases/edit.html", case_context)
+        empty = {"form": McpToolsForm(), "choices": None, "problem": str(error)}
+        return render_page(request, "cases/mcp.html", empty, status=422)
+    if request.POST["choose"] == "playground":
+        return render_new_conversation(request, MessageForm.from_draft(draft), MessageRunForm(), TOOLS_NOTE)
+    context = {"form": CaseForm.from_draft(draft), "run_form": CaseRunForm(), "note": TOOLS_NOTE, "page": None}
+    return render_page(request, "cases/edit.html", context | {"action": reverse("case-new")})

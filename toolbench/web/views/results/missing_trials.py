@@ -11,7 +11,7 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.results.run.missing_trials import MissingTrialsPage, get_missing_trials_page
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
-from toolbench.web.forms.missing_trials import MissingTrialsForm
+from toolbench.web.forms.run_actions import MissingTrialsForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
 

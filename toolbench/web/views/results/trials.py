@@ -10,11 +10,8 @@ from toolbench.lab.models import Trial
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.lab.results.trial.annotate import annotate
-from toolbench.lab.results.trial.diff_page import get_diff_page
 from toolbench.lab.results.trial.human_verdicts import save_human_verdict
-from toolbench.lab.results.trial.page import Trace, get_trace
-from toolbench.lab.results.trial.page_query import DIFFERENCES, TrialPageQuery
-from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
+from toolbench.lab.results.trial.text_call_causes import get_decisive_cause
 from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 from toolbench.lab.results.trial_list.query_text import FIELDS
@@ -27,9 +24,10 @@ from toolbench.lab.results.trial_list.table import (
     list_heads,
 )
 from toolbench.web.downloads import build_table_response
-from toolbench.web.rendering import is_part_request, render_page
+from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, choose_local_path, find_user, record
 from toolbench.web.result_scope import ResultScope
+from toolbench.web.trial_context import get_trace_context, refresh_when_done
 
 FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}  # visible fields of the filter's form
 
@@ -77,24 +75,12 @@ def _get_chips(request: HttpRequest) -> ScopeChips:
 @require_safe
 def show(request: HttpRequest, trial_id: int) -> HttpResponse:
     """Show a trial (GET /trials/ID/), or for htmx only its steps; htmx then reloads the page of an ended trial."""
-    query = TrialPageQuery.from_query(request.GET)
     try:
-        trace = get_trace(trial_id, query.filter, query.step, view=query.shown_view)
+        trace, context = get_trace_context(request, trial_id)
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    context = {"trace": trace, "page_query": query, "permalink": request.get_full_path()}
-    context |= {"decisive_cause": get_decisive_cause(trace.trial), **_get_view_context(trace, query)}
-    response = render_page(request, "trials/show.html", context, part="steps")
-    if is_part_request(request) and trace.trial.state == Trial.State.DONE:
-        response.headers["HX-Refresh"] = "true"  # the verdict is outside the steps, so the whole page is reloaded
-    return response
-
-
-def _get_view_context(trace: Trace, query: TrialPageQuery) -> dict[str, object]:
-    """Return the context that only the chosen view needs."""
-    if query.shown_view == DIFFERENCES:
-        return {"diff": get_diff_page(trace.trial, beside=query.beside, level=query.level), "text_call_causes": ()}
-    return {"text_call_causes": get_text_call_causes(trace)}
+    context |= {"permalink": request.get_full_path(), "decisive_cause": get_decisive_cause(trace.trial)}
+    return refresh_when_done(request, render_page(request, "trials/show.html", context, part="steps"), trace)
 
 
 @require_POST

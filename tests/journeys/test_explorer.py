@@ -1,0 +1,65 @@
+"""Whoever explores a model: talks to it with tools, keeps an answer as a case, sends a trial again with other words."""
+
+import json
+
+from playwright.sync_api import Page, expect
+
+from tests.journeys.conftest import StartScriptedServer
+from tests.lab.scripted_runs import launch_run, make_scripted_model
+from tests.worker_process import WorkerProcess
+from toolbench.lab.models import Case, Run, Trial
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, text_reply, tool_call_reply
+
+TOOL = {
+    "name": "cancel_order",
+    "parameters": {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]},
+}
+
+
+def answer(seen: ReceivedRequest) -> ScriptedReply:
+    """A call for every message of the user, and a text for its result."""
+    last = seen.json()["messages"][-1]
+    return (
+        text_reply("It is cancelled.") if last["role"] == "tool" else tool_call_reply(("cancel_order", {"order": "17"}))
+    )
+
+
+def test_a_conversation_becomes_a_case_and_a_run(
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+) -> None:
+    page, model = browser_page, make_scripted_model(scripting(answer), "mine")
+    page.goto("/runs/")
+    page.get_by_role("link", name="Playground").click()
+    page.get_by_label("Message").fill("Cancel order 17.")
+    page.get_by_label("Tools", exact=True).fill(json.dumps([TOOL]))
+    page.get_by_label("Model", exact=True).select_option(str(model.pk))
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator(".turns")).to_contain_text("It is cancelled.")
+    page.get_by_label("Message").fill("And 18?")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator(".turns").get_by_text("It is cancelled.")).to_have_count(2)
+    assert not Run.objects.exclude(purpose="playground").exists()
+
+    page.get_by_role("button", name="Save as case, run 20 times").click()
+
+    expect(page.locator("main")).to_contain_text("20/20")
+    run = Run.objects.exclude(purpose="playground").get()
+    assert page.url.endswith(f"/runs/{run.pk}/")
+    case = Case.objects.get(set__kind="own")
+    expected = json.loads(case.versions.get().definition)["expect"]["calls"]
+    assert expected == [{"name": "cancel_order", "arguments": {"order": "17"}}]
+
+
+def test_a_trial_is_edited_and_sent_again_five_times(
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+) -> None:
+    page, server = browser_page, scripting(lambda seen: text_reply("Done."))
+    run = launch_run(make_scripted_model(server, "mine"), scenarios=("chat_only",), trials=1)
+    page.goto(f"/trials/{run.trials.get().pk}/")
+    page.get_by_role("link", name="Edit and send again").click()
+    page.get_by_label("Message").fill("Say something else.")
+    page.get_by_role("button", name="Send", exact=True).click()
+
+    expect(page.locator(".strip .mark.pass, .strip .mark.fail")).to_have_count(5)
+    assert Trial.objects.filter(run__purpose="playground").count() == 5
+    assert sum("Say something else." in received.body.decode() for received in server.seen) == 5

@@ -1,0 +1,87 @@
+"""Conversations of the playground: what goes on from a stored trial."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from toolbench.lab.cases.conversations import (
+    MessageSettings,
+    build_draft_to_send_again,
+    build_message_request,
+    load_transcript,
+    parse_message,
+    save_message,
+)
+from toolbench.lab.cases.drafts import CaseDraft
+from toolbench.lab.models import Case, Model, Trial
+from toolbench.lab.runs.launch import launch
+from toolbench.providers.scripted_server import ScriptedServer, text_reply, tool_call_reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TOOLS = '[{"name": "find", "parameters": {"type": "object"}}]'
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(answer_correctly) as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def model(server: ScriptedServer) -> Model:
+    return make_scripted_model(server)
+
+
+def answer_message(model: Model, draft: CaseDraft, settings: MessageSettings | None = None) -> tuple[Case, Trial]:
+    """Send the first message of a conversation and have it answered."""
+    case = save_message(*parse_message(draft, "", None))
+    request = build_message_request(case, settings or MessageSettings(model.pk), None)
+    assert request is not None
+    run = launch(request)
+    run_worker_session(model)
+    return case, run.trials.get()
+
+
+def test_copied_scenario_is_judged_and_its_state_goes_on(model: Model) -> None:
+    launch_run(model, scenarios=("happy_path",), trials=1)
+    run_worker_session(model)
+    draft, settings, note = build_draft_to_send_again(Trial.objects.get().pk, 5)
+    assert (settings.model, settings.trials) == (model.pk, 5)
+    assert "from trial" in note
+    case, trial = answer_message(model, draft)
+    assert trial.outcome == "pass"
+    assert load_transcript(case.slug, trial.pk).state == {"draft": {"foo": "bar"}}
+
+
+def test_calls_without_a_final_answer_keep_their_results(server: ScriptedServer, model: Model) -> None:
+    server.set_script(*[tool_call_reply(("find", {}), ("find", {}))] * 2)
+    case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it.", turns=2, parallel=True))
+    assert trial.end == "MAX_TURNS_EXCEEDED"
+    messages = load_transcript(case.slug, trial.pk).messages
+    assert [message["role"] for message in messages] == ["user", *["assistant", "tool", "tool"] * 2]
+    calls = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    assert calls == [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+    assert load_transcript(case.slug, trial.pk).unanswered == ""
+
+
+def test_a_history_is_sent_in_the_form_of_the_method(server: ScriptedServer, model: Model) -> None:
+    server.set_script(tool_call_reply(("find", {"what": "x"})), text_reply("Found."), text_reply("Again."))
+    case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it."))
+    draft = CaseDraft(title=case.title, tools=TOOLS, message="And now?")
+    case = save_message(*parse_message(draft, case.slug, trial.pk), slug=case.slug)
+    request = build_message_request(case, MessageSettings(model.pk, method="text_json"), trial.pk)
+    assert request is not None
+    launch(request)
+    run_worker_session(model)
+    sent = server.seen[2].json()["messages"]
+    assert "tool" not in [message["role"] for message in sent]
+    assert sent[-1]["content"].startswith("And now?")
+    assert '"what": "x"' in str(sent)
+
+
+def test_blank_answer_counts_as_unanswered(server: ScriptedServer, model: Model) -> None:
+    server.set_script(text_reply(""))
+    case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it."))
+    transcript = load_transcript(case.slug, trial.pk)
+    assert (transcript.messages, transcript.unanswered) == ((), "Find it.")

@@ -1,0 +1,257 @@
+"""The playground: a conversation is a draft case, each message a run of it, and results do not count them."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.lab.scripted_runs import launch_run, make_paid_model, make_scripted_model, run_worker_session
+from tests.page_html import read_html
+from toolbench.lab.accounts.roles import Role, set_role
+from toolbench.lab.maintenance import sweep
+from toolbench.lab.metrics.cause_pools import CauseScope, sum_causes
+from toolbench.lab.metrics.pools import refresh_pools, sum_all_runs
+from toolbench.lab.metrics.result_filter import NO_FILTER
+from toolbench.lab.models import AuditEntry, Case, CellPool, Model, Provider, Run, Trial
+from toolbench.lab.results.run.index import get_run_list
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    text_reply,
+    tool_call_reply,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+MESSAGE = {
+    "message": "How is the weather in Berlin?",
+    "tools": json.dumps([TOOL]),
+    "results": '{"get_weather": {"fixed": {"sky": "clear"}}}',
+}
+SendMessage = Callable[..., str]
+SETTINGS = {"profile": "default", "strategy": "production", "method": "native", "trials": "1"}
+
+
+def answer(seen: ReceivedRequest) -> ScriptedReply:
+    """A call for the first message, and else a text that says how many messages were sent."""
+    sent = seen.json()["messages"]
+    if sent[-1]["role"] == "user" and sum(message["role"] == "user" for message in sent) == 1:
+        return tool_call_reply(("get_weather", {"city": "Berlin"}))
+    return text_reply(f"{len(sent)} messages.")
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(answer) as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def model(server: ScriptedServer) -> Model:
+    return make_scripted_model(server)
+
+
+@pytest.fixture
+def send(owner_client: Client, model: Model) -> SendMessage:
+    """Send a message in a new conversation, have it answered, and return the address of the conversation."""
+
+    def start(**fields: str) -> str:
+        response = owner_client.post("/playground/", MESSAGE | SETTINGS | {"model": str(model.pk)} | fields)
+        assert response.status_code == 302, response.context["form"].errors
+        run_worker_session(model)
+        return response.headers["Location"]
+
+    return start
+
+
+def follow(client: Client, address: str, message: str, **fields: str) -> str:
+    """Send the form that a conversation shows, with another message, and return the address that follows."""
+    form, run_form = (client.get(address).context[name] for name in ("form", "run_form"))
+    shown = {name: one[name].value() for one in (form, run_form) for name in one.fields}
+    filled = {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
+    response = client.post(address, filled | {"message": message} | fields)
+    assert response.status_code == 302, response.context["form"].errors
+    return response.headers["Location"]
+
+
+def test_a_message_is_a_run_of_a_draft_case(owner_client: Client, send: SendMessage) -> None:
+    page = read_html(owner_client.get(send()))
+    assert "get_weather" in page
+    assert "3 messages." in page
+    trial = Trial.objects.get()
+    assert (trial.outcome, trial.run.purpose) == ("pass", "playground")
+    assert trial.run.title == f"Playground: {MESSAGE['message']}"
+    assert Case.objects.get().set.kind == "draft"
+    assert {entry.action for entry in AuditEntry.objects.all()} == {"added", "launched"}
+
+
+def test_the_next_message_follows_the_answer(
+    owner_client: Client, model: Model, server: ScriptedServer, send: SendMessage
+) -> None:
+    address = follow(owner_client, send(system="Be short."), "And in Rome?")
+    run_worker_session(model)
+    sent = server.seen[-1].json()["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert sent[2]["tool_calls"][0]["id"] == sent[3]["tool_call_id"]
+    assert json.loads(sent[3]["content"])["data"] == {"sky": "clear"}
+    assert [message["content"] for message in (sent[0], *sent[4:])] == ["Be short.", "4 messages.", "And in Rome?"]
+    assert "6 messages." in read_html(owner_client.get(address))
+    assert Case.objects.get().current == 2
+
+
+def test_the_state_goes_on_from_the_calls(owner_client: Client, send: SendMessage) -> None:
+    results = '{"get_weather": {"fixed": {"sky": "clear"}, "set": {"/asked/{city}": true}}}'
+    form = owner_client.get(send(results=results)).context["form"]
+    assert json.loads(form["start"].value()) == {"asked": {"Berlin": True}}
+    assert form["message"].value() == ""
+
+
+def test_a_message_without_tools_is_answered(owner_client: Client, server: ScriptedServer, send: SendMessage) -> None:
+    send(tools="", results="", message="Hello.")
+    assert "tools" not in server.seen[-1].json()
+    assert Trial.objects.get().end == "FINAL"
+
+
+def test_a_message_without_an_answer_is_offered_again(owner_client: Client, model: Model, send: SendMessage) -> None:
+    address = send()
+    Model.objects.update(name="gone")
+    Provider.objects.update(base_url="http://127.0.0.1:9/v1")
+    again = follow(owner_client, address, "And in Rome?")
+    run_worker_session(model)
+    form = owner_client.get(again).context["form"]
+    assert Trial.objects.latest("pk").outcome == "infra"
+    assert form["message"].value() == "And in Rome?"
+    follow(owner_client, again, "And in Paris?")
+    newest = Case.objects.get().versions.get(number=3).definition
+    assert "And in Rome?" not in newest
+    assert "And in Paris?" in newest
+
+
+def test_bad_input_is_kept_with_a_sentence(owner_client: Client, model: Model) -> None:
+    sent = MESSAGE | SETTINGS | {"model": str(model.pk)}
+    response = owner_client.post("/playground/", sent | {"tools": '[{"name": }]', "trials": "21"})
+    page = read_html(response)
+    assert response.status_code == 422
+    assert "Line 1, column 11: this is not JSON" in page
+    assert "less than or equal to 20" in page
+    assert not Case.objects.exists()
+    assert not Run.objects.exists()
+
+
+def test_a_trial_of_another_conversation_is_refused(owner_client: Client, model: Model, send: SendMessage) -> None:
+    first, second = send(), send()
+    stranger = str(Trial.objects.earliest("pk").pk)
+    sent = MESSAGE | SETTINGS | {"model": str(model.pk), "trial": stranger}
+    response = owner_client.post(second, sent)
+    assert response.status_code == 422
+    assert f"This conversation has no trial {stranger}." in read_html(response)
+    assert owner_client.get(f"{second}{stranger}/").status_code == 404
+    assert owner_client.get(f"{first}{stranger}/").status_code == 200
+
+
+def test_paid_requests_are_sent_after_consent_only(owner_client: Client, server: ScriptedServer) -> None:
+    paid = make_paid_model(server, "paid")
+    sent = MESSAGE | SETTINGS | {"model": str(paid.pk), "trials": "20", "turns": "50"}
+    address = owner_client.post("/playground/", sent).headers["Location"]
+    response = owner_client.get(address)
+    assert "These requests may cost money." in read_html(response)
+    assert not Run.objects.exists()
+    agreed = str(response.context["answer"].plan.most_paid)
+    path = address.partition("?")[0]
+    form, run_form = (response.context[name] for name in ("form", "run_form"))
+    shown = {name: one[name].value() for one in (form, run_form) for name in one.fields}
+    filled = {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
+    assert owner_client.post(path, filled | {"agreed": agreed}).headers["Location"] == path
+    assert Trial.objects.count() == 20
+    assert Case.objects.get().current == 1
+
+
+def test_results_leave_out_the_playground(owner_client: Client, model: Model, send: SendMessage) -> None:
+    send()
+    launch_run(model)
+    run_worker_session(model)
+    playground, run = Run.objects.filter(purpose="playground").get(), Run.objects.exclude(purpose="playground").get()
+    for refreshed in (False, True):
+        if refreshed:
+            sweep()
+            refresh_pools()
+        counted = sum_all_runs(NO_FILTER, simulated=False, imported=False)
+        assert {pk for row in counted.rows for pk in row["run_ids"]} == {run.pk}
+        causes = sum_causes(CauseScope(NO_FILTER))
+        assert sum(line.count for line in causes.lines) == run.trials.count()
+    assert set(Run.objects.values_list("pooled", flat=True)) == {True}
+    assert {pk for run_ids in CellPool.objects.values_list("run_ids", flat=True) for pk in run_ids} == {run.pk}
+    trial_ids = {row.id for row in get_trials(TrialFilter()).rows}
+    assert trial_ids == set(run.trials.values_list("pk", flat=True))
+    assert [row.run.pk for row in get_run_list("own").rows] == [run.pk]
+    named = {row.id for row in get_trials(TrialFilter(run=playground.pk)).rows}
+    assert named == set(playground.trials.values_list("pk", flat=True))
+
+
+def test_drafts_are_in_no_list_of_cases(owner_client: Client, send: SendMessage) -> None:
+    send()
+    slug = Case.objects.get().slug
+    for address in ("/cases/", "/runs/new/", "/cases/export.jsonl?private=1"):
+        assert slug not in owner_client.get(address).content.decode()
+    assert owner_client.get(f"/cases/{slug}/").headers["Location"] == f"/playground/{slug}/"
+    assert owner_client.get(f"/cases/{slug}/edit/").status_code == 404
+
+
+def test_saved_case_expects_the_calls_and_runs_20_times(owner_client: Client, send: SendMessage) -> None:
+    address = send(profile="default", strategy="baseline")
+    trial = Trial.objects.get()
+    form = owner_client.get(f"/cases/new/?trial={trial.pk}").context["form"]
+    assert json.loads(form["expect"].value()) == {"name": "get_weather", "arguments": {"city": "Berlin"}}
+    response = owner_client.post(f"{address}{trial.pk}/run/", {"trials": "20"})
+    run = Run.objects.latest("pk")
+    assert response.headers["Location"] == f"/runs/{run.pk}/"
+    assert (run.purpose, run.trial_count, run.configs.get().strategy) == ("", 20, "baseline")
+    case = Case.objects.get(from_trial=trial)
+    assert (case.set.kind, case.set.name) == ("own", "My cases")
+    owner_client.post(f"{address}{trial.pk}/run/", {"trials": "3"})
+    assert Case.objects.filter(from_trial=trial).count() == 1
+
+
+def test_a_trial_is_edited_and_sent_again_five_times(owner_client: Client, model: Model) -> None:
+    launch_run(model, scenarios=("happy_path",), strategies=("raw",), trials=1, tool_failure_policy="fatal")
+    run_worker_session(model)
+    trial = Trial.objects.get()
+    response = owner_client.get(f"/playground/?trial={trial.pk}")
+    form, run_form = (response.context[name] for name in ("form", "run_form"))
+    assert (run_form["trials"].value(), run_form["strategy"].value()) == (5, "raw")
+    shown = {name: one[name].value() for one in (form, run_form) for name in one.fields}
+    filled = {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
+    owner_client.post(f"/playground/?trial={trial.pk}", filled | {"message": "Set foo to bar now."})
+    run_worker_session(model)
+    run = Run.objects.latest("pk")
+    assert (run.purpose, run.trials.count(), run.request["tool_failure_policy"]) == ("playground", 5, "fatal")
+    assert Case.objects.get().versions.get().definition.count("Set foo to bar now.") == 1
+    page = owner_client.get(f"/playground/{Case.objects.get().slug}/")
+    assert len(page.context["page"].trials) == 5
+
+
+def test_tools_come_from_a_case(owner_client: Client, model: Model) -> None:
+    sent = MESSAGE | {"expect": '{"name": "get_weather", "arguments": {}}', "save": "1"}
+    owner_client.post("/cases/new/", sent)
+    form = owner_client.get(f"/playground/?case={Case.objects.get().slug}").context["form"]
+    assert "get_weather" in form["tools"].value()
+    assert owner_client.get("/playground/?case=happy_path").status_code == 404
+    assert owner_client.get("/playground/?trial=99999").status_code == 404
+
+
+def test_a_viewer_reads_and_cannot_send(client: Client, send: SendMessage) -> None:
+    address = send()
+    user = User(username="viewer")
+    set_role(user, Role.VIEWER)
+    user.save()
+    client.force_login(user)
+    for page in ("/playground/", address):
+        assert client.get(page).status_code == 200
+        assert client.post(page).status_code == 403
+    assert "Next message" not in client.get(address).content.decode()

@@ -1,0 +1,104 @@
+"""Messages of a stored trial of a test case in OpenAI's format, with which a conversation goes on."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from toolbench.engine.errors import ToolArgumentError
+from toolbench.engine.strict_json import get_object
+from toolbench.engine.types import JsonObject, Message
+from toolbench.evals.user_cases.definition import UserCase
+from toolbench.evals.user_cases.options import WORKSPACE_STATE
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools
+from toolbench.lab.models import Trial
+from toolbench.lab.traces.reading import StepWithDetails, list_steps
+
+_REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Messages and state with which a conversation goes on after a trial.
+
+    Attributes:
+        messages: the messages so far, without the system prompt. If the trial has no answer, they end before the
+            message that it was to answer.
+        unanswered: the user's message that has no answer; "" if it was answered.
+        state: the simulated state after the trial's calls; {} without one.
+    """
+
+    messages: tuple[Message, ...] = ()
+    unanswered: str = ""
+    state: JsonObject = field(default_factory=dict)
+
+
+def build_transcript(trial: Trial, case: UserCase) -> Transcript:
+    """Return the transcript of a trial.
+
+    Args:
+        trial: trial whose steps and their bodies are prefetched.
+        case: the case in the version of the trial.
+    """
+    messages = list(case.messages)
+    if len(messages) > 1 and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
+        del messages[0]
+    steps = list_steps(trial)
+    answers = tuple(_iter_answers(steps))
+    if not answers:
+        return Transcript(tuple(messages[:-1]), str(messages[-1]["content"]), case.initial)
+    return Transcript((*messages, *answers), state=_compute_state(case, steps))
+
+
+def _iter_answers(steps: Sequence[StepWithDetails]) -> Iterator[Message]:
+    """Yield the model's answers and the results of its calls.
+
+    A refused answer, after which the loop asked again, and a blank answer are left out.
+    """
+    answered = [index for index, step in enumerate(steps) if not step.is_tool and step.step.ok]
+    for index in answered:
+        executed = tuple(takewhile(lambda step: step.is_tool, steps[index + 1 :]))
+        message = _build_answer(steps[index], executed)
+        if executed or (index == answered[-1] and message["content"]):
+            yield message
+            yield from (_build_result(step) for step in executed)
+
+
+def _build_answer(step: StepWithDetails, executed: Sequence[StepWithDetails]) -> Message:
+    received = get_object(step.facts.get("message"))
+    reasoning = {key: received[key] for key in _REASONING_KEYS if received.get(key)}
+    calls = [_build_call(tool_step) for tool_step in executed]
+    message: Message = {"role": "assistant", "content": str(step.facts.get("text") or "") or None, **reasoning}
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _build_call(step: StepWithDetails) -> JsonObject:
+    call, arguments = get_object(step.facts.get("call")), step.facts.get("arguments")
+    written = call.get("arguments")
+    text = json.dumps(arguments) if isinstance(arguments, dict) else written if isinstance(written, str) else "{}"
+    function = {"name": str(call.get("name") or ""), "arguments": text}
+    return {"id": _get_call_id(step), "type": "function", "function": function}
+
+
+def _build_result(step: StepWithDetails) -> Message:
+    content = bytes(step.step.body.response).decode("utf-8", "replace")
+    return {"role": "tool", "tool_call_id": _get_call_id(step), "content": content}
+
+
+def _get_call_id(step: StepWithDetails) -> str:
+    return str(get_object(step.facts.get("call")).get("id") or f"call_{step.step.ordinal}")
+
+
+def _compute_state(case: UserCase, steps: Sequence[StepWithDetails]) -> JsonObject:
+    """Return the simulated state after the executed calls, which are repeated on fresh simulated tools."""
+    if not (case.initial or case.workspace or any("set" in entry for entry in case.results.values())):
+        return {}
+    tools = SimulatedTools(case.results, case.initial, case.workspace)
+    for step in steps:
+        arguments = step.facts.get("arguments")
+        if step.is_tool and step.facts.get("executed") and isinstance(arguments, dict):
+            with suppress(ToolArgumentError, RuntimeError):  # a refusal or a fault, as in the trial
+                tools.call(step.step.tool_name, arguments, _get_call_id(step))
+    hidden = WORKSPACE_STATE if case.workspace else set()
+    return {name: value for name, value in tools.snapshot().items() if name not in hidden}

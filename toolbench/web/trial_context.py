@@ -1,0 +1,35 @@
+"""Context of the timeline and the views of a trial, which the trial page and the playground show."""
+
+from django.http import HttpRequest, HttpResponse
+
+from toolbench.lab.models import Trial
+from toolbench.lab.results.trial.diff_page import get_diff_page
+from toolbench.lab.results.trial.page import Trace, get_trace
+from toolbench.lab.results.trial.page_query import DIFFERENCES, TrialPageQuery
+from toolbench.lab.results.trial.text_call_causes import get_text_call_causes
+from toolbench.web.rendering import is_part_request
+
+
+def get_trace_context(request: HttpRequest, trial_id: int) -> tuple[Trace, dict[str, object]]:
+    """Return a trial, and the context of its timeline and of the view that the URL chooses.
+
+    Raises:
+        Trial.DoesNotExist: the trial does not exist, or its run was deleted.
+    """
+    query = TrialPageQuery.from_query(request.GET)
+    trace = get_trace(trial_id, query.filter, query.step, view=query.shown_view)
+    return trace, {"trace": trace, "page_query": query, **_get_view_context(trace, query)}
+
+
+def refresh_when_done(request: HttpRequest, response: HttpResponse, trace: Trace) -> HttpResponse:
+    """Return the response; if it is a part of the page of an ended trial, let htmx load the whole page."""
+    if is_part_request(request) and trace.trial.state == Trial.State.DONE:
+        response.headers["HX-Refresh"] = "true"  # the verdict is outside the steps
+    return response
+
+
+def _get_view_context(trace: Trace, query: TrialPageQuery) -> dict[str, object]:
+    """Return the context that only the chosen view needs."""
+    if query.shown_view == DIFFERENCES:
+        return {"diff": get_diff_page(trace.trial, beside=query.beside, level=query.level), "text_call_causes": ()}
+    return {"text_call_causes": get_text_call_causes(trace)}
