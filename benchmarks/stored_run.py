@@ -7,6 +7,7 @@ import json
 import sys
 import time
 import uuid
+from typing import Any
 
 from django.db.models import Max, Min, Sum
 from django.db.models.functions import Length
@@ -23,13 +24,14 @@ STEPS_PER_TRIAL = 5
 POLL_SECONDS = 0.5
 
 
-def launch_run(base_url: str, trials: int, concurrency: int) -> Run:
+def launch_run(base_url: str, trials: int, concurrency: int, **settings: Any) -> Run:
     provider = Provider.objects.create(
         name=f"bench {uuid.uuid4().hex[:12]}",
         base_url=base_url,
         concurrency=concurrency,
         key_source=Provider.KeySource.ENVIRONMENT,
         key_env=KEY_NAME,
+        **settings,
     )
     model = Model.objects.create(provider=provider, name=MODEL_NAME, canonical=MODEL_NAME)
     request = RunRequest(models=(model.pk,), strategies=(STRATEGY,), scenarios=(SCENARIO,), trials=trials, seed=1)

@@ -42,6 +42,8 @@ def test_settings_that_are_not_sent_stay(api: ApiClient) -> None:
     made = api.post("/providers", settings | {"name": "Mine", "proxy_url": "http://127.0.0.1:8"}, status=201)
     found = json.loads(api.send("PATCH", f"/providers/{made['id']}", {"concurrency": 3}).content)
     assert found == made | {"concurrency": 3}
+    limits = {"adaptive": True, "requests_per_minute": 600, "tokens_per_minute": 90_000}
+    assert json.loads(api.send("PATCH", f"/providers/{made['id']}", limits).content) == found | limits
     assert (found["budget_per_month"], found["read_seconds"], found["query"]) == (5.0, 7.0, "a=1")
     assert Provider.objects.get(pk=made["id"]).base_url == "http://127.0.0.1:9"
 

@@ -14,6 +14,7 @@ from toolbench.lab.accounts.audit import Action
 from toolbench.lab.endpoints import connect
 from toolbench.lab.endpoints.network import NetworkSettings
 from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
+from toolbench.lab.endpoints.rate_control import MAX_PER_MINUTE
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_provider, get_providers
 from toolbench.lab.endpoints.template_values import fill_from_template
 from toolbench.lab.metrics.provider_budget import MAX_BUDGET, MIN_BUDGET
@@ -22,7 +23,8 @@ from toolbench.lab.models import Provider
 router = Router()
 STORED_SETTINGS = (
     *("name", "base_url", "api_prefix", "template", "wire", "key_env", "option_defaults", "connect_seconds"),
-    *("read_seconds", "max_attempts", "concurrency", "budget_per_month"),
+    *("read_seconds", "max_attempts", "concurrency", "adaptive", "requests_per_minute", "tokens_per_minute"),
+    "budget_per_month",
     *("proxy_url", "ca_pem", "client_certificate", "query", "key_header"),
 )
 Text = Annotated[str, Field(max_length=300)]
@@ -52,6 +54,9 @@ class ProviderDocument(Schema):
     state_text: str
     models: int
     concurrency: int
+    adaptive: bool
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
     max_attempts: int
     key_env: str
     option_defaults: JsonObject
@@ -72,6 +77,9 @@ class ProviderBody(BodySchema):
         key: key to store encrypted; no answer contains it.
         key_env: name of an environment variable of the worker that contains the key.
         headers: secret headers to add to the stored ones.
+        concurrency: trials in flight over all workers; with `adaptive` the maximum.
+        adaptive: whether fewer are in flight while the provider does not answer well.
+        requests_per_minute, tokens_per_minute: limits over all workers; null for no limit.
         budget_per_month: dollars that trials may cost in a calendar month (UTC); null for no limit.
     """
 
@@ -90,6 +98,9 @@ class ProviderBody(BodySchema):
     read_seconds: Seconds | None = None
     max_attempts: Annotated[int, Field(ge=1, le=10)] = 3
     concurrency: Annotated[int, Field(ge=1, le=1_000)] = 8
+    adaptive: bool = False
+    requests_per_minute: Annotated[int, Field(ge=1, le=MAX_PER_MINUTE)] | None = None
+    tokens_per_minute: Annotated[int, Field(ge=1, le=MAX_PER_MINUTE)] | None = None
     budget_per_month: Annotated[float, Field(ge=MIN_BUDGET, le=MAX_BUDGET)] | None = None
     proxy_url: Text = ""
     remove_proxy_login: bool = False

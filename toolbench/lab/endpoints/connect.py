@@ -20,6 +20,7 @@ from toolbench.lab.endpoints.network import (
     is_rerouted,
     list_network_errors,
 )
+from toolbench.lab.endpoints.rate_control import list_rate_errors
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE, build_personas, find_simulated_url_error
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
 from toolbench.lab.errors import InvalidFieldsError
@@ -72,6 +73,8 @@ class ConnectionSettings:
         read_seconds: timeout for reading; None for the default.
         max_attempts: maximum attempts of one request, retries included.
         concurrency: maximum number of trials in flight.
+        adaptive: whether fewer are in flight while the provider does not answer well.
+        requests_per_minute, tokens_per_minute: limits over all workers; None for no limit.
         budget_per_month: dollars that trials may cost in a calendar month (UTC); None for no limit.
         network: proxy, certificates, query parameters and the header of the key.
     """
@@ -91,6 +94,9 @@ class ConnectionSettings:
     read_seconds: float | None = None
     max_attempts: int = 3
     concurrency: int = 8
+    adaptive: bool = False
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
     budget_per_month: float | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
@@ -348,6 +354,7 @@ def _list_field_errors(settings: ConnectionSettings, secrets: tuple[str, ...]) -
     yield "max_attempts", "" if 1 <= settings.max_attempts <= 10 else "Enter 1 to 10 attempts."
     is_concurrency = 1 <= settings.concurrency <= 1000
     yield "concurrency", "" if is_concurrency else "Enter 1 to 1000 trials in flight."
+    yield from list_rate_errors(settings.requests_per_minute, settings.tokens_per_minute)
     is_budget = settings.budget_per_month is None or MIN_BUDGET <= settings.budget_per_month <= MAX_BUDGET
     sentence = f"A budget is {MIN_BUDGET} to {MAX_BUDGET:,.0f} dollars; leave it empty for none."
     yield "budget_per_month", "" if is_budget else sentence
@@ -367,7 +374,9 @@ def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider
     provider.connect_seconds = settings.connect_seconds
     provider.read_seconds = settings.read_seconds
     provider.max_attempts = settings.max_attempts
-    provider.concurrency = settings.concurrency
+    provider.concurrency, provider.adaptive = settings.concurrency, settings.adaptive
+    provider.requests_per_minute = settings.requests_per_minute
+    provider.tokens_per_minute = settings.tokens_per_minute
     provider.budget_per_month = settings.budget_per_month
     provider.paused_reason = ""
     _set_key(provider, settings)

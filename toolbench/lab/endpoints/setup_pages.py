@@ -12,6 +12,7 @@ from toolbench.engine.policy.presets import get_preset_description
 from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
+from toolbench.lab.endpoints.rate_control import RateControlPage, get_rate_control
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_budget
@@ -31,6 +32,7 @@ class ProviderRow:
         state_text: the state in words.
         models: the number of models that are not retired.
         runs: the number of runs that use the provider; 0 in the list of providers.
+        rate_control: the rate control; None in the list of providers, or if the settings need none.
         budget: the budget and the spending of this month; None in the list of providers, or if there is no budget.
         plan_query: query string of the plan of a first run of its models; "" in the list of providers, and without
             models.
@@ -42,6 +44,7 @@ class ProviderRow:
     state_text: str
     models: int
     runs: int = 0
+    rate_control: RateControlPage | None = None
     budget: ProviderBudget | None = None
     plan_query: str = ""
 
@@ -122,7 +125,7 @@ def get_providers() -> tuple[ProviderRow, ...]:
 
 
 def get_provider(provider_id: int) -> ProviderRow:
-    """Return one provider with the number of its runs and its budget, with four queries and more for a budget.
+    """Return one provider with the number of its runs and its budget, with four queries and more for budget and rates.
 
     Raises:
         Provider.DoesNotExist: there is no such provider.
@@ -133,6 +136,7 @@ def get_provider(provider_id: int) -> ProviderRow:
     return replace(
         _build_provider_row(provider, ready, len(model_ids)),
         runs=RunConfig.objects.filter(provider=provider).values("run_id").distinct().count(),
+        rate_control=get_rate_control(provider),
         budget=get_provider_budget(provider),
         plan_query=_render_plan_query(tuple(model_ids)),
     )

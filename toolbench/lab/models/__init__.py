@@ -2,7 +2,16 @@
 
 from toolbench.lab.models.accounts import ApiToken, AuditEntry, LaunchKey, ShareLink, SignInLink
 from toolbench.lab.models.cases import Case, CaseSet, CaseVersion
-from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress
+from toolbench.lab.models.catalogue import (
+    Model,
+    PacePoint,
+    Preset,
+    Process,
+    Provider,
+    ProviderPace,
+    SamplingProfile,
+    ServiceAddress,
+)
 from toolbench.lab.models.decisions import DecisionRecord
 from toolbench.lab.models.histories import History, HistoryTurn
 from toolbench.lab.models.job_failures import JobFailure
@@ -46,12 +55,14 @@ __all__ = [
     "LibraryVersion",
     "Model",
     "ModelAlias",
+    "PacePoint",
     "PoolState",
     "Preset",
     "Probe",
     "ProbeExchange",
     "Process",
     "Provider",
+    "ProviderPace",
     "PublishedCell",
     "PublishedRecommendation",
     "PublishedSnapshot",

@@ -1,4 +1,4 @@
-"""Providers, models, presets and sampling profiles; addresses of local servers and heartbeats of processes."""
+"""Providers, models, presets, sampling profiles; rate control, addresses of local servers, heartbeats of processes."""
 
 from django.db import models
 
@@ -53,6 +53,9 @@ class Provider(models.Model):
     read_seconds = models.FloatField(null=True, blank=True)
     max_attempts = models.PositiveSmallIntegerField(default=3)
     concurrency = models.PositiveIntegerField(default=8)  # concurrency limit: trials in flight, over all workers
+    adaptive = models.BooleanField(default=False)  # the concurrency limit follows the answers, up to `concurrency`
+    requests_per_minute = models.PositiveIntegerField(null=True, blank=True)  # over all workers; None: no limit
+    tokens_per_minute = models.PositiveIntegerField(null=True, blank=True)
     budget_per_month = models.FloatField(null=True, blank=True)  # dollars per calendar month (UTC); None: no budget
     paused_reason = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -62,6 +65,56 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ProviderPace(models.Model):
+    """The state of the rate control of a provider, shared by all workers.
+
+    Attributes:
+        concurrency: the present concurrency limit.
+        held_until: no request is sent before.
+        next_request_at, next_token_at: earliest time of the next request, by the requests and by the tokens a minute.
+        state: a PaceState of lab/worker/pacing/state.py as JSON.
+    """
+
+    provider = models.OneToOneField("Provider", on_delete=models.CASCADE, primary_key=True, related_name="pace")
+    concurrency = models.PositiveIntegerField()
+    held_until = models.DateTimeField()
+    next_request_at = models.DateTimeField()
+    next_token_at = models.DateTimeField()
+    state = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"pace of provider {self.provider_id}"
+
+
+class PacePoint(models.Model):
+    """What happened at a provider in some ten seconds.
+
+    Attributes:
+        at: the end of that time.
+        seconds: its length.
+        concurrency: the concurrency limit.
+        in_flight: most requests in flight.
+        rejections: answers with status 429, 503 or 529.
+        requests_per_minute: the limit of requests a minute; None for none.
+    """
+
+    provider = models.ForeignKey("Provider", on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField()
+    seconds = models.FloatField()
+    concurrency = models.PositiveIntegerField()
+    in_flight = models.PositiveIntegerField()
+    answers = models.PositiveIntegerField()
+    rejections = models.PositiveIntegerField()
+    requests_per_minute = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["at"]
+        indexes = [models.Index(fields=["provider", "at"], name="pace_points")]
+
+    def __str__(self) -> str:
+        return f"pace of provider {self.provider_id} at {self.at}"
 
 
 class Model(models.Model):

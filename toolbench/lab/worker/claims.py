@@ -28,7 +28,9 @@ _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 
-_CLAIM = load_statement("worker/claim_trials")
+_LIMIT = load_statement("worker/concurrency_limit")
+
+_CLAIM = load_statement("worker/claim_trials", limit=_LIMIT)
 
 _HAS_QUEUED_TRIALS = """
 SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON provider.id = %s
@@ -42,7 +44,7 @@ _REQUEUE = load_statement("worker/requeue")
 
 _RELEASE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
 _ACQUIRE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
-_HAS_FREE_SLOT = load_statement("worker/has_free_slot")
+_HAS_FREE_SLOT = load_statement("worker/has_free_slot", limit=_LIMIT)
 
 
 @light(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ from dataclasses import dataclass
 from toolbench.engine.events import StopReason
 from toolbench.lab.worker.claims import ClaimedTrial, acquire_slot, release_slot
 from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, UNAVAILABLE_ERRORS, DatabaseThread
+from toolbench.lab.worker.pacing.pacer import Pacer
+from toolbench.lab.worker.pacing.send_schedule import PacedRequest, RequestResult
 from toolbench.lab.worker.request_budget import Reservation, reserve
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.trial_plan import ServerNotReadyError
 from toolbench.providers.driver.drive import TrialStoppedError
+from toolbench.providers.driver.step_records import ExchangeStep
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +110,7 @@ class RequestGate:
     Attributes:
         reserved_requests: number of requests that are counted and not sent yet.
         has_lost_server: returns whether the local server of the trial died; None to skip this check.
+        paced_ms: milliseconds for which requests waited for the rate control of the provider.
     """
 
     trial: ClaimedTrial
@@ -113,8 +118,11 @@ class RequestGate:
     reserver: BudgetReserver
     database: DatabaseThread
     slots: Slots
+    pacer: Pacer
     reserved_requests: int
     has_lost_server: Callable[[], Awaitable[bool]] | None = None
+    paced_ms: float = 0.0
+    _sent: PacedRequest | None = None
 
     async def reserve(self) -> None:
         """Wait until the next request is counted and may be sent.
@@ -122,10 +130,34 @@ class RequestGate:
         Raises:
             TrialStoppedError: a limit of the run is reached, or the run was cancelled.
         """
+        if self.pacer.is_active:
+            await self._start_request()
         if self.reserved_requests > 0:
             self.reserved_requests -= 1
         else:
             await self.reserver.reserve(self.trial.run_id)
+
+    async def _start_request(self) -> None:
+        started_at = time.monotonic()
+        try:
+            self._sent = await self.pacer.start_request()
+        finally:
+            self.paced_ms += (time.monotonic() - started_at) * 1000
+
+    def finish_request(self, step: ExchangeStep, model: str) -> None:
+        """Pass on to the pacer what an exchange says about the load of the provider."""
+        if self._sent is not None:
+            self._end_request(self.pacer.read_result(step, model))
+
+    def close(self) -> None:
+        """Tell the pacer of a request that was not sent after all. Call it at the end of the trial."""
+        if self._sent is not None:
+            self._end_request(None)
+
+    def _end_request(self, result: RequestResult | None) -> None:
+        if self._sent is not None:
+            self.pacer.finish_request(self._sent, result)
+            self._sent = None
 
     async def back_off(self, seconds: float) -> None:
         """Wait between two attempts without holding a slot.

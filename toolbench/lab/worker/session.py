@@ -17,6 +17,7 @@ from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThr
 from toolbench.lab.worker.fetching import ClaimedBatch, TrialFetcher
 from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import count_failure
+from toolbench.lab.worker.pacing.pacer import Pacer
 from toolbench.lab.worker.request_gate import BudgetReserver
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.storage import RequeueWrite
@@ -78,6 +79,7 @@ class WorkerSession:
         self._writer = BatchWriter(self._storage_thread, self._on_stored)
         self._reserver = BudgetReserver(self._query_thread)
         self._slots = Slots()
+        self._pacer = Pacer(provider_id, self._query_thread)
         self._jobs: dict[UUID, TrialJob] = {}
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
         self._cancellation_tokens: dict[int, CancellationToken] = {}
@@ -90,7 +92,13 @@ class WorkerSession:
         try:
             async with HttpClient() as client, self._run_background_jobs() as group:
                 context = SessionContext(
-                    self._provider_id, client, self._query_thread, self._writer, self._reserver, self._slots
+                    self._provider_id,
+                    client,
+                    self._query_thread,
+                    self._writer,
+                    self._reserver,
+                    self._slots,
+                    self._pacer,
                 )
                 await self._claim_until_deadline(context, group)
                 if self._has_access:
@@ -106,6 +114,8 @@ class WorkerSession:
         return {
             "storing steps and outcomes": self._writer.run,
             "reserving requests": self._reserver.run,
+            "pacing requests": self._pacer.run,
+            "controlling the rate": self._pacer.report,
             "heartbeat": self._record_heartbeats,
             "renewing leases": self._renew_leases,
             "checking runs": self._check_runs,
@@ -159,6 +169,7 @@ class WorkerSession:
             batch = await self._query_thread.run(self._fetcher.fetch, self._slots.build_hints())
             self._has_access = batch is not None
             if batch is not None:
+                self._pacer.set_settings(batch.access.pace)
                 for trial in batch.trials:
                     self._start_job(trial, batch, context, group)
                 if batch.has_more:

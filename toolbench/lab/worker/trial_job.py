@@ -27,6 +27,7 @@ from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.lab.worker.job_failures import describe_internal_error
 from toolbench.lab.worker.local_servers import MAX_SERVER_LOSSES, LocalServerCheck
+from toolbench.lab.worker.pacing.pacer import Pacer
 from toolbench.lab.worker.refused_parameters import SessionRefusals
 from toolbench.lab.worker.rendered_prompt import build_prompt_version, build_sent_prompt_columns, fetch_prompt_columns
 from toolbench.lab.worker.request_gate import BudgetReserver, RequestGate
@@ -43,6 +44,7 @@ from toolbench.lab.worker.trial_plan import (
 )
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
+from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.request_template import build_endpoint_masker
 
@@ -61,6 +63,7 @@ class SessionContext:
     writer: BatchWriter
     reserver: BudgetReserver
     slots: Slots
+    pacer: Pacer
     refusals: SessionRefusals = field(default_factory=SessionRefusals)
 
 
@@ -93,12 +96,15 @@ class TrialJob:
             context.reserver,
             context.database,
             context.slots,
+            context.pacer,
             reserved_requests=self.trial.reserved_requests,
         )
 
     def record(self, step: AnyStep) -> None:
         """Queue a finished step for storage. The driver calls it after each step."""
         self.steps.append(step)
+        if isinstance(step, ExchangeStep):
+            self.gate.finish_request(step, self.model_name)
         self.context.refusals.add_step(self.trial, self.model_name, step)
         self.context.writer.put_step(self._build_step_write(step))
 
@@ -115,6 +121,8 @@ class TrialJob:
             return await self._run(config, access)
         except ServerNotReadyError:
             return False
+        finally:
+            self.gate.close()
 
     async def _run(self, config: FrozenConfig, access: ProviderAccess) -> bool:
         """Run the trial and return whether it ended.
@@ -151,7 +159,7 @@ class TrialJob:
         if loop_result.end is EndReason.BUDGET_SPENT or await self._check_server_loss(plan):
             return False
         verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
-        duration_ms = (time.perf_counter() - started_at) * 1000
+        duration_ms = (time.perf_counter() - started_at) * 1000 - self.gate.paced_ms
         prompt = await self._build_prompt_columns(plan)
         if prompt.get("tools_dropped"):
             verdict = mark_tools_dropped(verdict, loop_result)

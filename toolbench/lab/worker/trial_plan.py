@@ -24,6 +24,8 @@ from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.lab.scenarios.catalogue import ScenarioKey, load_frozen_cases
 from toolbench.lab.worker.claims import ClaimedTrial
+from toolbench.lab.worker.pacing.shared_state import read_settings
+from toolbench.lab.worker.pacing.state import PaceSettings
 from toolbench.providers.endpoint import Endpoint, Timeouts
 
 SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
@@ -90,11 +92,13 @@ class ProviderAccess:
         endpoint: an endpoint without model and deadline.
         is_local: whether the provider is of the kind `local`.
         services: registered local servers by name; empty for a provider with an address.
+        pace: how fast requests are sent.
     """
 
     endpoint: Endpoint
     is_local: bool
     services: Mapping[str, ServiceAddress]
+    pace: PaceSettings = PaceSettings()
 
 
 @light(frozen=True, slots=True)
@@ -182,7 +186,7 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
         network=read_network_access(provider),
         seeded=provider.kind in SEEDED_KINDS,
     )
-    return ProviderAccess(endpoint, provider.kind == Provider.Kind.LOCAL, services)
+    return ProviderAccess(endpoint, provider.kind == Provider.Kind.LOCAL, services, read_settings(provider))
 
 
 def refresh_addresses(access: ProviderAccess) -> ProviderAccess:

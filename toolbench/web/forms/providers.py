@@ -16,10 +16,12 @@ from toolbench.lab.models import Provider
 from toolbench.web.forms.json_object import JsonObjectField
 
 NETWORK_FIELDS = ("proxy_url", "ca_pem", "client_certificate", "client_key", "query", "key_header")
-COLLAPSED_FIELDS = ("concurrency", "max_attempts", "headers", "remove_headers", "option_defaults")
+RATE_FIELDS = ("concurrency", "adaptive", "requests_per_minute", "tokens_per_minute")
+COLLAPSED_FIELDS = (*RATE_FIELDS, "max_attempts", "headers", "remove_headers", "option_defaults")
 _CONNECTION_FIELDS = (
     *("name", "base_url", "api_prefix", "template", "wire", "key", "key_env", "remove_key", "headers"),
     *("option_defaults", "connect_seconds", "read_seconds", "budget_per_month"),
+    *("adaptive", "requests_per_minute", "tokens_per_minute"),
 )
 _TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
@@ -108,6 +110,13 @@ class ProviderForm(forms.Form):
     remove_key = forms.BooleanField(required=False, label="Remove the stored key")
     concurrency = forms.IntegerField(
         required=False, initial=8, label="Trials at once", help_text="Simultaneous requests of all workers."
+    )
+    adaptive = forms.BooleanField(required=False, label="Adapt the number of trials at once, up to this maximum")
+    requests_per_minute = forms.IntegerField(
+        required=False, label="Requests per minute", help_text="Over all workers. Blank: no limit."
+    )
+    tokens_per_minute = forms.IntegerField(
+        required=False, label="Tokens per minute", help_text="Of requests and answers. Blank: no limit."
     )
     max_attempts = forms.IntegerField(
         required=False,

@@ -251,8 +251,23 @@ def test_what_makes_the_sides_unlike_is_said() -> None:
     make_trial(cell_of(a), started_at=early, concurrency=2, engine_version="1")
     make_trial(cell_of(b, policy_hash="other"), concurrency=8, engine_version="2", client_lag_ms=99.0)
     said = " ".join(compared(a_run=a.pk, b_run=b.pk).warnings)
-    for words in ("hour apart", "concurrency", "Frozen settings differ", "versions of the engine", "overloaded"):
+    for words in (
+        "hour apart",
+        "concurrency (median 2 and 8 trials at once)",
+        "Frozen settings differ",
+        "versions of the engine",
+        "overloaded",
+    ):
         assert words in said
+
+
+def test_comparison_uses_the_median_concurrency() -> None:
+    a, b = make_run(), make_run()
+    for run, others in ((a, (8, 8, 200)), (b, (9, 9, 9))):
+        cell = cell_of(run)
+        for concurrency in others:
+            make_trial(cell, concurrency=concurrency)
+    assert "concurrency" not in " ".join(compared(a_run=a.pk, b_run=b.pk).warnings)
 
 
 def test_comparison_of_equal_engine_versions_has_no_warning() -> None:

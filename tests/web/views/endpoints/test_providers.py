@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.factories import make_cell, make_config, make_model, make_provider, m
 from tests.page_html import read_html
 from tests.providers.company_network import Authority
 from toolbench.lab import builtin_data
-from toolbench.lab.models import AuditEntry, Probe, Provider, Run, SamplingProfile, Trial
+from toolbench.lab.models import AuditEntry, PacePoint, Probe, Provider, Run, SamplingProfile, Trial
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 from toolbench.providers.scripted_server import ScriptedServer, error_reply, json_reply
 
@@ -309,3 +310,28 @@ def test_reached_budget_is_said_on_the_pages_of_provider_and_plan(owner_client: 
     refused = owner_client.post("/runs/new/", fields | {"tool_failure_policy": "fatal"})
     assert "Raise the budget on the provider&#x27;s page" in refused.content.decode()
     assert Run.objects.count() == 1
+
+
+def test_provider_page_shows_rate_control_as_chart_and_table(owner_client: Client) -> None:
+    provider = make_provider(base_url="http://127.0.0.1:9", adaptive=True)
+    address = f"/providers/{provider.pk}/"
+    assert "A chart appears here once trials of this provider have run." in read_html(owner_client.get(address))
+    for age in (20, 10):
+        at = timezone.now() - timedelta(seconds=age)
+        figures = {"seconds": 10, "concurrency": 37, "in_flight": 36, "answers": 98, "rejections": 1}
+        PacePoint.objects.create(provider=provider, at=at, **figures)
+    text = read_html(owner_client.get(address))
+    assert "polyline" in text
+    assert "The same as a table" in text
+    assert "2 of 198" in text
+
+
+def test_rate_settings_are_saved_and_bad_ones_explained(owner_client: Client) -> None:
+    provider = make_provider("Mine", base_url="http://127.0.0.1:9")
+    form = {"name": "Mine", "base_url": provider.base_url, "adaptive": "on", "requests_per_minute": "600"}
+    owner_client.post(f"/providers/{provider.pk}/", form | {"tokens_per_minute": "90000"})
+    provider.refresh_from_db()
+    assert (provider.adaptive, provider.requests_per_minute, provider.tokens_per_minute) == (True, 600, 90_000)
+    refused = owner_client.post(f"/providers/{provider.pk}/", form | {"tokens_per_minute": "0"})
+    assert refused.status_code == 422
+    assert "or leave it empty for no limit" in read_html(refused)

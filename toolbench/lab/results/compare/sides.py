@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
-from django.db.models import Avg, Count, Max, Min, Q, QuerySet, Sum
+from django.db.models import Aggregate, Count, FloatField, Max, Min, Q, QuerySet, Sum
 
 from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.lab.metrics.cells import MAX_RELIABLE_LAG_MS
@@ -25,6 +25,14 @@ AXIS_COLUMNS = {
 }  # fmt: skip
 
 
+class Median(Aggregate):
+    """The median of a column, as `percentile_cont` computes it."""
+
+    function = "percentile_cont"
+    template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = FloatField()
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """Figures and settings of a side beside the counts by stratum.
@@ -37,7 +45,7 @@ class Side:
         cost_source: source of the cost, or the reason why it is unknown.
         first_start: start of the first trial; None without trials.
         last_start: start of the last trial; None without trials.
-        concurrency: mean number of trials in flight; None if it was not measured.
+        concurrency: median number of trials in flight when they were claimed; None if it was not measured.
         overloaded_trials: trials measured while this machine was overloaded.
         manual_trials: trials that were added manually after results were seen.
         errors_retried: trials that were queued again after an infrastructure error.
@@ -118,7 +126,7 @@ def read_side(trials: QuerySet[Trial]) -> Side:
         cost_source=costs.source,
         first_start=sums["first_start"],
         last_start=sums["last_start"],
-        concurrency=sums["mean_concurrency"],
+        concurrency=sums["median_concurrency"],
         overloaded_trials=sums["overloaded"],
         manual_trials=sums["added_manually"],
         errors_retried=sums["retried"],
@@ -143,7 +151,7 @@ def _sort_names(names: Iterable[str] | None) -> tuple[str, ...]:
 _SIDE_AGGREGATES = {
     "trials": Count("pk"),
     "input": Sum("input_tokens"), "output": Sum("output_tokens"),
-    "first_start": Min("started_at"), "last_start": Max("started_at"), "mean_concurrency": Avg("concurrency"),
+    "first_start": Min("started_at"), "last_start": Max("started_at"), "median_concurrency": Median("concurrency"),
     "overloaded": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
     "added_manually": Count("pk", filter=Q(added_by_hand=True)),
     "retried": Count("pk", filter=Q(errors_retried__gt=0)), "simulated": BoolOr("run__simulated"),

@@ -8,7 +8,7 @@ from toolbench.lab.results.compare.matching import ComparisonCounts
 from toolbench.lab.results.compare.sides import Side
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 
-MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight
+MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight, by medians
 EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
 
 
@@ -36,7 +36,7 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
     applies_by_warning = {
         SIMULATED: _has_any(first.simulated, second.simulated),
         FAR_APART: is_far_apart(first, second),
-        "The sides ran at different concurrency.": _has_different_concurrency(first, second),
+        _describe_concurrency(first, second): _has_different_concurrency(first, second),
         "Frozen settings differ although nothing that is compared explains it.": have_trials
         and _has_unexplained_settings(first, second, counts),
         "The sides ran on different versions of the engine.": have_trials
@@ -67,6 +67,13 @@ def is_far_apart(first: TimeSpan, second: TimeSpan) -> bool:
 
 def _has_any(first: int, second: int) -> bool:
     return bool(first or second)
+
+
+def _describe_concurrency(first: Side, second: Side) -> str:
+    return (
+        f"The sides ran at different concurrency (median {first.concurrency or 0:.0f} and "
+        f"{second.concurrency or 0:.0f} trials at once): this may explain a difference in times, not one in success."
+    )
 
 
 def _has_different_concurrency(first: Side, second: Side) -> bool:

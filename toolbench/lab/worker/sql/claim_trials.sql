@@ -8,6 +8,8 @@
 -- finished trials (3 before the first has finished), so that the limit does not stop trials half-way. A trial that lost
 -- its local server `isolate_after` times is claimed only while no other trial of the provider runs, and no trial is
 -- claimed beside it: if the server dies again, that trial is known to kill it.
+-- While the rate control holds all requests of a provider with an adaptive limit, none of its trials is claimed.
+-- Parts: limit: the concurrency limit of `provider` with its `pace`.
 -- Parameters: provider; max_trials; finished_leases; reserved_slots: slots for trials that return from back-off;
 -- isolated: whether only trials that must run alone are claimed; isolate_after; lease: seconds; worker: name of the
 -- process; first_requests: requests to count for each trial of a run without limits.
@@ -21,9 +23,11 @@ WITH busy AS (
     SELECT total.trials AS in_flight,
         CASE WHEN EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
             AND (%(isolated)s OR server_losses >= %(isolate_after)s)) THEN 0
-        ELSE greatest(0, least(%(max_trials)s, provider.concurrency - total.trials - total.probes - %(reserved_slots)s))
+        WHEN provider.adaptive AND pace.held_until > clock_timestamp() THEN 0
+        ELSE greatest(0, least(%(max_trials)s, {limit} - total.trials - total.probes - %(reserved_slots)s))
         END AS max_trials
-    FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
+    FROM lab_provider AS provider LEFT JOIN lab_providerpace AS pace ON pace.provider_id = provider.id,
+        (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
         WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
     WHERE provider.id = %(provider)s
 ), queue AS (

@@ -12,6 +12,7 @@ from toolbench.lab.endpoints.setup_pages import get_provider, get_providers
 from toolbench.lab.models import Provider
 from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.providers import ProviderForm
+from toolbench.web.rate_charts import build_rate_charts
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
 from toolbench.web.roles import Role, require_roles
@@ -57,8 +58,7 @@ def show(request: HttpRequest, provider_id: int) -> HttpResponse:
             return redirect("provider", provider_id)
         except connect.ConnectionSettingsError as error:
             add_form_errors(form, error)
-    context = {"form": form, "line": get_provider(provider_id)}
-    return render_page(request, "providers/edit.html", context, status=422 if form.errors else 200)
+    return _render_provider(request, provider_id, form)
 
 
 @require_roles(read=Role.OWNER, change=Role.OWNER)
@@ -91,6 +91,12 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
     record(request, Action.ADDED, f"{added} model{'' if added == 1 else 's'} of {provider.name}", url)
     messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Start a run to try them.")
     return redirect("provider", provider_id)
+
+
+def _render_provider(request: HttpRequest, provider_id: int, form: ProviderForm) -> HttpResponse:
+    line = get_provider(provider_id)
+    context = {"form": form, "line": line, "rate_charts": build_rate_charts(line.rate_control)}
+    return render_page(request, "providers/edit.html", context, status=422 if form.errors else 200)
 
 
 def _record_provider(

@@ -1,0 +1,77 @@
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from toolbench.lab.models import ProviderPace, Run, Step
+from toolbench.lab.worker.pacing.state import PaceState
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class SomeRejections:
+    """Correct answers, but for four of the first eight requests, which are rejected."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
+        with self._lock:
+            self._count += 1
+            is_rejected = 4 < self._count <= 8
+        return error_reply(429, "Too many requests") if is_rejected else answer_correctly(seen)
+
+
+def answer_with(headers: dict[str, str]) -> Callable[[ReceivedRequest], ScriptedReply]:
+    def answer(seen: ReceivedRequest) -> ScriptedReply:
+        reply = answer_correctly(seen)
+        return ScriptedReply(reply.status, reply.headers | headers, reply.body)
+
+    return answer
+
+
+def read_state(run: Run) -> PaceState:
+    return PaceState.from_json(ProviderPace.objects.get(provider=run.configs.get().provider).state)
+
+
+def test_adaptive_session_slows_down_after_rejections() -> None:
+    with ScriptedServer(SomeRejections()) as limited:
+        model = make_scripted_model(limited, concurrency=20, adaptive=True, max_attempts=6)
+        run = launch_run(model, trials=12)
+        run_worker_session(model)
+    assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
+    assert read_state(run).overloaded_at > 0
+    run.refresh_from_db()
+    assert run.state == Run.State.FINISHED
+    assert run.requests_reserved == Step.objects.filter(trial__run=run, kind="exchange").count()
+
+
+def test_session_keeps_the_requests_a_minute(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, concurrency=9, requests_per_minute=600)
+    run = launch_run(model, trials=5)
+    run_worker_session(model)
+    assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
+    pace = ProviderPace.objects.get(provider=model.provider)
+    first = run.trials.order_by("started_at").values_list("started_at", flat=True)[0]
+    assert first is not None
+    assert (pace.next_request_at - first).total_seconds() > 14 * 0.1
+
+
+def test_session_pauses_when_headers_say_that_nothing_remains() -> None:
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "300ms"}
+    with ScriptedServer(answer_with(headers)) as stating:
+        model = make_scripted_model(stating, adaptive=True)
+        run = launch_run(model, trials=2)
+        run_worker_session(model)
+    assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
+    assert read_state(run).held_until > 0
+
+
+def test_session_without_settings_writes_no_pace(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    launch_run(model, trials=2)
+    run_worker_session(model)
+    assert not ProviderPace.objects.exists()

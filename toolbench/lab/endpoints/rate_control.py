@@ -1,0 +1,72 @@
+"""Rate control of a provider: rules of its settings, and what its page shows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from toolbench.lab.models import PacePoint, Provider, ProviderPace
+from toolbench.lab.worker.pacing.controller import compute_rate
+from toolbench.lab.worker.pacing.shared_state import read_settings
+from toolbench.lab.worker.pacing.state import PaceState
+
+MAX_PER_MINUTE = 1_000_000_000  # requests or tokens
+MAX_POINTS = 360  # of the chart; an hour without a pause
+NEWEST_HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class RateControlPage:
+    """The rate control of a provider.
+
+    Attributes:
+        points: newest points of the last day, in the order of time.
+        limit: present concurrency limit; None before the first request.
+        requests_per_minute: present limit of requests a minute, rounded; None without one.
+        held_until: no request is sent before; None if requests may be sent.
+    """
+
+    points: tuple[PacePoint, ...]
+    limit: int | None
+    requests_per_minute: int | None
+    held_until: datetime | None
+
+    @property
+    def answers(self) -> int:
+        """Return the number of answers of all points."""
+        return sum(point.answers for point in self.points)
+
+    @property
+    def rejections(self) -> int:
+        """Return the number of rejections of all points."""
+        return sum(point.rejections for point in self.points)
+
+    @property
+    def rejected_percent(self) -> float:
+        """Return the share of rejections, in percent."""
+        return 100 * self.rejections / max(1, self.answers + self.rejections)
+
+
+def get_rate_control(provider: Provider) -> RateControlPage | None:
+    """Return the rate control of a provider with two queries; None if its settings need none."""
+    settings = read_settings(provider)
+    if not settings.is_active:
+        return None
+    since = timezone.now() - timedelta(hours=NEWEST_HOURS)
+    newest = PacePoint.objects.filter(provider=provider, at__gt=since).order_by("-at")[:MAX_POINTS]
+    pace = ProviderPace.objects.filter(provider=provider).first()
+    rate = compute_rate(PaceState.from_json(pace.state) if pace else PaceState(), settings)
+    return RateControlPage(
+        points=tuple(newest)[::-1],
+        limit=pace.concurrency if pace else None,
+        requests_per_minute=None if rate is None else round(rate),
+        held_until=pace.held_until if pace and pace.held_until > timezone.now() else None,
+    )
+
+
+def list_rate_errors(requests_per_minute: int | None, tokens_per_minute: int | None) -> Iterator[tuple[str, str]]:
+    """Yield the name of each limit with its error; the error is "" if the limit is valid."""
+    for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
+        is_valid = value is None or 1 <= value <= MAX_PER_MINUTE
+        yield name, "" if is_valid else f"Enter 1 to {MAX_PER_MINUTE:,}, or leave it empty for no limit."

@@ -1,0 +1,268 @@
+"""Rate control of a provider as a pure function: `adjust` takes a state and a report and returns the next state.
+
+- The concurrency limit grows by half with each round of answers until the first overload. Then it stays at what
+  was accepted, and tries a little more after about a minute (the cubic curve of TCP CUBIC).
+- A rejection above the requests in flight that were accepted lately means that too many were in flight: the limit
+  below that number. A rejection with clearly fewer in flight means too many requests a minute: the number of answers in
+  the last 60 seconds becomes the limit of requests a minute, which is tried out by the same curve.
+- Latency that doubles while more requests are in flight lowers the limit as well.
+"""
+
+import math
+from dataclasses import replace
+from typing import TypeVar
+
+from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, PaceState, Rejection
+
+WINDOW_SECONDS = 60
+GROWTH = 0.5  # slots for each answer before the first overload
+MAX_GROWTH = 0.06  # of the limit with one report
+BUSY_SHARE = 0.85  # share of the limit that has to be in flight before the limit grows
+CURVE_SECONDS = 60.0  # until the curve is back at the value of the last overload
+RATE_CURVE_SECONDS = 40.0
+CURVE_SHARE = 0.03  # distance from that value at the start of the curve
+MAX_UNAVAILABLE_SHARE = 0.03  # of the last minute's requests; fewer answers 503 may have other reasons than load
+PROVEN_SHARE = 0.9  # with at most this share of the accepted requests in flight, concurrency is not the reason
+REACTION_SECONDS = 0.5  # until all sessions know of an overload
+REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
+RATE_REPEATED_SECONDS = 30.0
+ACCEPTED_MARGIN = 1.02  # times the rate; with more accepted requests the last minute is from before the rate was set
+MIN_RATE_SECONDS = 5.0  # for which a rate has to be used before it is lowered
+MAX_HOLD_SECONDS = 30.0  # pause that the provider did not ask for
+MAX_STEP_SECONDS = 2.0  # time between two reports that counts at most
+SESSION_SECONDS = 5.0  # without a report, after which a session is forgotten
+RESET_SECONDS = 3600.0  # without a report, after which the control starts anew
+PACE_MARGIN = 0.99  # share of a given limit a minute that is used
+MEAN_WEIGHT = 0.2  # of the newest report in moving means
+
+LATENCY_ANSWERS = 20  # answers of a model that are compared together
+SIMILAR_LATENCY, HIGH_LATENCY = 1.3, 2.0  # times the baseline
+SIMILAR_CONCURRENCY = 1.25  # times that of the baseline
+LATENCY_CUT = 0.8
+MAX_MODELS = 50
+
+ValueType = TypeVar("ValueType")
+
+
+def adjust(state: PaceState, report: PaceReport, settings: PaceSettings, *, now: float) -> PaceState:
+    """Return the state after a report.
+
+    Args:
+        state: the state after the last report of any session.
+        report: what a session saw.
+        settings: the settings of the provider.
+        now: seconds since 1970.
+    """
+    if now - state.updated_at > RESET_SECONDS:
+        state = replace(PaceState(), updated_at=now, point=(now, 0, 0, 0), tokens_per_request=state.tokens_per_request)
+    state = _add_report(state, report, now)
+    if report.pause_seconds:
+        state = replace(state, held_until=max(state.held_until, now + report.pause_seconds))
+    for rejection in report.rejections:
+        state = _handle_rejection(state, rejection, report, settings, now)
+    if settings.adaptive:
+        if not report.rejections:
+            state = _grow(state, report, now)
+        state = _check_latency(state, report, now)
+    return replace(state, limit=max(1.0, min(state.limit, settings.max_concurrency)), updated_at=now)
+
+
+def compute_limit(state: PaceState, settings: PaceSettings) -> int:
+    """Return the concurrency limit: that of the state, or fewer if the requests a minute do not need as many."""
+    if not settings.adaptive:
+        return settings.max_concurrency
+    rate = compute_rate(state, settings)
+    limit = state.limit
+    if rate is not None and state.latency:
+        limit = min(limit, 1.3 * state.latency * rate / 60 + 2)
+    return max(1, min(int(limit + 1e-6), settings.max_concurrency))
+
+
+def compute_share(state: PaceState, settings: PaceSettings, session: str) -> int:
+    """Return the requests that a session may have in flight: what the others leave, at least an equal part."""
+    limit = compute_limit(state, settings)
+    if not settings.adaptive:
+        return limit
+    return max(math.ceil(limit / max(1, len(state.sessions))), limit - state.count_others(session))
+
+
+def compute_rate(state: PaceState, settings: PaceSettings) -> float | None:
+    """Return the requests a minute that may be sent; None without a limit. Tokens are not considered."""
+    rates = []
+    if settings.requests_per_minute:
+        rates.append(PACE_MARGIN * settings.requests_per_minute)
+    if settings.adaptive and state.rate is not None:
+        rates.append(_compute_learned_rate(state, state.rate))
+    return max(1.0, min(rates)) if rates else None
+
+
+def compute_intervals(state: PaceState, settings: PaceSettings) -> tuple[float, float]:
+    """Return the seconds between two requests that the limits of requests and of tokens a minute demand; 0 for none."""
+    rate = compute_rate(state, settings)
+    tokens = settings.tokens_per_minute
+    return 60 / rate if rate else 0.0, 60 * state.tokens_per_request / (PACE_MARGIN * tokens) if tokens else 0.0
+
+
+def _follow_curve(part: float, start: float) -> float:
+    """Return the factor of a limit after a part of the curve: flat at first, then rising faster and faster."""
+    return start + CURVE_SHARE * part**3
+
+
+def _compute_learned_rate(state: PaceState, rate: float) -> float:
+    return rate * _follow_curve(state.rate_seconds / RATE_CURVE_SECONDS, 1 - CURVE_SHARE)
+
+
+def _add_report(state: PaceState, report: PaceReport, now: float) -> PaceState:
+    """Return the state with the figures of a report; limits are unchanged."""
+    seconds = [item for item in state.seconds if item[0] > now - WINDOW_SECONDS]
+    others = state.count_others(report.session)
+    rejected = len(report.rejections)
+    accepted = report.sent - rejected
+    # More in flight than the limit were sent before it fell, and some of them were rejected.
+    answered_in_flight = min(report.answered_in_flight + others, math.ceil(state.limit)) if report.answers else 0
+    if seconds and seconds[-1][0] == int(now):
+        second, old_accepted, old_rejected, in_flight = seconds.pop()
+        item = (second, old_accepted + accepted, old_rejected + rejected, max(in_flight, answered_in_flight))
+        seconds.append(item)
+    elif report.sent or rejected or report.answers:
+        seconds.append((int(now), accepted, rejected, answered_in_flight))
+    sessions = {name: item for name, item in state.sessions.items() if item[1] > now - SESSION_SECONDS}
+    sessions[report.session] = (report.in_flight, now)
+    since, answers, rejections, in_flight = state.point
+    latency, tokens = state.latency, state.tokens_per_request
+    if answer_count := sum(count for count, _ in report.latencies.values()):
+        latency = _add_to_mean(latency, sum(total for _, total in report.latencies.values()) / answer_count)
+    if report.answers:
+        tokens = _add_to_mean(tokens, report.tokens / report.answers)
+    return replace(
+        state,
+        seconds=tuple(seconds),
+        sessions=sessions,
+        latency=latency,
+        tokens_per_request=tokens,
+        point=(
+            since,
+            answers + report.answers,
+            rejections + rejected,
+            max(in_flight, report.peak + others),
+        ),
+    )
+
+
+def _add_to_mean(mean: float, value: float) -> float:
+    return value if not mean else (1 - MEAN_WEIGHT) * mean + MEAN_WEIGHT * value
+
+
+def _handle_rejection(
+    state: PaceState, rejection: Rejection, report: PaceReport, settings: PaceSettings, now: float
+) -> PaceState:
+    if rejection.wait_seconds:
+        state = replace(state, held_until=max(state.held_until, now + rejection.wait_seconds))
+    if not settings.adaptive or now - rejection.age_seconds <= state.overloaded_at:
+        return state
+    if not rejection.is_limit and state.rejected_share <= MAX_UNAVAILABLE_SHARE:
+        return state
+    in_flight = rejection.in_flight + state.count_others(report.session)
+    if in_flight <= 1 or in_flight <= PROVEN_SHARE * max(state.proven_in_flight, state.cap or 0):
+        return _limit_rate(state, rejection, now)
+    is_repeated = now - state.overloaded_at < REPEATED_SECONDS
+    limit = max(1.0, min(state.limit, in_flight - 1) * (PROVEN_SHARE if is_repeated else 1))
+    return _limit_concurrency(state, limit, now, hold_seconds=rejection.wait_seconds or REACTION_SECONDS)
+
+
+def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_seconds: float) -> PaceState:
+    is_repeated = now - state.overloaded_at < REPEATED_SECONDS
+    return replace(
+        state,
+        limit=limit,
+        cap=limit,
+        seconds=tuple((*item[:3], min(item[3], math.ceil(limit))) for item in state.seconds),
+        steady_seconds=0.0,
+        limit_before=state.limit_before if is_repeated else state.limit,
+        overloaded_at=now + REACTION_SECONDS,
+        held_until=max(state.held_until, now + hold_seconds),
+    )
+
+
+def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState:
+    """Return the state with a lower rate and the concurrency limit of before this overload.
+
+    While the last minute still has more requests than the rate allows, the rate may be right already, and only the
+    pause becomes longer.
+    """
+    is_repeated = now - state.rate_limited_at < RATE_REPEATED_SECONDS
+    rate, accepted = state.rate, float(state.accepted_per_minute)
+    hold_seconds = min(2 * state.hold_seconds, MAX_HOLD_SECONDS) if is_repeated else 1.0
+    if rate is None:
+        rate = accepted
+        if rejection.wait_seconds is None and state.seconds:  # the oldest requests have to leave the last minute first
+            hold_seconds = max(1.0, state.seconds[0][0] + WINDOW_SECONDS + 1 - now)
+    elif state.rate_seconds >= MIN_RATE_SECONDS:
+        learned = _compute_learned_rate(state, rate)
+        if accepted <= ACCEPTED_MARGIN * learned:
+            rate = min(accepted, learned * (0.8 if is_repeated else 0.95))
+    is_same_overload = now - state.overloaded_at < REPEATED_SECONDS
+    limit = max(state.limit, state.limit_before) if is_same_overload else state.limit
+    return replace(
+        state,
+        limit=limit,
+        cap=limit,
+        steady_seconds=0.0,
+        overloaded_at=now + REACTION_SECONDS,
+        rate=max(1.0, rate),
+        rate_seconds=0.0,
+        rate_limited_at=now,
+        hold_seconds=hold_seconds if is_repeated else 1.0,
+        held_until=max(state.held_until, now + hold_seconds),
+    )
+
+
+def _grow(state: PaceState, report: PaceReport, now: float) -> PaceState:
+    """Return the state with higher limits, as far as the present ones are used."""
+    if not report.answers or now < state.held_until:
+        return state
+    elapsed = min(now - state.updated_at, MAX_STEP_SECONDS)
+    if report.has_waited and state.rate is not None:
+        state = replace(state, rate_seconds=state.rate_seconds + elapsed)
+    if report.peak + state.count_others(report.session) < BUSY_SHARE * state.limit - 1:
+        return state
+    if state.cap is None:
+        return replace(state, limit=state.limit + min(GROWTH * report.answers, MAX_GROWTH * state.limit))
+    steady_seconds = state.steady_seconds + elapsed
+    return replace(
+        state, steady_seconds=steady_seconds, limit=state.cap * _follow_curve(steady_seconds / CURVE_SECONDS, 1.0)
+    )
+
+
+def _check_latency(state: PaceState, report: PaceReport, now: float) -> PaceState:
+    """Return the state after the latencies of a report; the limit falls if a model answers much slower than before."""
+    in_flight = report.peak + state.count_others(report.session)
+    for model, (count, seconds) in report.latencies.items():
+        known = state.windows.get(model, (0, 0.0, 0))
+        window = (known[0] + count, known[1] + seconds, max(known[2], in_flight))
+        windows = {**state.windows, model: window}
+        if window[0] >= LATENCY_ANSWERS:
+            del windows[model]
+            state = _compare_latency(state, model, window[1] / window[0], window[2], now)
+        state = replace(state, windows=_keep_newest(windows))
+    return state
+
+
+def _compare_latency(state: PaceState, model: str, latency: float, in_flight: int, now: float) -> PaceState:
+    baseline, baseline_in_flight = state.baselines.get(model, (latency, in_flight))
+    if latency <= SIMILAR_LATENCY * baseline:
+        newest = (min(latency, baseline), max(in_flight, baseline_in_flight))
+    elif in_flight <= baseline_in_flight:  # the model has become slower for another reason
+        newest = (latency, in_flight)
+    else:
+        newest = (baseline, baseline_in_flight)
+        has_more_in_flight = in_flight > SIMILAR_CONCURRENCY * baseline_in_flight
+        is_repeated = now - state.overloaded_at < REPEATED_SECONDS
+        if latency > HIGH_LATENCY * baseline and has_more_in_flight and not is_repeated:
+            limit = max(float(baseline_in_flight), LATENCY_CUT * min(state.limit, in_flight))
+            state = _limit_concurrency(state, min(limit, state.limit), now, hold_seconds=0.0)
+    return replace(state, baselines=_keep_newest({**state.baselines, model: newest}))
+
+
+def _keep_newest(items: dict[str, ValueType]) -> dict[str, ValueType]:
+    return dict(list(items.items())[-MAX_MODELS:])

@@ -1,0 +1,193 @@
+"""Schedule of the requests of one worker session: when the next one may be sent, and what the answers showed.
+
+It has no clock and no database of its own: the caller passes the time in seconds, always by the same clock.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, Rejection
+
+HOLD_SECONDS = 0.5  # after a rejection without a wait, until the limits are known anew
+SPACING_SECONDS = 0.1  # between two requests in the first second after a pause, which find out whether it has ended
+SPACED_SECONDS = 1.0
+MAX_AGE_SECONDS = 1.0  # of a reserved time to send that was not used; older ones would make a burst
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPace:
+    """What a worker session is allowed until its next report.
+
+    Attributes:
+        in_flight: requests that it may have in flight.
+        held_seconds: time from now in which it sends nothing.
+        request_seconds, token_seconds: seconds between two requests over all sessions, by the requests and by the
+            tokens a minute; 0 for no limit.
+    """
+
+    in_flight: int
+    held_seconds: float = 0.0
+    request_seconds: float = 0.0
+    token_seconds: float = 0.0
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether the time to send each request has to be reserved."""
+        return bool(self.request_seconds or self.token_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class PacedRequest:
+    """A request in flight.
+
+    Attributes:
+        in_flight: requests of the session in flight when it was sent, itself included.
+    """
+
+    sent_at: float
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResult:
+    """What became of a request.
+
+    Attributes:
+        model: name of the model; "" to leave the latency out.
+        is_rejection: whether the provider is overloaded (429, 503 or 529).
+        is_limit: whether a rejection names a limit (429).
+        wait_seconds: wait that a rejection asks for; None if it asks for none.
+        pause_seconds: time until a used-up limit is reset, by the headers; 0 for none.
+    """
+
+    model: str
+    tokens: int = 0
+    is_rejection: bool = False
+    is_limit: bool = True
+    wait_seconds: float | None = None
+    pause_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class SendSchedule:
+    """The requests of one session that are in flight, and the times at which further ones may be sent.
+
+    Attributes:
+        session: name of the session.
+        pace: None before the first answer of the database; nothing is sent until then.
+        in_flight: requests in flight.
+    """
+
+    session: str
+    settings: PaceSettings = field(default_factory=PaceSettings)
+    pace: SessionPace | None = None
+    in_flight: int = 0
+    _held_until: float = 0.0
+    _next_at: float = 0.0
+    _send_times: deque[float] = field(default_factory=deque)
+    _peak: int = 0
+    _sent: int = 0
+    _answers: int = 0
+    _answered_in_flight: int = 0
+    _latencies: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _tokens: int = 0
+    _rejections: list[tuple[PacedRequest, RequestResult]] = field(default_factory=list)
+    _pause_seconds: float = 0.0
+    _has_waited: bool = False
+
+    def find_delay(self, now: float) -> float | None:
+        """Return the seconds until the next request may be sent; None if that depends on a call of another method."""
+        if self.pace is None or self.in_flight >= self.pace.in_flight:
+            return None
+        earliest = max(self._held_until, self._next_at)
+        if self.pace.has_rate:
+            while self._send_times and self._send_times[0] < now - MAX_AGE_SECONDS:
+                self._send_times.popleft()
+            if not self._send_times:
+                return None
+            earliest = max(earliest, self._send_times[0])
+        return max(0.0, earliest - now)
+
+    def count_missing_times(self, waiting: int) -> int:
+        """Return how many times to send should be reserved for `waiting` requests; 0 if some are left."""
+        if self.pace is None or not self.pace.has_rate or self._send_times:
+            return 0
+        interval = max(self.pace.request_seconds, self.pace.token_seconds)
+        return max(0, min(waiting, self.pace.in_flight - self.in_flight, 1 + int(MAX_AGE_SECONDS / 2 / interval)))
+
+    def add_send_times(self, times: Iterable[float], now: float) -> None:
+        """Add reserved times to send."""
+        self._send_times.extend(times)
+        self._has_waited = self._has_waited or any(moment > now for moment in self._send_times)
+
+    def start(self, now: float) -> PacedRequest:
+        """Count a request that is sent now. Call it only after `find_delay` returned 0."""
+        self.in_flight += 1
+        self._sent += 1
+        self._peak = max(self._peak, self.in_flight)
+        if self._send_times:
+            self._send_times.popleft()
+        if now < self._held_until + SPACED_SECONDS:
+            self._next_at = now + SPACING_SECONDS
+        return PacedRequest(now, self.in_flight)
+
+    def finish(self, sent: PacedRequest, result: RequestResult | None, now: float) -> bool:
+        """Count a request that ended; None if it was never sent or got no answer.
+
+        Returns:
+            Whether the next report should not wait.
+        """
+        self.in_flight -= 1
+        if result is None:
+            return False
+        if result.is_rejection:
+            self._rejections.append((sent, result))
+            has_pause = self.settings.adaptive and result.is_limit
+            wait_seconds = result.wait_seconds or (HOLD_SECONDS if has_pause else 0.0)
+            self._held_until = max(self._held_until, now + wait_seconds)
+            return True
+        self._answers += 1
+        self._answered_in_flight = max(self._answered_in_flight, sent.in_flight)
+        if result.model:
+            count, seconds = self._latencies.get(result.model, (0, 0.0))
+            self._latencies[result.model] = (count + 1, seconds + now - sent.sent_at)
+        self._tokens += result.tokens
+        if result.pause_seconds:
+            self._pause_seconds = max(self._pause_seconds, result.pause_seconds)
+            self._held_until = max(self._held_until, now + result.pause_seconds)
+        return result.pause_seconds > 0
+
+    def has_news(self) -> bool:
+        """Return whether a report would say anything."""
+        return bool(self.in_flight or self._answers or self._rejections)
+
+    def take_report(self, now: float) -> PaceReport:
+        """Return what happened since the last report."""
+        report = PaceReport(
+            session=self.session,
+            in_flight=self.in_flight,
+            peak=self._peak,
+            sent=self._sent,
+            answers=self._answers,
+            answered_in_flight=self._answered_in_flight,
+            latencies=self._latencies,
+            tokens=self._tokens,
+            rejections=tuple(
+                Rejection(sent.in_flight, now - sent.sent_at, result.wait_seconds, result.is_limit)
+                for sent, result in self._rejections
+            ),
+            pause_seconds=self._pause_seconds,
+            has_waited=self._has_waited,
+        )
+        self._peak, self._sent, self._answers, self._answered_in_flight = self.in_flight, 0, 0, 0
+        self._latencies, self._tokens, self._rejections, self._pause_seconds, self._has_waited = {}, 0, [], 0.0, False
+        return report
+
+    def set_pace(self, pace: SessionPace, now: float) -> None:
+        """Follow the answer to a report."""
+        if self.pace is not None and not pace.has_rate:
+            self._send_times.clear()
+        self.pace = pace
+        if pace.held_seconds:
+            self._held_until = max(self._held_until, now + pace.held_seconds)

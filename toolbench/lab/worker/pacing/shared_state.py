@@ -1,0 +1,107 @@
+"""Rate control of a provider in the database, where all worker sessions share it. Times come from the database."""
+
+import json
+from dataclasses import replace
+
+from django.db import connection, transaction
+
+from toolbench.lab.models import Provider
+from toolbench.lab.sql import load_statement
+from toolbench.lab.worker.pacing.controller import adjust, compute_intervals, compute_limit, compute_rate, compute_share
+from toolbench.lab.worker.pacing.send_schedule import SessionPace
+from toolbench.lab.worker.pacing.state import FIRST_LIMIT, PaceReport, PaceSettings, PaceState
+
+POINT_SECONDS = 10.0  # between two points of the chart
+MAX_POINT_SECONDS = 60.0  # a longer time without a report is not part of a point
+
+_READ_PACE = load_statement("worker/pacing/read_pace")
+_WRITE_PACE = load_statement("worker/pacing/write_pace")
+_TAKE_SEND_TIMES = load_statement("worker/pacing/take_send_times")
+_ADD_POINT = load_statement("worker/pacing/add_point")
+
+
+def read_settings(provider: Provider) -> PaceSettings:
+    """Return the settings of a provider that decide how fast requests are sent."""
+    return PaceSettings(
+        adaptive=provider.adaptive,
+        max_concurrency=provider.concurrency,
+        requests_per_minute=provider.requests_per_minute,
+        tokens_per_minute=provider.tokens_per_minute,
+    )
+
+
+def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -> SessionPace | None:
+    """Change the limits of a provider by what a worker session saw.
+
+    Returns:
+        What the session is allowed now; None if the provider was deleted.
+    """
+    first_limit = min(FIRST_LIMIT, settings.max_concurrency) if settings.adaptive else settings.max_concurrency
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_READ_PACE, {"provider": provider_id, "concurrency": first_limit})
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        before, now = PaceState.from_json(json.loads(row[0])), float(row[1])
+        state = adjust(before, report, settings, now=now)
+        limit = compute_limit(state, settings)
+        state = _add_point(provider_id, state, settings, now)
+        token_seconds = 0.0
+        if settings.tokens_per_minute:
+            surplus = report.tokens - report.answers * before.tokens_per_request
+            token_seconds = 60 * surplus / settings.tokens_per_minute
+        values = {"provider": provider_id, "concurrency": limit, "held_until": state.held_until}
+        cursor.execute(_WRITE_PACE, values | {"state": json.dumps(state.to_json()), "token_seconds": token_seconds})
+    return SessionPace(
+        compute_share(state, settings, report.session),
+        max(0.0, state.held_until - now),
+        *compute_intervals(state, settings),
+    )
+
+
+def _add_point(provider_id: int, state: PaceState, settings: PaceSettings, now: float) -> PaceState:
+    """Add a point of the chart if it is time; return the state with a new point begun."""
+    since, answers, rejections, in_flight = state.point
+    if now - since < POINT_SECONDS:
+        return state
+    if now - since <= MAX_POINT_SECONDS:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _ADD_POINT,
+                {
+                    "provider": provider_id,
+                    "seconds": now - since,
+                    "concurrency": compute_limit(state, settings),
+                    "in_flight": in_flight,
+                    "answers": answers,
+                    "rejections": rejections,
+                    "requests_per_minute": compute_rate(state, settings),
+                },
+            )
+    return replace(state, point=(now, 0, 0, 0))
+
+
+def reserve_send_times(provider_id: int, requests: int, pace: SessionPace) -> tuple[float, ...]:
+    """Reserve times for requests over all worker sessions.
+
+    Returns:
+        Seconds from now for each request, some of them negative or 0; () if the provider was deleted.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _TAKE_SEND_TIMES,
+            {
+                "provider": provider_id,
+                "requests": requests,
+                "request_seconds": pace.request_seconds,
+                "token_seconds": pace.token_seconds,
+            },
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return ()
+    request_at, token_at = row
+    return tuple(
+        max(request_at + place * pace.request_seconds, token_at + place * pace.token_seconds)
+        for place in range(requests)
+    )

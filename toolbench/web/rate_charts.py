@@ -1,0 +1,130 @@
+"""Drawings of the rate control of a provider, as coordinates that the template writes as SVG."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from toolbench.lab.endpoints.rate_control import RateControlPage
+from toolbench.lab.models import PacePoint
+
+WIDTH, HEIGHT = 620, 132
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 612, 12, 108
+GAP_SECONDS = 120.0  # without a point, after which a line is interrupted
+
+
+@dataclass(frozen=True, slots=True)
+class RateAxisLine:
+    """A horizontal line of the axis; `y` is its coordinate."""
+
+    y: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateBar:
+    """Rejections of one point."""
+
+    x: float
+    y: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateChart:
+    """One drawing.
+
+    Attributes:
+        title: what it shows.
+        limits, values: corners of the lines of the limit and of what happened, as SVG `points` attributes, one for
+            each part without a gap.
+        bars: rejections; empty in the first drawing.
+        first_time, last_time: labels of the ends of the time axis.
+    """
+
+    title: str
+    limit_name: str
+    value_name: str
+    grid: tuple[RateAxisLine, ...]
+    limits: tuple[str, ...]
+    values: tuple[str, ...]
+    bars: tuple[RateBar, ...]
+    first_time: str
+    last_time: str
+
+
+def build_rate_charts(page: RateControlPage | None) -> tuple[RateChart, ...]:
+    """Return the drawings of requests in flight and of requests a minute; () with fewer than two points."""
+    if page is None or len(page.points) < 2:
+        return ()
+    return (
+        _build_chart(
+            page.points,
+            ("Requests in flight", "concurrency limit", "most in flight"),
+            lambda point: float(point.concurrency),
+            lambda point: float(point.in_flight),
+        ),
+        _build_chart(
+            page.points,
+            ("Answers per minute", "limit of requests per minute", "answers"),
+            lambda point: point.requests_per_minute,
+            lambda point: _count_per_minute(point.answers, point),
+            count_rejections=lambda point: _count_per_minute(point.rejections, point),
+        ),
+    )
+
+
+def _count_per_minute(count: int, point: PacePoint) -> float:
+    return 60 * count / max(point.seconds, 1.0)
+
+
+def _build_chart(
+    points: Sequence[PacePoint],
+    names: tuple[str, str, str],
+    read_limit: Callable[[PacePoint], float | None],
+    read_value: Callable[[PacePoint], float],
+    *,
+    count_rejections: Callable[[PacePoint], float] | None = None,
+) -> RateChart:
+    top = _find_top([*(read_limit(point) or 0.0 for point in points), *map(read_value, points)])
+    start, end = points[0].at, points[-1].at
+    seconds = max(1.0, (end - start).total_seconds())
+
+    def place_x(point: PacePoint) -> float:
+        return round(_LEFT + (_RIGHT - _LEFT) * (point.at - start).total_seconds() / seconds, 1)
+
+    def place_y(value: float) -> float:
+        return round(_BOTTOM - (_BOTTOM - _TOP) * min(value, top) / top, 1)
+
+    def draw(read: Callable[[PacePoint], float | None]) -> tuple[str, ...]:
+        placed = [(point, value) for point in points if (value := read(point)) is not None]
+        parts: list[list[str]] = [[]]
+        for (point, value), following in [*pairwise(placed), *([(placed[-1], None)] if placed else [])]:
+            parts[-1].append(f"{place_x(point)},{place_y(value)}")
+            if following and (following[0].at - point.at).total_seconds() > GAP_SECONDS:
+                parts.append([])
+        return tuple(" ".join(part) for part in parts if part)
+
+    bars = [(point, count_rejections(point)) for point in points if count_rejections and point.rejections]
+    title, limit_name, value_name = names
+    return RateChart(
+        title,
+        limit_name,
+        value_name,
+        tuple(RateAxisLine(place_y(share * top), f"{share * top:g}") for share in (1.0, 0.5, 0.0)),
+        draw(read_limit),
+        draw(read_value),
+        tuple(
+            RateBar(place_x(point), place_y(value), f"{point.at:%H:%M:%S}: {point.rejections} rejected")
+            for point, value in bars
+        ),
+        f"{start:%-d %b, %H:%M}",
+        f"{end:%-d %b, %H:%M} UTC",
+    )
+
+
+def _find_top(values: Sequence[float]) -> float:
+    """Return a round number that is at least every value."""
+    largest = max([*values, 1.0])
+    power = 10.0 ** math.floor(math.log10(largest))
+    return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= largest)
