@@ -1,20 +1,25 @@
-"""Clicks that a person needs, counted where they are made."""
+"""Clicks that a person needs in a journey, counted where the browser makes them."""
 
-from playwright.sync_api import Locator
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+# Clicks for each action of a locator: one opens a menu, another one chooses.
+CLICKS_BY_ACTION = {"click": 1, "check": 1, "uncheck": 1, "select_option": 2}
 
 
 class ClickCounter:
-    """Clicks and counts."""
+    """Number of clicks so far."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def click(self, target: Locator) -> None:
-        """Click once."""
-        self.count += 1
-        target.click()
+    def count_calls(self, action: Callable[..., Any], clicks: int) -> Callable[..., Any]:
+        """Return the action, which counts `clicks` for each call."""
 
-    def choose(self, menu: Locator, label: str) -> None:
-        """Choose an entry of a menu: one click opens it, one chooses."""
-        self.count += 2
-        menu.select_option(label=label)
+        @wraps(action)
+        def act(*args: Any, **named: Any) -> Any:
+            self.count += clicks
+            return action(*args, **named)
+
+        return act

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.browsers import TIMEOUT_MS
 from tests.environment import VAR_FOLDER
+from tests.journeys.clicks import CLICKS_BY_ACTION, ClickCounter
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
@@ -23,6 +24,15 @@ from toolbench.running.database_user import build_confined_command
 StartScriptedServer = Callable[[Callable[[ReceivedRequest], ScriptedReply]], ScriptedServer]
 
 expect.set_options(timeout=TIMEOUT_MS)
+
+
+@pytest.fixture
+def clicks(monkeypatch: pytest.MonkeyPatch) -> ClickCounter:
+    """Counts the clicks of the journey."""
+    counter = ClickCounter()
+    for name, count in CLICKS_BY_ACTION.items():
+        monkeypatch.setattr(Locator, name, counter.count_calls(getattr(Locator, name), count))
+    return counter
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from tests.journeys.clicks import ClickCounter
 from tests.journeys.conftest import StartScriptedServer
 from tests.lab.conftest import RunInThread, elsewhere
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
@@ -23,7 +24,7 @@ PLACES = {
 
 
 def test_invited_viewer_reads_and_finds_no_button_that_changes(
-    browser_page: Page, catalogue: None, browser: Browser, live_server: LiveServer
+    browser_page: Page, clicks: ClickCounter, catalogue: None, browser: Browser, live_server: LiveServer
 ) -> None:
     browser_page.goto("/settings/people/")
     browser_page.get_by_label("Name", exact=True).fill("ana")
@@ -42,10 +43,11 @@ def test_invited_viewer_reads_and_finds_no_button_that_changes(
     assert answer is not None
     assert answer.status == 403
     context.close()
+    assert clicks.count == 3
 
 
 def test_cancelled_run_is_resumed_with_exactly_its_cancelled_trials(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, elsewhere: RunInThread
+    browser_page: Page, clicks: ClickCounter, catalogue: None, scripting: StartScriptedServer, elsewhere: RunInThread
 ) -> None:
     provider = scripting(answer_correctly)
     model = make_scripted_model(provider)
@@ -64,10 +66,11 @@ def test_cancelled_run_is_resumed_with_exactly_its_cancelled_trials(
     expect(browser_page.locator("main")).to_contain_text("4 pass")
     assert set(run.trials.values_list("outcome", "execution")) == {("pass", 1)}
     expect(browser_page.locator("main")).not_to_contain_text("added manually")
+    assert clicks.count == 2
 
 
 @pytest.mark.django_db(transaction=True)
-def test_palette_leads_to_any_page(browser_page: Page, live_server: LiveServer) -> None:
+def test_palette_leads_to_any_page(browser_page: Page, clicks: ClickCounter, live_server: LiveServer) -> None:
     browser_page.goto("/")
     for name, path in PLACES.items():
         browser_page.keyboard.press("Control+k")
@@ -76,3 +79,4 @@ def test_palette_leads_to_any_page(browser_page: Page, live_server: LiveServer) 
         palette.locator(f'a[href="{path}"]').last.click()
         expect(browser_page).to_have_url(f"{live_server.url}{path}")
         browser_page.wait_for_load_state()  # the key works once the page has read its scripts
+    assert clicks.count == len(PLACES)

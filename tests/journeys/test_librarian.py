@@ -4,6 +4,7 @@ import json
 
 from playwright.sync_api import Page, expect
 
+from tests.journeys.clicks import ClickCounter
 from tests.journeys.conftest import StartScriptedServer
 from tests.journeys.run_form import RunForm, start_run, wait_until_finished
 from tests.lab.scripted_runs import answer_correctly, make_scripted_model
@@ -12,7 +13,7 @@ from toolbench.lab.models import RunConfig, StepBody
 
 
 def test_profile_with_temperature_is_made_and_sent_in_a_run(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+    browser_page: Page, clicks: ClickCounter, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = browser_page
     make_scripted_model(scripting(answer_correctly), "mine")
@@ -30,9 +31,12 @@ def test_profile_with_temperature_is_made_and_sent_in_a_run(
     bodies = [json.loads(bytes(request)) for request in sent if request]
     assert {body["temperature"] for body in bodies if "messages" in body} == {0.2}
     assert RunConfig.objects.get(profile="cool").options == {"temperature": 0.2}
+    assert clicks.count <= 15
 
 
-def test_preset_is_edited_as_a_new_version_and_compared_with_the_old(browser_page: Page, catalogue: None) -> None:
+def test_preset_is_edited_as_a_new_version_and_compared_with_the_old(
+    browser_page: Page, clicks: ClickCounter, catalogue: None
+) -> None:
     page = browser_page
     page.goto("/presets/")
     page.get_by_role("link", name="New preset").click()
@@ -46,3 +50,4 @@ def test_preset_is_edited_as_a_new_version_and_compared_with_the_old(browser_pag
     expect(difference).to_contain_text("version 1 to version 2")
     row = difference.get_by_role("row").filter(has_text="max_turns")
     expect(row.get_by_role("cell")).to_have_text(["3", "5"])
+    assert clicks.count == 3

@@ -3,16 +3,18 @@
 import json
 from datetime import timedelta
 
-import pytest
-from django.test import Client
 from django.utils import timezone
+from playwright.sync_api import Page, expect
 
+from tests.journeys.clicks import ClickCounter
+from tests.journeys.conftest import StartScriptedServer
+from tests.lab.conftest import RunInThread, elsewhere
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
-from tests.page_html import read_html
 from toolbench.lab.models import Model, Run, Schedule
 from toolbench.lab.schedule import build_schedule
-from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, json_reply, text_reply
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, json_reply, text_reply
 
+__all__ = ["elsewhere"]  # a fixture
 TRIALS = 12
 
 
@@ -38,31 +40,45 @@ def spend_night(schedule: Schedule, model: Model) -> Run:
     return run
 
 
-@pytest.mark.django_db(transaction=True)
-def test_model_that_degrades_in_the_fourth_run_alerts_once(owner_client: Client) -> None:
-    player = DegradingModel()
-    with ScriptedServer(player) as endpoint, ScriptedServer(lambda seen: json_reply({})) as hook:
-        model = make_scripted_model(endpoint)
-        first = launch_run(model, trials=TRIALS)
-        run_worker_session(model)
-        sent = {"name": "Nightly", "rhythm": "nightly", "hour_utc": 2, "requests_per_run": 200}
-        owner_client.post(f"/schedules/new/?run={first.pk}", sent | {"requests_per_month": 6000})
-        schedule = Schedule.objects.get()
-        rule = {"schedule": schedule.pk, "kind": "drift", "webhook": f"{hook.base_url}/night"}
-        owner_client.post("/schedules/rules/new/", rule)
+def make_nightly_schedule(page: Page, run: Run, webhook: str) -> None:
+    """Repeat a run every night, with an alert rule for drift."""
+    page.goto(f"/runs/{run.pk}/")
+    page.get_by_role("link", name="Save as schedule").click()
+    page.get_by_label("Name", exact=True).fill("Nightly")
+    page.get_by_label("Hour, UTC").fill("2")
+    page.get_by_label("Requests per run").fill("200")
+    page.get_by_label("Requests per month").fill("6000")
+    page.get_by_role("button", name="Save schedule").click()
+    page.get_by_role("form", name="New rule").get_by_role("combobox").select_option("drift")
+    page.get_by_label("Webhook").fill(webhook)
+    page.get_by_role("button", name="Add rule").click()
+    expect(page.locator("main")).to_contain_text("webhook at 127.0.0.1")
 
-        for night in range(1, 7):
-            player.degraded = night >= 4
-            run = spend_night(schedule, model)
-            assert len(hook.seen) == (1 if night >= 4 else 0), night
-            if night == 4:
-                fourth = run
 
-        body = json.loads(hook.seen[0].body)
-        assert body["run"] == fourth.pk
-        assert f"success dropped by 100 points, since run {fourth.pk}." in body["text"]
-        for path in ("/", f"/schedules/{schedule.pk}/"):
-            assert read_html(owner_client.get(path)).count("success dropped by 100 points") == 1
-        trend = read_html(owner_client.get("/trend/"))
-        assert "Down 100 points since" in trend
-        assert "<b>1</b> worse" in trend
+def test_model_that_degrades_in_the_fourth_run_alerts_once(
+    browser_page: Page, clicks: ClickCounter, catalogue: None, scripting: StartScriptedServer, elsewhere: RunInThread
+) -> None:
+    page, player, hook = browser_page, DegradingModel(), scripting(lambda seen: json_reply({}))
+    model = make_scripted_model(scripting(player))
+    first = launch_run(model, trials=TRIALS)
+    elsewhere(run_worker_session, model).result()
+    make_nightly_schedule(page, first, f"{hook.base_url}/night")
+    assert clicks.count <= 5
+    schedule = Schedule.objects.get()
+
+    for night in range(1, 7):
+        player.degraded = night >= 4
+        run = elsewhere(spend_night, schedule, model).result()
+        assert len(hook.seen) == (1 if night >= 4 else 0), night
+        if night == 4:
+            fourth = run
+
+    body = json.loads(hook.seen[0].body)
+    assert body["run"] == fourth.pk
+    assert f"success dropped by 100 points, since run {fourth.pk}." in body["text"]
+    for path in ("/", f"/schedules/{schedule.pk}/"):
+        page.goto(path)
+        expect(page.get_by_text("success dropped by 100 points")).to_have_count(1)
+    page.goto("/trend/")
+    expect(page.locator("main")).to_contain_text("Down 100 points since")
+    expect(page.locator("main")).to_contain_text("1 worse")

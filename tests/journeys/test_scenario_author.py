@@ -3,12 +3,18 @@
 from playwright.sync_api import Page, expect
 
 from tests.browsers import ComplaintRecorder
+from tests.journeys.clicks import ClickCounter
 from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Case, Judgement, Model, Trial
 
 
 def test_built_in_scenario_is_copied_changed_run_and_judged_again(
-    browser_page: Page, catalogue: None, personas: None, worker: WorkerProcess, watch: ComplaintRecorder
+    browser_page: Page,
+    clicks: ClickCounter,
+    catalogue: None,
+    personas: None,
+    worker: WorkerProcess,
+    watch: ComplaintRecorder,
 ) -> None:
     watch.expected.append("422")
     page, model = browser_page, Model.objects.get(name="perfect")
@@ -45,3 +51,4 @@ def test_built_in_scenario_is_copied_changed_run_and_judged_again(
     page.get_by_role("button", name="Judge again").click()
     expect(page.get_by_text("4 trials judged again, 4 pass → fail. No request was sent.")).to_be_visible()
     assert set(Judgement.objects.filter(current=True).values_list("outcome", flat=True)) == {"fail"}
+    assert clicks.count == 9
