@@ -40,9 +40,9 @@ def render_conversation(
     status = 422 if sent_forms else 200
     if page.shown is None:
         return render_page(request, "playground/show.html", context, status=status)
-    trace, trace_context = get_trace_context(request, page.shown.pk)
-    response = render_page(request, "playground/show.html", context | trace_context, part="steps", status=status)
-    return refresh_when_done(request, response, trace)
+    _, trace_context = get_trace_context(request, page.shown.pk)
+    response = render_page(request, "playground/show.html", context | trace_context, part="answers", status=status)
+    return refresh_when_done(request, response, is_done=not page.is_waiting)
 
 
 def launch_message(request: HttpRequest, case: Case, run_form: MessageRunForm) -> HttpResponse:

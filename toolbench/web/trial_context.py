@@ -2,7 +2,6 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.diff_page import get_diff_page
 from toolbench.lab.results.trial.page import Trace, get_trace
 from toolbench.lab.results.trial.page_query import DIFFERENCES, TrialPageQuery
@@ -21,10 +20,10 @@ def get_trace_context(request: HttpRequest, trial_id: int) -> tuple[Trace, dict[
     return trace, {"trace": trace, "page_query": query, **_get_view_context(trace, query)}
 
 
-def refresh_when_done(request: HttpRequest, response: HttpResponse, trace: Trace) -> HttpResponse:
-    """Return the response; if it is a part of the page of an ended trial, let htmx load the whole page."""
-    if is_part_request(request) and trace.trial.state == Trial.State.DONE:
-        response.headers["HX-Refresh"] = "true"  # the verdict is outside the steps
+def refresh_when_done(request: HttpRequest, response: HttpResponse, *, is_done: bool) -> HttpResponse:
+    """Return the response; if it is a part of a page on which nothing runs any more, let htmx load the whole page."""
+    if is_done and is_part_request(request):
+        response.headers["HX-Refresh"] = "true"  # the page shows more than the part, such as the verdict
     return response
 
 

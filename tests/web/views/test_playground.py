@@ -88,6 +88,8 @@ def test_a_message_is_a_run_of_a_draft_case(owner_client: Client, send: SendMess
     assert (trial.outcome, trial.run.purpose) == ("pass", "playground")
     assert trial.run.title == f"Playground: {MESSAGE['message']}"
     assert Case.objects.get().set.kind == "draft"
+    for path in (f"/trials/{trial.pk}/", f"/runs/{trial.run_id}/"):
+        assert "unless you name it" in read_html(owner_client.get(path))
     assert {entry.action for entry in AuditEntry.objects.all()} == {"added", "launched"}
 
 

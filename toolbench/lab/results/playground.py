@@ -65,8 +65,8 @@ class ConversationPage:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the shown trial has not ended, so that no message can follow it yet."""
-        return self.shown is not None and self.shown.state != Trial.State.DONE
+        """Whether a trial has not ended, so that no message can be sent yet."""
+        return any(trial.mark in (Trial.State.QUEUED, Trial.State.RUNNING) for trial in self.trials)
 
 
 def get_conversations() -> tuple[ConversationRow, ...]:

@@ -33,6 +33,7 @@ MAX_TRIALS = 20  # of one message
 TRIALS_TO_SEND_AGAIN = 5
 _HIDDEN_FIELDS = ("title", "trial", "group", "behaviour", "control")
 TRIALS_OF_A_CASE = 20
+_LEAST_ROWS, _MOST_ROWS = 3, 18  # of the field for the message
 _LAUNCH_MODES = ("tool_use_mode", "tool_failure_policy")
 CASE_NOTE = "Tools, results and message are filled in from the case {case}. The case stays as it is."
 
@@ -50,6 +51,8 @@ class MessageForm(CaseForm):
         """Build the form; nothing has to be expected."""
         super().__init__(*args, **kwargs)
         self.fields["expect"].required = False
+        lines = str(self["message"].value() or "").count("\n") + 1
+        self.fields["message"].widget.attrs["rows"] = min(max(lines, _LEAST_ROWS), _MOST_ROWS)
         if self["trial"].value():
             self.fields["message"].help_text = "What the user says next, after the answer above."
         self.fields["expect"].help_text = "May be blank: any answer passes. Otherwise as in a test case."

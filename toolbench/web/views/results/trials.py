@@ -80,7 +80,8 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
     context |= {"permalink": request.get_full_path(), "decisive_cause": get_decisive_cause(trace.trial)}
-    return refresh_when_done(request, render_page(request, "trials/show.html", context, part="steps"), trace)
+    response = render_page(request, "trials/show.html", context, part="steps")
+    return refresh_when_done(request, response, is_done=trace.trial.state == Trial.State.DONE)
 
 
 @require_POST
