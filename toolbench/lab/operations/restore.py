@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from toolbench.installation import COMMAND
+from toolbench.installation import build_command
 from toolbench.lab.models import Process, Run, Schedule
 from toolbench.lab.operations.backup import (
     DUMP_NAME,
@@ -107,7 +107,7 @@ def _check_database(*, replace: bool) -> None:
     ages = {**get_heartbeat_ages("worker"), **get_heartbeat_ages("scheduler")}
     if alive := [name for name, seconds in ages.items() if seconds < limit]:
         raise BackupError(
-            f"Processes use the database ({', '.join(alive)}): stop Toolbench (Ctrl-C where `{COMMAND} up` runs), wait "
+            f"Processes use the database ({', '.join(alive)}): stop Toolbench (Ctrl-C where `{build_command('up')}` runs), wait "
             "a minute if it was killed, and try again."
         )
     runs = Run.objects.filter(deleted_at=None).count()
