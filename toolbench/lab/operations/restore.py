@@ -107,8 +107,8 @@ def _check_database(*, replace: bool) -> None:
     ages = {**get_heartbeat_ages("worker"), **get_heartbeat_ages("scheduler")}
     if alive := [name for name, seconds in ages.items() if seconds < limit]:
         raise BackupError(
-            f"Processes use the database ({', '.join(alive)}): stop Toolbench (Ctrl-C where `{build_command('up')}` runs), wait "
-            "a minute if it was killed, and try again."
+            f"Processes use the database ({', '.join(alive)}): stop Toolbench (Ctrl-C where "
+            f"`{build_command('up')}` runs), wait a minute if it was killed, and try again."
         )
     runs = Run.objects.filter(deleted_at=None).count()
     if runs and not replace:
