@@ -89,7 +89,7 @@ def build_scatters(page: DecidePage) -> tuple[Scatter, ...]:
 
     It has the first MAX_POINTS rows, which are the best by the rule.
     """
-    rows = [row for row in page.rows if row.standing.p95][:MAX_POINTS]
+    rows = [row for row in page.rows if row.assessment.p95][:MAX_POINTS]
     return tuple(_build_scatter(page, rows, width, height) for width, height in ((820, 330), (340, 300)) if rows)
 
 
@@ -121,17 +121,17 @@ def _build_scatter(page: DecidePage, rows: Sequence[DecideRow], width: int, heig
 
 
 def _build_point(row: DecideRow, place_time: Place, place_success: Place, *, number: str) -> ScatterPoint:
-    p95 = row.standing.p95
+    p95 = row.assessment.p95
     assert p95 is not None  # rows without one were left out
     return ScatterPoint(
         row=row,
         x=place_time(p95.value / 1000),
-        y=place_success(row.delivered.axis),
+        y=place_success(row.end_to_end.axis),
         left=place_time((p95.value if p95.low is None else p95.low) / 1000),
         right=place_time(math.inf if p95.high is None else p95.high / 1000),
         is_open=p95.high is None,
-        top=place_success(row.delivered.high_axis),
-        bottom=place_success(row.delivered.low_axis),
+        top=place_success(row.end_to_end.high_axis),
+        bottom=place_success(row.end_to_end.low_axis),
         number=number,
     )
 
@@ -142,7 +142,7 @@ def _stretch(percent: float) -> float:
 
 def _find_longest_seconds(rows: Sequence[DecideRow], within_ms: float | None) -> float:
     """Return the end of the time axis: beyond every p95, and beyond the limit if that is near."""
-    known = [row.standing.p95 for row in rows if row.standing.p95]
+    known = [row.assessment.p95 for row in rows if row.assessment.p95]
     longest_ms = max(max(p95.value, p95.value if p95.high is None else min(p95.high, 2 * p95.value)) for p95 in known)
     if within_ms is not None and within_ms <= 3 * longest_ms:
         longest_ms = max(longest_ms, within_ms)
@@ -151,7 +151,7 @@ def _find_longest_seconds(rows: Sequence[DecideRow], within_ms: float | None) ->
 
 def _find_floor(rows: Sequence[DecideRow], target: float) -> int:
     """Return the highest tick below every interval and the target; 0 if there is none."""
-    lowest = min([target, *(row.delivered.low_axis for row in rows)])
+    lowest = min([target, *(row.end_to_end.low_axis for row in rows)])
     return max((tick for tick in _SUCCESS_TICKS if tick < lowest), default=0)
 
 

@@ -9,8 +9,8 @@ from tests.lab.scripted_runs import launch_run
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key
-from toolbench.lab.endpoints import connect
-from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError, ModelListError
+from toolbench.lab.endpoints import connect, offered_models
+from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.lab.worker.trial_plan import load_provider_access
@@ -186,31 +186,31 @@ def test_keys_found_in_the_environment_are_named_never_shown(monkeypatch: pytest
 def test_models_are_listed_by_the_provider_itself() -> None:
     with ScriptedServer([json_reply({"data": [{"id": "b"}, {"id": "a"}]})]) as scripted:
         provider = connect.connect_provider(ConnectionSettings("S", scripted.base_url, key="sk-1"))
-        assert connect.list_provider_models(provider.pk) == ("b", "a")
+        assert offered_models.list_provider_models(provider.pk) == ("b", "a")
         assert scripted.seen[0].headers["authorization"] == "Bearer sk-1"
 
 
 def test_a_provider_that_does_not_answer_is_said_in_words() -> None:
     provider = connect.connect_provider(ConnectionSettings("S", "http://127.0.0.1:9"))
-    with pytest.raises(ModelListError):
-        connect.list_provider_models(provider.pk)
+    with pytest.raises(offered_models.ModelListError):
+        offered_models.list_provider_models(provider.pk)
     missing = make_provider("Env", key_source="environment", key_env="NOT_SET_ANYWHERE")
-    with pytest.raises(ModelListError, match="NOT_SET_ANYWHERE"):
-        connect.list_provider_models(missing.pk)
+    with pytest.raises(offered_models.ModelListError, match="NOT_SET_ANYWHERE"):
+        offered_models.list_provider_models(missing.pk)
 
 
 def test_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "LIST_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(offered_models, "LIST_TIMEOUT_SECONDS", 0.2)
     with ScriptedServer([ScriptedReply(body=[b"["], declared=9, ending=ConnectionEnd.HANG)]) as scripted:
         provider = connect.connect_provider(ConnectionSettings("S", scripted.base_url))
-        with pytest.raises(ModelListError, match="no list of models within"):
-            connect.list_provider_models(provider.pk)
+        with pytest.raises(offered_models.ModelListError, match="no list of models within"):
+            offered_models.list_provider_models(provider.pk)
 
 
 def test_models_are_added_once_with_what_is_known_of_their_names() -> None:
     provider = make_provider(template="openrouter")
-    assert connect.add_models(provider.pk, ["deepseek/deepseek-v3.2:nitro", " x ", "x", ""]) == 2
-    assert connect.add_models(provider.pk, ["x"]) == 0
+    assert offered_models.add_models(provider.pk, ["deepseek/deepseek-v3.2:nitro", " x ", "x", ""]) == 2
+    assert offered_models.add_models(provider.pk, ["x"]) == 0
     model = Model.objects.get(name__startswith="deepseek")
     assert (model.canonical, model.mixed_upstreams) == ("deepseek/deepseek-v3.2", True)
     assert model.workarounds == ["deepseek_openrouter_compat"]
@@ -239,7 +239,7 @@ def test_deleting_a_provider_ends_what_waits_and_keeps_the_run() -> None:
 )
 def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, constraint: str) -> None:
     provider = make_provider(template, template=template)
-    connect.add_models(provider.pk, ["m"])
+    offered_models.add_models(provider.pk, ["m"])
     config = launch_run(provider.models.get(), methods=("constrained",), trials=1).configs.get()
 
     policy = resolve_policy((name, patch) for name, patch in config.layers).policy
@@ -251,7 +251,7 @@ def test_second_simulated_provider_has_personas_and_stays_simulated() -> None:
     register_local_server("simulated", {"url": "http://127.0.0.1:5555", "key": "k"})
     host = connect.connect_provider(ConnectionSettings("Cheap host", "", template="simulated"))
     assert (host.kind, host.service, host.base_url) == (Provider.Kind.SIMULATED, "simulated", "")
-    assert connect.add_models(host.pk, ["tagged-calls", "gpt-5", "messages/perfect"]) == 1
+    assert offered_models.add_models(host.pk, ["tagged-calls", "gpt-5", "messages/perfect"]) == 1
     persona, first = host.models.get(), Model.objects.get(name="tagged-calls", provider__name="Simulated")
     alike = ("canonical", "true_rates", "workarounds", "note")
     assert [getattr(persona, name) for name in alike] == [getattr(first, name) for name in alike]

@@ -10,8 +10,8 @@ from django.conf import settings
 from tests.providers.company_network import Authority, ConnectProxy
 from toolbench.lab.credentials.keys import KeyUnavailableError, read_network_access
 from toolbench.lab.credentials.known_secrets import load_known_secrets
-from toolbench.lab.endpoints import connect
-from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError, ModelListError
+from toolbench.lab.endpoints import connect, offered_models
+from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError
 from toolbench.lab.endpoints.network import KEY_IN_CERTIFICATE, REROUTED, NetworkSettings
 from toolbench.lab.models import Provider
 from toolbench.lab.worker.trial_plan import load_provider_access
@@ -84,14 +84,14 @@ def test_login_can_be_removed() -> None:
         ("client_certificate", {"client_certificate": CERTIFICATE + KEY}, KEY_IN_CERTIFICATE),
         ("client_key", {"client_key": "x"}, "No private key in PEM can be read here"),
         ("client_key", {"client_key": ""}, "Enter the private key of the client certificate."),
-        ("client_key", {"client_certificate": ""}, "Enter the certificate that belongs to this key."),
+        ("client_key", {"client_certificate": ""}, "Enter the client certificate of this private key."),
         ("client_key", {"client_key": COMPANY.issue()[1]}, "does not belong to the client certificate"),
-        ("query", {"query": "api-version"}, "Query parameters are pairs"),
-        ("query", {"query": "a=1 2"}, "Query parameters are pairs"),
-        ("query", {"query": "a=1#b"}, "Query parameters are pairs"),
-        ("query", {"query": "key=sk-proj-0123456789abcdef"}, "a key cannot be among them"),
+        ("query", {"query": "api-version"}, "Enter pairs such as"),
+        ("query", {"query": "a=1 2"}, "Enter pairs such as"),
+        ("query", {"query": "a=1#b"}, "Enter pairs such as"),
+        ("query", {"query": "key=sk-proj-0123456789abcdef"}, "a key cannot be one of them"),
         ("key_header", {"key_header": "api key"}, "letters, digits and hyphens"),
-        ("key_header", {"key_header": "Host"}, "another meaning"),
+        ("key_header", {"key_header": "Host"}, "Toolbench sets the header Host itself"),
     ],
 )
 def test_each_malformed_field_has_its_own_message(field: str, changed: dict[str, Any], message: str) -> None:
@@ -138,7 +138,7 @@ def test_models_are_listed_through_proxy_and_certificates(tmp_path: Path) -> Non
     ):
         network = replace(FULL, proxy=proxy.url.replace("//", f"//ana:{PASSWORD}@"))
         provider = connect.connect_provider(replace(WISH, base_url=server.base_url, network=network))
-        assert connect.list_provider_models(provider.pk) == ("gpt",)
+        assert offered_models.list_provider_models(provider.pk) == ("gpt",)
         assert server.seen[0].headers["api-key"] == "sk-12345678"
         assert server.seen[0].path == "/v1/models?api-version=1"
 
@@ -157,11 +157,11 @@ def test_failed_list_of_models_names_the_setting(tmp_path: Path, changed: dict[s
         values: dict[str, Any] = {name: text.format(proxy=proxy.url) for name, text in changed.items()}
         wish = replace(FULL, **({"proxy": ""} | values))
         provider = connect.connect_provider(replace(WISH, base_url=server.base_url, network=wish))
-        with pytest.raises(ModelListError, match=words):
-            connect.list_provider_models(provider.pk)
+        with pytest.raises(offered_models.ModelListError, match=words):
+            offered_models.list_provider_models(provider.pk)
 
 
 def test_deployments_are_named_not_listed() -> None:
     provider = connect.connect_provider(replace(WISH, api_prefix="/openai/deployments/{model}"))
-    with pytest.raises(ModelListError, match="enter the names of your deployments"):
-        connect.list_provider_models(provider.pk)
+    with pytest.raises(offered_models.ModelListError, match="enter the names of your deployments"):
+        offered_models.list_provider_models(provider.pk)

@@ -66,7 +66,8 @@ def test_every_page_counts_the_chosen_trials_alone(query: str, chosen: str, runs
     assert len(get_candidate_pool(DecideQuery.from_query(given)).candidates) == len(chosen)
     for candidate in get_candidate_pool(DecideQuery.from_query(given)).candidates:
         assert (
-            get_trials(TrialFilter.from_query(QueryDict(candidate.trials.query()))).total == candidate.tally.trial_count
+            get_trials(TrialFilter.from_query(QueryDict(candidate.trial_filter.query()))).total
+            == candidate.tally.trial_count
         )
     assert get_failures(FailuresQuery.from_query(given)).other_versions == len(chosen)
 

@@ -19,12 +19,12 @@ from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import DecisionRecord, Run
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.results.decide.confirmation_run import launch_confirmation, save_confirmation
-from toolbench.lab.results.decide.fresh_trials import MAX_TRIALS, FreshTrialsError
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
+from toolbench.lab.results.decide.new_trials import MAX_TRIALS, NewTrialsError
 from toolbench.lab.results.decide.page import DecidePage, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import (
-    get_record,
+    find_record,
     get_records,
     list_record_changes,
     record_to_json,
@@ -168,7 +168,7 @@ def launch_missing(request: HttpRequest, body: MissingTrialsBody) -> Status[Run]
     query = _read_rule(body.rule)
     try:
         run = launch_missing_trials(query, owner=get_user(request), shown=body.shown, agreed=body.agreed)
-    except (FreshTrialsError, LaunchError) as refused:
+    except (NewTrialsError, LaunchError) as refused:
         raise ProblemError(409, f"Nothing was planned. {refused}") from refused
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201, run)
@@ -206,7 +206,7 @@ def confirm_record(request: HttpRequest, record_id: int, body: ConfirmBody) -> S
     decision_record = _get_record_or_404(record_id)
     try:
         run = launch_confirmation(decision_record, owner=get_user(request), trials=body.trials, agreed=body.agreed)
-    except (FreshTrialsError, LaunchError) as refused:
+    except (NewTrialsError, LaunchError) as refused:
         raise ProblemError(409, str(refused)) from refused
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201, run)
@@ -218,7 +218,7 @@ def keep_confirmation(request: HttpRequest, record_id: int) -> dict[str, str]:
     decision_record = _get_record_or_404(record_id)
     try:
         save_confirmation(decision_record)
-    except FreshTrialsError as refused:
+    except NewTrialsError as refused:
         raise ProblemError(409, str(refused)) from refused
     record(
         request,
@@ -256,7 +256,7 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
 
 
 def _get_record_or_404(record_id: int) -> DecisionRecord:
-    decision_record = get_record(record_id)
+    decision_record = find_record(record_id)
     if decision_record is None:
         raise Http404(f"There is no decision record {record_id}.")
     return decision_record

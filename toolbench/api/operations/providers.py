@@ -11,9 +11,8 @@ from toolbench.api.authentication import ADMIN, LAUNCH, READ, record
 from toolbench.api.documents.figures import BodySchema, QuerySchema, SentenceDocument
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
-from toolbench.lab.endpoints import connect
+from toolbench.lab.endpoints import connect, offered_models
 from toolbench.lab.endpoints.network import NetworkSettings
-from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
 from toolbench.lab.endpoints.rate_control import MAX_PER_MINUTE
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_provider, get_providers
 from toolbench.lab.endpoints.template_values import fill_from_template
@@ -191,7 +190,7 @@ def list_offered_models(request: HttpRequest, provider_id: int, query: Query[Off
 def request_offered_models(request: HttpRequest, provider_id: int) -> dict[str, Any]:
     """Request the list of models from the provider. It sends one request."""
     _get_provider_or_404(provider_id)
-    request_models(provider_id)
+    offered_models.request_models(provider_id)
     return _build_offer(provider_id, "")
 
 
@@ -199,7 +198,7 @@ def request_offered_models(request: HttpRequest, provider_id: int) -> dict[str, 
 def add_models(request: HttpRequest, provider_id: int, body: AddModelsBody) -> dict[str, str]:
     """Add models to a provider."""
     provider = _get_provider_or_404(provider_id)
-    added = connect.add_models(provider_id, body.names)
+    added = offered_models.add_models(provider_id, body.names)
     sentence = f"{added} model{'' if added == 1 else 's'} added"
     record(request, Action.ADDED, f"{sentence} to {provider.name}", f"/providers/{provider_id}/")
     return {"sentence": f"{sentence}."}
@@ -247,7 +246,7 @@ def _build_provider(row: ProviderRow) -> dict[str, Any]:
 
 def _build_offer(provider_id: int, search: str) -> dict[str, Any]:
     """Return the values of an OfferedModelsDocument."""
-    offer = get_offered_models(provider_id, search)
+    offer = offered_models.get_offered_models(provider_id, search)
     return {
         "total": offer.total,
         "trouble": offer.error,

@@ -1,14 +1,12 @@
-"""Actions on providers: connect, edit and delete a provider, list and add its models."""
+"""Actions on providers: create, edit and delete a provider."""
 
-import asyncio
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from django.db import transaction
 
 from toolbench.engine.policy.layered_key import RESERVED_KEYS
-from toolbench.engine.policy.presets import list_model_workarounds
 from toolbench.engine.types import JsonObject
 from toolbench.lab.credentials.headers import change_headers, list_secret_names, list_unchanged_names
 from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_endpoint_headers, read_endpoint_key
@@ -21,26 +19,18 @@ from toolbench.lab.endpoints.network import (
     list_network_errors,
 )
 from toolbench.lab.endpoints.rate_control import list_rate_errors
-from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE, build_personas, find_simulated_url_error
+from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE, find_simulated_url_error
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.metrics.provider_budget import MAX_BUDGET, MIN_BUDGET
-from toolbench.lab.models import Model, Provider
-from toolbench.lab.query_params import clean_text
+from toolbench.lab.models import Provider
 from toolbench.lab.worker.completion import end_orphaned_trials, finish_runs
 from toolbench.lab.worker.queue import notify_workers
-from toolbench.lab.worker.trial_plan import (
-    ServedElsewhereError,
-    ServerNotReadyError,
-    build_model_endpoint,
-    load_provider_access,
-)
-from toolbench.providers import model_list
-from toolbench.providers.endpoint import MODEL_PLACEHOLDER, Endpoint
 from toolbench.providers.simulated.server import SERVER_NAME
 from toolbench.providers.templates import ProviderTemplate, list_templates_with_key, load_templates
 
-LIST_TIMEOUT_SECONDS = 15.0
+MAX_NAME_CHARACTERS = 80
+MAX_ATTEMPTS, MAX_CONCURRENCY = 10, 1000
 _KIND_BY_WIRE = {
     Provider.Wire.CHAT.value: Provider.Kind.OPENAI,
     Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC,
@@ -52,10 +42,6 @@ class ConnectionSettingsError(InvalidFieldsError):
     """Raised if the settings of a provider are invalid."""
 
 
-class ModelListError(Exception):
-    """Raised if a provider returns no list of models; the message says why and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
     """Settings of a provider as a user enters them.
@@ -63,18 +49,20 @@ class ConnectionSettings:
     Attributes:
         wire: the wire format of the API.
         template: slug of a template; "" for none.
+        api_prefix: path between the base URL and the paths of the API.
         key: a key to store; "" to leave a stored key unchanged.
         key_env: name of the variable of the worker's environment that contains the key; "" for none.
-        remove_key: whether to delete a stored key, if neither `key` nor `key_env` is given.
+        remove_key: whether to delete a stored key; ignored if `key` or `key_env` is given.
         headers: values of headers to add or replace, by name.
         remove_headers: names of stored headers to delete.
         option_defaults: default parameters of every request.
         connect_seconds: timeout for connecting; None for the default.
         read_seconds: timeout for reading; None for the default.
-        max_attempts: maximum attempts of one request, retries included.
-        concurrency: maximum number of trials in flight.
-        adaptive: whether fewer are in flight while the provider does not answer well.
-        requests_per_minute, tokens_per_minute: limits over all workers; None for no limit.
+        max_attempts: maximum number of times that one request is sent, at most MAX_ATTEMPTS.
+        concurrency: maximum number of trials in flight, at most MAX_CONCURRENCY.
+        adaptive: whether fewer trials are in flight while the provider does not answer well.
+        requests_per_minute: limit over all workers; None for no limit.
+        tokens_per_minute: limit over all workers; None for no limit.
         budget_per_month: dollars that trials may cost in a calendar month (UTC); None for no limit.
         network: proxy, certificates, query parameters and the header of the key.
     """
@@ -102,22 +90,22 @@ class ConnectionSettings:
 
     @property
     def has_secret(self) -> bool:
-        """Whether a key, a header, a login or a private key is entered; a header may contain a secret."""
+        """Return whether a key, a header, which may contain a secret, a login or a private key is entered."""
         return bool(self.key or self.headers or self.network.has_secret)
 
     @property
     def removes_secret(self) -> bool:
-        """Whether a stored key, header or login is removed."""
+        """Return whether a stored key, header or login is to be deleted."""
         return bool(self.remove_key or self.remove_headers or self.network.remove_proxy_login)
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedKey:
-    """A variable of the environment that contains the key for a template.
+    """A variable of this process's environment that contains the key for a template.
 
     Attributes:
-        variable: its name.
-        provider_id: id of a provider that uses the variable; None without one.
+        variable: name of the variable.
+        provider_id: primary key of a provider that uses the variable; None without one.
     """
 
     template: ProviderTemplate
@@ -126,12 +114,12 @@ class DetectedKey:
 
 
 def list_templates() -> tuple[ProviderTemplate, ...]:
-    """Return all templates of providers."""
+    """Return the templates of providers, in the order of their file."""
     return tuple(load_templates().values())
 
 
 def list_detected_keys() -> tuple[DetectedKey, ...]:
-    """Return the keys in the environment, without their values. One query."""
+    """Return the variables that contain a key, without their values, with one query."""
     provider_ids = dict(Provider.objects.exclude(key_env="").values_list("key_env", "pk"))
     return tuple(
         DetectedKey(template, template.key_env, provider_ids.get(template.key_env))
@@ -142,7 +130,7 @@ def list_detected_keys() -> tuple[DetectedKey, ...]:
 def connect_provider(settings: ConnectionSettings) -> Provider:
     """Create a provider and return it.
 
-    If a provider with the same name and template exists and has no usable key, that provider is edited instead.
+    If there is a provider with the same name and template that has no usable key, it is edited instead.
 
     Raises:
         ConnectionSettingsError: the settings are invalid.
@@ -158,7 +146,7 @@ def connect_provider(settings: ConnectionSettings) -> Provider:
 def edit_provider(provider_id: int, settings: ConnectionSettings) -> Provider:
     """Change the settings of a provider and notify the workers.
 
-    They apply from the next trial on, except for settings that a run froze at its launch.
+    The settings apply from the next trial on, except for those that a run has frozen at its launch.
 
     Raises:
         ConnectionSettingsError: the settings are invalid.
@@ -182,73 +170,8 @@ def delete_provider(provider_id: int) -> None:
     finish_runs()
 
 
-def list_provider_models(provider_id: int) -> tuple[str, ...]:
-    """Request the names of the provider's models from its API and return them in its order.
-
-    Must not be called from a running event loop.
-
-    Raises:
-        ModelListError: the provider returned no list.
-        Provider.DoesNotExist: there is no such provider.
-    """
-    provider = Provider.objects.get(pk=provider_id)
-    if MODEL_PLACEHOLDER in provider.api_prefix:
-        raise ModelListError("This API does not list deployments: enter the names of your deployments below.")
-    try:
-        endpoint = build_model_endpoint(load_provider_access(provider), provider.service, "")
-        return asyncio.run(_request_models(endpoint))
-    except (KeyUnavailableError, ServedElsewhereError, ServerNotReadyError) as error:
-        raise ModelListError(str(error)) from error
-    except model_list.ProviderRequestError as error:
-        status = f"HTTP {error.error.status}: " if error.error.status else ""
-        hint = f" {error.error.hint}" if error.error.hint else ""
-        raise ModelListError(f"{status}{error.error.message}{hint}") from error
-
-
-async def _request_models(endpoint: Endpoint) -> tuple[str, ...]:
-    """Request the list; fail after `LIST_TIMEOUT_SECONDS`, since a page waits for it."""
-    try:
-        async with asyncio.timeout(LIST_TIMEOUT_SECONDS):
-            return await model_list.list_models(endpoint)
-    except TimeoutError:
-        raise ModelListError(
-            f"The provider returned no list of models within {LIST_TIMEOUT_SECONDS:g} s: try again, or enter a name."
-        ) from None
-
-
-def add_models(provider_id: int, names: Iterable[str]) -> int:
-    """Add models that the provider does not have yet, with the workarounds that the engine knows for their names.
-
-    Names that are blank or longer than 200 characters are ignored. For a simulated provider, other
-    names than those of its simulated models are ignored.
-
-    Returns:
-        The number of models added.
-    """
-    provider = Provider.objects.get(pk=provider_id)
-    cleaned = (clean_text(name) for name in names)
-    valid_names = dict.fromkeys(name for name in cleaned if 0 < len(name) <= 200)
-    existing_names = set(provider.models.values_list("name", flat=True))
-    new_names = [name for name in valid_names if name not in existing_names]
-    if provider.kind == Provider.Kind.SIMULATED:
-        simulated_models = build_personas(provider)
-        models = [simulated_models[name] for name in new_names if name in simulated_models]
-    else:
-        models = [_build_model(provider, name) for name in new_names]
-    return len(Model.objects.bulk_create(models, ignore_conflicts=True))
-
-
-def _build_model(provider: Provider, name: str) -> Model:
-    return Model(
-        provider=provider,
-        name=name,
-        canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
-        workarounds=list(list_model_workarounds(name)),
-        mixed_upstreams=name.endswith(":nitro"),
-    )
-
-
 def _has_key(provider: Provider) -> bool:
+    """Return whether the provider has a key that can be read."""
     try:
         return bool(read_endpoint_key(provider))
     except KeyUnavailableError:
@@ -256,7 +179,11 @@ def _has_key(provider: Provider) -> bool:
 
 
 def _check_settings(settings: ConnectionSettings, provider: Provider) -> None:
-    """Check all settings against the stored provider; a new provider has no primary key.
+    """Check all settings.
+
+    Args:
+        settings: what the user entered.
+        provider: the stored provider; a new provider has no primary key.
 
     Raises:
         ConnectionSettingsError: settings are invalid.
@@ -264,7 +191,7 @@ def _check_settings(settings: ConnectionSettings, provider: Provider) -> None:
     secrets = list_provider_secrets(
         provider, (settings.key, os.environ.get(settings.key_env.strip(), ""), *map(str, _list_secret_values(settings)))
     )
-    sentences = [
+    error_by_field = [
         ("name", _find_name_error(settings.name.strip(), provider.pk)),
         ("template", _find_kind_error(settings, provider)),
         ("wire", _find_wire_error(settings, provider)),
@@ -273,11 +200,12 @@ def _check_settings(settings: ConnectionSettings, provider: Provider) -> None:
         *_list_field_errors(settings, secrets),
         *list_network_errors(settings.network, provider, secrets),
     ]
-    if errors := {name: [sentence] for name, sentence in sentences if sentence}:
+    if errors := {name: [sentence] for name, sentence in error_by_field if sentence}:
         raise ConnectionSettingsError(errors)
 
 
 def _list_secret_values(settings: ConnectionSettings) -> tuple[object, ...]:
+    """Return the entered values of headers that are secrets."""
     return tuple(settings.headers[name] for name in list_secret_names(settings.headers))
 
 
@@ -295,36 +223,40 @@ def _find_wire_error(settings: ConnectionSettings, provider: Provider) -> str:
 
 
 def _find_name_error(name: str, provider_id: int | None) -> str:
-    if not 0 < len(name) <= 80:
-        return "A provider needs a name of at most 80 characters."
+    if not 0 < len(name) <= MAX_NAME_CHARACTERS:
+        return f"Enter a name of at most {MAX_NAME_CHARACTERS} characters."
     is_taken = Provider.objects.filter(name=name).exclude(pk=provider_id or 0).exists()
-    return f"There is a provider named {name} already." if is_taken else ""
+    return f"There is a provider named {name} already: enter another name." if is_taken else ""
 
 
 def _find_key_error(settings: ConnectionSettings, provider: Provider) -> str:
-    """Return why the stored key cannot stay; "" if it can. It may be sent only to the host it was entered for."""
-    stays = provider.key_encrypted is not None and not (
-        settings.key.strip() or settings.key_env.strip() or settings.remove_key
-    )
-    if not stays or not _is_other_host(settings, provider):
-        return REROUTED if stays and is_rerouted(settings.network, provider) else ""
-    return "The address leads to another host: enter the key for it, or choose to remove the stored key."
+    """Return why the stored key cannot be kept; "" if it can or is not kept.
+
+    A stored key is sent only to the host for which it was entered, over the network settings it was entered with.
+    """
+    is_replaced = bool(settings.key.strip() or settings.key_env.strip() or settings.remove_key)
+    if provider.key_encrypted is None or is_replaced:
+        return ""
+    if _is_other_host(settings, provider):
+        return "The URL has another host: enter the key for it, or choose to remove the stored key."
+    return REROUTED if is_rerouted(settings.network, provider) else ""
 
 
 def _find_header_error(settings: ConnectionSettings, provider: Provider) -> str:
     if not all(isinstance(value, str) for value in settings.headers.values()):
         return 'Headers are a JSON object with texts as values, such as {"X-Title": "Toolbench"}.'
     unchanged = list_unchanged_names(provider, settings.headers, settings.remove_headers)
-    secret = ", ".join(list_secret_names(unchanged))
-    if secret and is_rerouted(settings.network, provider):
-        return f"With another proxy or CA file another machine may read {secret}: enter it again, or remove it."
-    if secret and _is_other_host(settings, provider):
-        return f"The address leads to another host: enter {secret} for it, or choose to remove what is stored."
+    secret_names = ", ".join(list_secret_names(unchanged))
+    if secret_names and is_rerouted(settings.network, provider):
+        return f"With another proxy or CA file, another machine may read {secret_names}: enter it again, or remove it."
+    if secret_names and _is_other_host(settings, provider):
+        return f"The URL has another host: enter {secret_names} for it, or choose to remove the stored header."
     has_changes = settings.headers or settings.remove_headers
     return _find_decryption_error(provider) if unchanged and has_changes else ""
 
 
 def _find_decryption_error(provider: Provider) -> str:
+    """Return why the stored headers cannot be read; "" if they can."""
     try:
         read_endpoint_headers(provider)
     except KeyUnavailableError as error:
@@ -333,34 +265,41 @@ def _find_decryption_error(provider: Provider) -> str:
 
 
 def _is_other_host(settings: ConnectionSettings, provider: Provider) -> bool:
+    """Return whether the entered base URL is valid and has another scheme, host or port than the stored one."""
     return not find_url_error(settings.base_url) and not is_same_origin(provider.base_url, settings.base_url)
 
 
 def _list_field_errors(settings: ConnectionSettings, secrets: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield the name of each field with its error; the error is "" if the field is valid."""
     is_simulated = settings.template == SIMULATED_TEMPLATE
-    yield (
-        "base_url",
-        ""
-        if is_simulated
-        else find_url_error(settings.base_url, secrets) or find_simulated_url_error(settings.base_url),
-    )
+    url_error = find_url_error(settings.base_url, secrets) or find_simulated_url_error(settings.base_url)
+    yield "base_url", "" if is_simulated else url_error
     yield "api_prefix", find_prefix_error(settings.api_prefix, secrets)
-    is_known = is_simulated or not settings.template or settings.template in load_templates()
-    yield "template", "" if is_known else f"There is no template {settings.template}."
-    yield "wire", "" if settings.wire in Provider.Wire.values else f"There is no API named {settings.wire}."
-    reserved = ", ".join(sorted(RESERVED_KEYS & settings.option_defaults.keys()))
-    yield "option_defaults", f"Toolbench sets {reserved} itself, so these cannot be defaults." if reserved else ""
-    yield "max_attempts", "" if 1 <= settings.max_attempts <= 10 else "Enter 1 to 10 attempts."
-    is_concurrency = 1 <= settings.concurrency <= 1000
-    yield "concurrency", "" if is_concurrency else "Enter 1 to 1000 trials in flight."
+    reserved_names = ", ".join(sorted(RESERVED_KEYS & settings.option_defaults.keys()))
+    has_known_template = is_simulated or not settings.template or settings.template in load_templates()
+    has_valid_budget = settings.budget_per_month is None or MIN_BUDGET <= settings.budget_per_month <= MAX_BUDGET
+    checks = (
+        ("template", has_known_template, f"There is no template {settings.template}: choose one of the list."),
+        ("wire", settings.wire in Provider.Wire.values, f"There is no API named {settings.wire}: choose one."),
+        ("option_defaults", not reserved_names, f"Toolbench sets {reserved_names} itself: remove them here."),
+        ("max_attempts", 1 <= settings.max_attempts <= MAX_ATTEMPTS, f"Enter 1 to {MAX_ATTEMPTS} attempts."),
+        (
+            "concurrency",
+            1 <= settings.concurrency <= MAX_CONCURRENCY,
+            f"Enter 1 to {MAX_CONCURRENCY} trials in flight.",
+        ),
+        (
+            "budget_per_month",
+            has_valid_budget,
+            f"Enter {MIN_BUDGET} to {MAX_BUDGET:,.0f} dollars; leave the budget empty for no limit.",
+        ),
+    )
+    yield from ((name, "" if is_valid else sentence) for name, is_valid, sentence in checks)
     yield from list_rate_errors(settings.requests_per_minute, settings.tokens_per_minute)
-    is_budget = settings.budget_per_month is None or MIN_BUDGET <= settings.budget_per_month <= MAX_BUDGET
-    sentence = f"A budget is {MIN_BUDGET} to {MAX_BUDGET:,.0f} dollars; leave it empty for none."
-    yield "budget_per_month", "" if is_budget else sentence
 
 
 def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider:
+    """Set all columns of the provider, save it and return it. Its pause ends."""
     provider.name = settings.name.strip()
     provider.template = settings.template
     provider.wire = settings.wire
@@ -387,6 +326,7 @@ def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider
 
 
 def _set_key(provider: Provider, settings: ConnectionSettings) -> None:
+    """Set the columns of the key: the entered key, else the named variable, else no key, or the stored key is kept."""
     if key := settings.key.strip():
         provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.STORED, encrypt(key), ""
     elif variable := settings.key_env.strip():

@@ -1,4 +1,4 @@
-"""Data of the table of text formats: what Toolbench supports for each, and the models that use it."""
+"""Rows of the table of text formats: what Toolbench supports for each, and the models that use it."""
 
 from dataclasses import dataclass
 
@@ -14,39 +14,39 @@ from toolbench.lab.models import Model
 
 @dataclass(frozen=True, slots=True)
 class TextFormatRow:
-    """One text format.
+    """A text format.
 
     Attributes:
-        native: whether model servers parse the format.
-        template: whether Toolbench can render turns in it, for method template.
-        grammar: whether Toolbench has a grammar for it, for method constrained.
-        sample: an example call in the format.
-        models: the models that are known to use the format.
+        is_native: whether model servers parse the format.
+        has_template: whether Toolbench can render turns in it, for the method template.
+        has_grammar: whether Toolbench has a grammar for it, for the method constrained.
+        example: an example call in the format.
+        models: models with the format as a declared, probed or measured capability.
     """
 
     name: str
-    native: bool
-    template: bool
-    grammar: bool
-    sample: str
+    is_native: bool
+    has_template: bool
+    has_grammar: bool
+    example: str
     models: tuple[Model, ...]
 
 
 def get_text_format_rows() -> tuple[TextFormatRow, ...]:
-    """Return a row for every text format. Three queries."""
+    """Return a row for each text format, in the order of FORMATS, with three queries."""
     models = {model.pk: model for model in Model.objects.select_related("provider")}
-    users: dict[str, list[Model]] = {}
-    for pk, capabilities in get_capabilities_by_model(models.values()).items():
-        if capabilities.capabilities.text_format:
-            users.setdefault(capabilities.capabilities.text_format, []).append(models[pk])
+    models_by_format: dict[str, list[Model]] = {}
+    for pk, effective in get_capabilities_by_model(models.values()).items():
+        if effective.capabilities.text_format:
+            models_by_format.setdefault(effective.capabilities.text_format, []).append(models[pk])
     return tuple(
         TextFormatRow(
             name=text_format.name,
-            native=text_format.native,
-            template=text_format.name in TURN_SPECS,
-            grammar=_has_grammar(text_format.name),
-            sample=formats.render([EXAMPLE_CALL], format=text_format.name),
-            models=tuple(users.get(text_format.name, ())),
+            is_native=text_format.native,
+            has_template=text_format.name in TURN_SPECS,
+            has_grammar=_has_grammar(text_format.name),
+            example=formats.render([EXAMPLE_CALL], format=text_format.name),
+            models=tuple(models_by_format.get(text_format.name, ())),
         )
         for text_format in FORMATS
     )

@@ -1,4 +1,4 @@
-"""Data of the format viewer: the calls that each text format finds in a text."""
+"""Results of the format viewer: the calls that each text format reads in a text."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from toolbench.engine import formats
 from toolbench.engine.partial_json import read_partial
 from toolbench.engine.types import Finding, JsonObject
 
-CUT_CALL_CODE = "call_cut"
+TRUNCATED_CALL_CODE = "call_cut"  # of the finding for a call that the end of the text truncates
 EXAMPLE_CALL = formats.TextCall("get_weather", {"city": "Oslo"}, id="call_1")
 EXAMPLE_TOOLS: tuple[JsonObject, ...] = (
     {
@@ -20,12 +20,12 @@ EXAMPLE_TOOLS: tuple[JsonObject, ...] = (
         },
     },
 )
-MAX_TEXT_CHARS = 8_000  # every text format parses the whole text
+MAX_TEXT_CHARS = 8_000  # since every text format parses the whole text
 
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """One call found in a text.
+    """A call in a text.
 
     Attributes:
         arguments: the arguments as indented JSON.
@@ -38,11 +38,7 @@ class CallView:
 
 @dataclass(frozen=True, slots=True)
 class RemainingText:
-    """The text outside of calls.
-
-    Attributes:
-        formats: names of the formats with the same text and reasoning.
-    """
+    """The text outside of calls, with the names of the formats that find the same text and reasoning."""
 
     formats: tuple[str, ...]
     text: str
@@ -51,28 +47,29 @@ class RemainingText:
 
 @dataclass(frozen=True, slots=True)
 class FormatReading:
-    """The result of parsing a text, shared by all formats that give the same result.
+    """The calls that one or more formats read in a text.
 
     Attributes:
         calls: the calls in the text, in order.
-        partial_call: if the text ends within a call that is written as JSON, the JSON so far; else "".
-        rests: the text outside of calls, which may differ between the formats.
+        partial_call: the JSON so far if the text ends within a call that is written as JSON; else "".
+        remaining_texts: the text outside of calls, which may differ between the formats.
     """
 
     calls: tuple[CallView, ...]
     findings: tuple[Finding, ...]
     partial_call: str
-    rests: tuple[RemainingText, ...]
+    remaining_texts: tuple[RemainingText, ...]
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The names of the formats with this result."""
-        return tuple(name for rest in self.rests for name in rest.formats)
+        """Return the names of the formats with this result."""
+        return tuple(name for remaining in self.remaining_texts for name in remaining.formats)
 
     @property
     def has_result(self) -> bool:
-        """Whether the result has more than plain text."""
-        return bool(self.calls or self.findings or any(rest.reasoning for rest in self.rests))
+        """Return whether the result has more than plain text."""
+        has_reasoning = any(remaining.reasoning for remaining in self.remaining_texts)
+        return bool(self.calls or self.findings or has_reasoning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +77,9 @@ class FormatReadings:
     """The results of all text formats for one text.
 
     Attributes:
-        auto: the result of automatic detection by start markers and names of known tools.
-        others: the results of formats that found something, those with calls first.
-        formats_without_result: the names of the other formats.
+        auto: the result of the format `auto`, which detects formats by start markers and names of known tools.
+        others: the results with more than plain text, those with calls first.
+        formats_without_result: names of the formats that read only plain text.
     """
 
     auto: FormatReading
@@ -91,17 +88,19 @@ class FormatReadings:
 
 
 def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> FormatReadings:
-    """Parse a text with every text format. Every text can be parsed; invalid calls are findings.
+    """Parse a text with every text format. No text is an error; invalid calls are findings.
 
     Args:
         text: the text.
         tools: tool definitions in OpenAI's format. Bare JSON and Python calls are read only for these tools.
     """
-    single = [_parse_with_format(name, text, tools) for name in formats.list_format_names() if name != formats.AUTO]
-    grouped: dict[FormatReading, list[RemainingText]] = {}
-    for reading in single:
-        grouped.setdefault(replace(reading, rests=()), []).extend(reading.rests)
-    readings = [replace(reading, rests=_merge_remaining(rests)) for reading, rests in grouped.items()]
+    names = [name for name in formats.list_format_names() if name != formats.AUTO]
+    texts_by_reading: dict[FormatReading, list[RemainingText]] = {}
+    for reading in (_parse_with_format(name, text, tools) for name in names):
+        texts_by_reading.setdefault(replace(reading, remaining_texts=()), []).extend(reading.remaining_texts)
+    readings = [
+        replace(reading, remaining_texts=_merge_remaining(texts)) for reading, texts in texts_by_reading.items()
+    ]
     return FormatReadings(
         auto=_parse_with_format(formats.AUTO, text, tools),
         others=tuple(
@@ -116,15 +115,16 @@ def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Form
     )
 
 
-def _merge_remaining(rests: Sequence[RemainingText]) -> tuple[RemainingText, ...]:
-    names: dict[RemainingText, list[str]] = {}
-    for rest in rests:
-        names.setdefault(replace(rest, formats=()), []).extend(rest.formats)
-    return tuple(replace(rest, formats=tuple(format_names)) for rest, format_names in names.items())
+def _merge_remaining(texts: Sequence[RemainingText]) -> tuple[RemainingText, ...]:
+    """Return the different texts, each with the names of all its formats."""
+    names_by_text: dict[RemainingText, list[str]] = {}
+    for text in texts:
+        names_by_text.setdefault(replace(text, formats=()), []).extend(text.formats)
+    return tuple(replace(text, formats=tuple(names)) for text, names in names_by_text.items())
 
 
 def find_example(format_name: str) -> str | None:
-    """Return the example call in a text format; None for an unknown format."""
+    """Return the example call in a text format; None for an unknown format and for `auto`."""
     is_known = format_name in formats.list_format_names() and format_name != formats.AUTO
     return formats.render([EXAMPLE_CALL], format=format_name) if is_known else None
 
@@ -134,12 +134,12 @@ def _parse_with_format(name: str, text: str, tools: Sequence[JsonObject]) -> For
     decoder.feed(text)
     partial_text = decoder.partial
     parsed = decoder.close()
-    is_cut = any(finding.code == CUT_CALL_CODE for finding in parsed.findings)
+    is_truncated = any(finding.code == TRUNCATED_CALL_CODE for finding in parsed.findings)
     return FormatReading(
         calls=tuple(CallView(call.id, call.name, _render_json(call.arguments)) for call in parsed.calls),
         findings=parsed.findings,
-        partial_call=_render_partial_call(partial_text) if is_cut else "",
-        rests=(RemainingText((name,), parsed.text, parsed.reasoning),),
+        partial_call=_render_partial_call(partial_text) if is_truncated else "",
+        remaining_texts=(RemainingText((name,), parsed.text, parsed.reasoning),),
     )
 
 

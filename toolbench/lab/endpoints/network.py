@@ -19,7 +19,8 @@ from toolbench.providers.http.network_access import (
 from toolbench.providers.masking.url_keys import find_keys
 
 PRIVATE_KEY_MARK = "PRIVATE KEY-----"
-_QUERY = re.compile(r"[A-Za-z0-9_.~%+*:,/@!$'()-]+=[A-Za-z0-9_.~%+*:,/@!$'()-]*")
+MAX_QUERY_CHARACTERS = 200
+_QUERY_PAIR = re.compile(r"[A-Za-z0-9_.~%+*:,/@!$'()-]+=[A-Za-z0-9_.~%+*:,/@!$'()-]*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,60}")
 _RESERVED_HEADERS = frozenset(
     {"accept", "accept-encoding", "anthropic-version", "connection", "content-length", "content-type", "host"}
@@ -29,7 +30,7 @@ KEY_IN_CERTIFICATE = (
     "This contains a private key, which pages would show: create a new key and enter it in its own field."
 )
 REROUTED = (
-    "With another proxy or CA file another machine may read the key: enter the key again, or choose to remove the "
+    "With another proxy or CA file, another machine may read the key: enter the key again, or choose to remove the "
     "stored key."
 )
 
@@ -40,13 +41,13 @@ class NetworkSettings:
 
     Attributes:
         proxy: URL of a proxy, with or without a login; "" for none. Without a login, the stored login of the same proxy
-            stays.
+            is kept.
         remove_proxy_login: whether to delete the stored login.
-        ca: certificates in PEM to trust in addition to those of the system.
-        client_certificate: certificate in PEM; "" removes the stored private key too.
-        client_key: private key in PEM; "" keeps the stored key.
-        query: query parameters of every request.
-        key_header: name of the header for the key; "" for that of the API.
+        ca: certificates in PEM to trust in addition to those of the system; "" for none.
+        client_certificate: certificate in PEM; "" for none, which also deletes the stored private key.
+        client_key: private key of the certificate in PEM; "" to keep the stored key.
+        query: query parameters of every request, such as api-version=2024-10-21.
+        key_header: name of the header for the key; "" for the header of the API.
     """
 
     proxy: str = field(default="", repr=False)
@@ -59,34 +60,37 @@ class NetworkSettings:
 
     @property
     def has_secret(self) -> bool:
-        """Whether a login or a private key is entered."""
+        """Return whether a login or a private key is entered."""
         return bool(self.client_key.strip()) or "@" in self.proxy
 
 
 def list_network_errors(
-    settings: NetworkSettings, provider: Provider, known: Iterable[str]
+    settings: NetworkSettings, provider: Provider, secrets: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the name of each form field with its error; the error is "" if the field is valid.
 
     Args:
-        settings: the settings.
-        provider: the stored provider; its private key is used if none is entered.
-        known: secrets that fields that pages show must not contain.
+        settings: what the user entered.
+        provider: the stored provider; its private key is checked if none is entered.
+        secrets: known secrets, which the query must not contain, because pages show it.
     """
     yield "proxy_url", _find_proxy_error(settings, provider)
     yield "ca_pem", _find_certificate_error(settings.ca)
     yield "client_certificate", _find_certificate_error(settings.client_certificate)
     yield "client_key", _find_client_key_error(settings, provider)
-    yield "query", _find_query_error(settings.query.strip(), known)
+    yield "query", _find_query_error(settings.query.strip(), secrets)
     yield "key_header", _find_key_header_error(settings.key_header.strip())
 
 
 def is_rerouted(settings: NetworkSettings, provider: Provider) -> bool:
-    """Return whether another machine could read a stored key: with a new CA, or a new proxy for a URL without TLS."""
+    """Return whether the settings let another machine read a stored key.
+
+    That is so with another CA file, and with another proxy if the stored URL has no TLS.
+    """
     with suppress(NetworkSettingsError):
         address = split_proxy(settings.proxy)[0] if settings.proxy.strip() else ""
-        is_plain = provider.base_url.startswith("http://")
-        if address and is_plain and address != provider.proxy_url:
+        has_no_tls = provider.base_url.startswith("http://")
+        if address and has_no_tls and address != provider.proxy_url:
             return True
     return bool(settings.ca.strip()) and _clean_pem(settings.ca) != provider.ca_pem
 
@@ -95,7 +99,8 @@ def change_network(provider: Provider, settings: NetworkSettings) -> None:
     """Set the network columns of the provider; the caller saves it.
 
     Raises:
-        KeyUnavailableError: a stored secret that stays cannot be read.
+        KeyUnavailableError: a stored secret that is kept cannot be decrypted.
+        NetworkSettingsError: the URL of the proxy is not valid.
     """
     address, login = split_proxy(settings.proxy) if settings.proxy.strip() else ("", "")
     if _is_login_kept(settings, provider, address):
@@ -111,12 +116,13 @@ def change_network(provider: Provider, settings: NetworkSettings) -> None:
 
 
 def _is_login_kept(settings: NetworkSettings, provider: Provider, address: str) -> bool:
-    """Return whether the stored login stays: for the same proxy, unless a login is entered or removed."""
+    """Return whether the stored login is kept: the proxy is the same, and no login is entered or removed."""
     is_same = bool(address) and address == provider.proxy_url and "@" not in settings.proxy
     return is_same and not settings.remove_proxy_login and provider.network_encrypted is not None
 
 
 def _clean_pem(text: str) -> str:
+    """Return the text without blanks around its lines."""
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
@@ -146,7 +152,7 @@ def _find_client_key_error(settings: NetworkSettings, provider: Provider) -> str
         if key:
             check_private_key(key)
             if not certificate:
-                return "Enter the certificate that belongs to this key."
+                return "Enter the client certificate of this private key."
         if not certificate or _find_certificate_error(certificate):
             return ""
         key = key or read_network_access(provider).certificate_key
@@ -158,15 +164,15 @@ def _find_client_key_error(settings: NetworkSettings, provider: Provider) -> str
     return ""
 
 
-def _find_query_error(text: str, known: Iterable[str]) -> str:
+def _find_query_error(text: str, secrets: Iterable[str]) -> str:
     if not text:
         return ""
     parts = text.lstrip("?").split("&")
-    if len(text) > 200 or not all(_QUERY.fullmatch(part) for part in parts):
-        return "Query parameters are pairs such as api-version=2024-10-21, joined by &."
+    if len(text) > MAX_QUERY_CHARACTERS or not all(_QUERY_PAIR.fullmatch(part) for part in parts):
+        return f"Enter pairs such as api-version=2024-10-21, joined by &, at most {MAX_QUERY_CHARACTERS} characters."
     values = "/".join(value for _, value in parse_qsl(text, keep_blank_values=True))
-    if find_keys(f"/{values}", known):
-        return "Query parameters are shown and stored, so a key cannot be among them: put it into the key field."
+    if find_keys(f"/{values}", secrets):
+        return "Pages show query parameters, so a key cannot be one of them: enter it in the field of the key."
     return ""
 
 
@@ -174,9 +180,6 @@ def _find_key_header_error(text: str) -> str:
     if not text:
         return ""
     if not _HEADER_NAME.fullmatch(text):
-        return "The name of a header has letters, digits and hyphens, such as api-key."
-    return (
-        f"{text} has another meaning: enter the name of the header for the key."
-        if text.lower() in _RESERVED_HEADERS
-        else ""
-    )
+        return "Enter the name of a header with letters, digits and hyphens, such as api-key."
+    is_reserved = text.lower() in _RESERVED_HEADERS
+    return f"Toolbench sets the header {text} itself: enter the header for the key." if is_reserved else ""

@@ -1,16 +1,35 @@
-"""The models that a provider lists, requested by a user and kept until the web server restarts."""
+"""Models of a provider: the list that its API returns, kept until the web server restarts, and models to add."""
 
+import asyncio
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.core.cache import cache
 from django.utils import timezone
 
-from toolbench.lab.endpoints.connect import ModelListError, list_provider_models
-from toolbench.lab.models import Provider
+from toolbench.engine.policy.presets import list_model_workarounds
+from toolbench.lab.credentials.keys import KeyUnavailableError
+from toolbench.lab.endpoints.simulated import build_personas
+from toolbench.lab.models import Model, Provider
+from toolbench.lab.query_params import clean_text
+from toolbench.lab.worker.trial_plan import (
+    ServedElsewhereError,
+    ServerNotReadyError,
+    build_model_endpoint,
+    load_provider_access,
+)
+from toolbench.providers.endpoint import MODEL_PLACEHOLDER, Endpoint
+from toolbench.providers.model_list import ProviderRequestError, list_models
 
 MAX_MODELS_OFFERED = 300  # shown of one list
+MAX_MODEL_NAME_CHARACTERS = 200
+LIST_TIMEOUT_SECONDS = 15.0
+
+
+class ModelListError(Exception):
+    """Raised if a provider returns no list of models; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +116,74 @@ def _build_cache_key(provider: Provider) -> str:
     network = (provider.proxy_url, provider.ca_pem, provider.client_certificate)
     key_parts = (provider.pk, provider.created_at, *address, *network)
     return f"models-{hashlib.sha256(repr(key_parts).encode()).hexdigest()}"
+
+
+def list_provider_models(provider_id: int) -> tuple[str, ...]:
+    """Request the list of models from the provider's API and return their names in its order.
+
+    Must not be called from a running event loop.
+
+    Raises:
+        ModelListError: the API has no such list, the provider cannot be reached with its key, or it returned no list.
+        Provider.DoesNotExist: there is no such provider.
+    """
+    provider = Provider.objects.get(pk=provider_id)
+    if MODEL_PLACEHOLDER in provider.api_prefix:
+        raise ModelListError("This API does not list deployments: enter the names of your deployments below.")
+    try:
+        endpoint = build_model_endpoint(load_provider_access(provider), provider.service, "")
+        return asyncio.run(_request_models(endpoint))
+    except (KeyUnavailableError, ServedElsewhereError, ServerNotReadyError) as error:
+        raise ModelListError(str(error)) from error
+    except ProviderRequestError as error:
+        status = f"HTTP {error.error.status}: " if error.error.status else ""
+        hint = f" {error.error.hint}" if error.error.hint else ""
+        raise ModelListError(f"{status}{error.error.message}{hint}") from error
+
+
+async def _request_models(endpoint: Endpoint) -> tuple[str, ...]:
+    """Request the list within `LIST_TIMEOUT_SECONDS`, since a page waits for it.
+
+    Raises:
+        ModelListError: the time limit has passed.
+        ProviderRequestError: the request failed.
+    """
+    try:
+        async with asyncio.timeout(LIST_TIMEOUT_SECONDS):
+            return await list_models(endpoint)
+    except TimeoutError:
+        raise ModelListError(
+            f"The provider returned no list of models within {LIST_TIMEOUT_SECONDS:g} s: try again, or enter a name."
+        ) from None
+
+
+def add_models(provider_id: int, names: Iterable[str]) -> int:
+    """Add models that the provider does not have yet, with the workarounds that the engine knows for their names.
+
+    Ignored are names that are blank or longer than `MAX_MODEL_NAME_CHARACTERS`, and, for a simulated provider, names
+    that are not simulated models.
+
+    Returns:
+        The number of models added.
+    """
+    provider = Provider.objects.get(pk=provider_id)
+    cleaned = (clean_text(name) for name in names)
+    valid_names = dict.fromkeys(name for name in cleaned if 0 < len(name) <= MAX_MODEL_NAME_CHARACTERS)
+    existing_names = set(provider.models.values_list("name", flat=True))
+    new_names = [name for name in valid_names if name not in existing_names]
+    if provider.kind == Provider.Kind.SIMULATED:
+        simulated_models = build_personas(provider)
+        models = [simulated_models[name] for name in new_names if name in simulated_models]
+    else:
+        models = [_build_model(provider, name) for name in new_names]
+    return len(Model.objects.bulk_create(models, ignore_conflicts=True))
+
+
+def _build_model(provider: Provider, name: str) -> Model:
+    return Model(
+        provider=provider,
+        name=name,
+        canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
+        workarounds=list(list_model_workarounds(name)),
+        mixed_upstreams=name.endswith(":nitro"),
+    )

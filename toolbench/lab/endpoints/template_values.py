@@ -1,9 +1,9 @@
-"""Values of a template for the settings of a provider that a user left blank."""
+"""Defaults for the settings of a provider that a user left blank."""
 
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from toolbench.lab.endpoints.connect import ConnectionSettings
+from toolbench.lab.endpoints.connect import MAX_NAME_CHARACTERS, ConnectionSettings
 from toolbench.lab.models import Provider
 from toolbench.providers.templates import load_templates
 
@@ -11,9 +11,10 @@ DEFAULT_PREFIX = "/v1"
 
 
 def fill_from_template(settings: ConnectionSettings) -> ConnectionSettings:
-    """Return the settings with values for a blank name, URL, API or network setting.
+    """Return the settings with defaults for a blank name, URL, API prefix, wire format, query or key header.
 
-    The values are those of the template; without a template, they are the host as name, DEFAULT_PREFIX and chat.
+    The defaults are those of the template. Without a template they are the host as the name, DEFAULT_PREFIX, and the
+    chat completions API. DEFAULT_PREFIX also applies if the user enters a URL in place of that of the template.
     """
     template = load_templates().get(settings.template)
     base_url = settings.base_url.strip()
@@ -34,8 +35,8 @@ def fill_from_template(settings: ConnectionSettings) -> ConnectionSettings:
 
 
 def _parse_host(address: str) -> str:
-    """Return the host of a URL with its port; "" if there is none."""
+    """Return the host of a URL with its port, truncated to MAX_NAME_CHARACTERS; "" if there is none."""
     try:
-        return urlsplit(address).netloc.rpartition("@")[2][:80]
+        return urlsplit(address).netloc.rpartition("@")[2][:MAX_NAME_CHARACTERS]
     except ValueError:
         return ""

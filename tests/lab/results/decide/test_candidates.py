@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 def test_runs_with_equal_settings_are_pooled_and_others_kept_apart() -> None:
     for settings in ("one", "one", "two"):
         make_trials(make_cell(make_config(make_run(), policy_hash=settings)), **{"pass": 3, "infra": 1})
-    found = {candidate.settings: candidate for candidate in get_candidate_pool(DecideQuery()).candidates}
+    found = {candidate.policy_hash: candidate for candidate in get_candidate_pool(DecideQuery()).candidates}
     assert (found["one"].measured.passed, found["one"].measured.tried, found["one"].measured.answered) == (6, 8, 6)
     assert len(found["one"].run_ids) == 2
     assert found["two"].measured.tried == 4
@@ -102,17 +102,17 @@ def test_errors_tried_again_are_not_delivered_and_are_named() -> None:
     make_trials(cell, **{"pass": 3})
     found = get_candidate_pool(DecideQuery()).candidates[0]
     assert (found.measured.passed, found.measured.end_to_end_successes) == (4, 3)
-    assert "errors tried again, not delivered whatever came of it: 1" in found.cautions
+    assert "trials retried after an error, which count as failures: 1" in found.cautions
 
 
 def test_sequential_cells_have_anytime_valid_bounds() -> None:
     cell = make_cell(make_config(make_run(until={"rule": "threshold"})), error=0.05)
     make_trials(cell, **{"pass": 20})
     row = get_decide_page(DecideQuery()).rows[0]
-    assert (row.delivered.interval_name, row.given.interval_name) == ("anytime-valid, 95 %", "anytime-valid, 95 %")
-    assert recommend_from_trials(DecideQuery()).rows[0].rate == row.delivered
+    assert (row.end_to_end.interval_name, row.answered.interval_name) == ("anytime-valid, 95 %", "anytime-valid, 95 %")
+    assert recommend_from_trials(DecideQuery()).rows[0].rate == row.end_to_end
     frozen = save_record(DecideQuery(), owner=None)
-    assert build_frozen_rate(frozen.evidence[0]) == row.delivered
+    assert build_frozen_rate(frozen.evidence[0]) == row.end_to_end
 
 
 def test_whoever_did_not_meet_every_scenario_is_told_so() -> None:

@@ -21,9 +21,9 @@ from toolbench.lab.results.decide.confirmation_run import (
     launch_confirmation,
     save_confirmation,
 )
-from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
+from toolbench.lab.results.decide.new_trials import NewTrialsError
 from toolbench.lab.results.decide.query import DecideQuery
-from toolbench.lab.results.decide.records import save_record, standing_to_json
+from toolbench.lab.results.decide.records import assessment_to_json, save_record
 from toolbench.lab.runs.launch import launch
 
 pytestmark = pytest.mark.django_db
@@ -60,7 +60,7 @@ def test_confirmation_run_tries_leader_with_its_settings_and_new_seed(record: De
 def test_only_the_confirmation_is_kept_and_only_at_its_end(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
     record.refresh_from_db()
-    with pytest.raises(FreshTrialsError, match="has not ended"):
+    with pytest.raises(NewTrialsError, match="has not ended"):
         save_confirmation(record)
     finish(run)
     record.refresh_from_db()
@@ -93,8 +93,8 @@ def test_trials_added_to_a_confirmation_by_hand_do_not_count(record: DecisionRec
     record.refresh_from_db()
     found = get_confirmation(record)
     assert found
-    assert found.standing
-    assert found.standing.measured.tried == 60
+    assert found.assessment
+    assert found.assessment.measured.tried == 60
 
 
 def test_paid_requests_are_sent_up_to_confirmed_number_only(
@@ -110,13 +110,13 @@ def test_paid_requests_are_sent_up_to_confirmed_number_only(
 
 def test_there_is_one_confirmation_and_no_choice_among_several(record: DecisionRecord) -> None:
     launch_confirmation(record, owner=None, trials=5)
-    with pytest.raises(FreshTrialsError, match="already"):
+    with pytest.raises(NewTrialsError, match="already"):
         launch_confirmation(record, owner=None, trials=5)
 
 
 def test_other_settings_are_no_confirmation(record: DecisionRecord) -> None:
     record.evidence[0]["settings"] = "another"
-    with pytest.raises(FreshTrialsError, match="settings are not what they were"):
+    with pytest.raises(NewTrialsError, match="other settings would be tried"):
         launch_confirmation(record, owner=None, trials=5)
 
 
@@ -139,7 +139,7 @@ def test_a_confirmation_never_enters_a_later_choice(record: DecisionRecord) -> N
 def test_the_trials_wanted_clear_the_bound_at_the_shares_seen(parts: tuple[ScenarioSample, ...]) -> None:
     passed, tried = (sum(int(count) for count in counts) for counts in zip(*((p.k, p.n) for p in parts), strict=True))
     rule = {"want": "reliable", "success": 90.0, "within_ms": None}
-    row = standing_to_json(
+    row = assessment_to_json(
         assess_config(
             MeasuredConfig("a", "a", passed, tried, tried, end_to_end_by_scenario=parts),
             DecisionRule("reliable", 90.0, None),
@@ -151,7 +151,7 @@ def test_the_trials_wanted_clear_the_bound_at_the_shares_seen(parts: tuple[Scena
 
 
 def test_the_trials_wanted_close_p95_where_time_counts() -> None:
-    row = standing_to_json(assess_config(MeasuredConfig("a", "a", 80, 80, 80), DecisionRule("reliable", 90.0, None)))
+    row = assessment_to_json(assess_config(MeasuredConfig("a", "a", 80, 80, 80), DecisionRule("reliable", 90.0, None)))
     record = DecisionRecord(leader="a", evidence=[row | {"scenarios": ["one", "two"]}])
     record.rule = {"want": "fastest", "success": 90.0, "within_ms": None}
     assert 2 * count_trials_needed(record) == 72

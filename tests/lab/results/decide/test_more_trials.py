@@ -18,8 +18,8 @@ from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.compare.choices import get_compare_choices
-from toolbench.lab.results.decide.fresh_trials import MAX_TRIALS, FreshTrialsError
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
+from toolbench.lab.results.decide.new_trials import MAX_TRIALS, NewTrialsError
 from toolbench.lab.results.decide.page import DecidePage, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.runs.launch import launch
@@ -68,7 +68,7 @@ def test_button_plans_the_missing_trials_and_they_decide(run: Run) -> None:
     finish(planned)
     found = page()
     assert len(found.rows) == 1
-    assert (found.rows[0].standing.measured.tried, found.rows[0].standing.state) == (72, "qualified")
+    assert (found.rows[0].assessment.measured.tried, found.rows[0].assessment.state) == (72, "qualified")
     assert found.decision.sentence.startswith("Only Simulated · perfect")
     assert found.decision.to_confirm
     assert get_missing_trials_plan(found) is None
@@ -78,14 +78,14 @@ def test_trials_that_are_still_to_come_are_not_planned_again(run: Run) -> None:
     planned = planned_now(DEMO)
     assert get_missing_trials_plan(page()) is None
     assert page().runs_in_progress == (planned.pk,)
-    with pytest.raises(FreshTrialsError, match="still to come"):
+    with pytest.raises(NewTrialsError, match="still running"):
         planned_now(DEMO)
 
 
 def test_chosen_runs_count_the_trials_planned_for_them(run: Run) -> None:
     chosen = replace(DEMO, scope="runs", runs=(run.pk,))
     finish(planned_now(chosen))
-    assert page(chosen).rows[0].standing.measured.tried == 72
+    assert page(chosen).rows[0].assessment.measured.tried == 72
     assert not any("which it repeats" in offer.title for offer in get_compare_choices().suggestions)
 
 
@@ -112,9 +112,9 @@ def other_settings() -> None:
 
 
 REFUSED = {
-    newer_version: "A newer version of happy_path, missing_workspace_id is launched now",
-    deleted_model: "Its model or its run was deleted",
-    other_settings: "settings are not what they were",
+    newer_version: "There is a newer version of happy_path, missing_workspace_id",
+    deleted_model: "The model or the run of this configuration was deleted",
+    other_settings: "other settings would be tried",
 }
 
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_planned_is_said_in_place_of_the_button(
     text = unescape(read_html(owner_client.get("/decide/?scope=demo&want=fastest")))
     assert offer.refusal in text
     assert 'type="submit">Plan' not in text
-    with pytest.raises(FreshTrialsError, match=REFUSED[change]):
+    with pytest.raises(NewTrialsError, match=REFUSED[change]):
         planned_now(DEMO)
 
 
@@ -140,7 +140,7 @@ def test_more_trials_than_can_be_planned_are_refused_beforehand(run: Run) -> Non
     offer = get_missing_trials_plan(page(replace(DEMO, success="94.5")))
     assert offer
     assert offer.trials > MAX_TRIALS
-    assert offer.refusal.endswith("trials of a scenario, and at most 2,000 are planned here.")
+    assert offer.refusal.endswith("trials of a scenario are missing; at most 2,000 can be planned here.")
 
 
 def test_other_trials_than_were_shown_are_not_planned(run: Run) -> None:
@@ -149,7 +149,7 @@ def test_other_trials_than_were_shown_are_not_planned(run: Run) -> None:
     run.trials.filter(index=1).update(outcome="fail", task_pass=False)
     recompute(list(run.cells.values_list("pk", flat=True)))
     for shown in (offer.shown, ""):
-        with pytest.raises(FreshTrialsError, match="Other trials are missing now than were shown"):
+        with pytest.raises(NewTrialsError, match="Results have changed since this page was shown"):
             launch_missing_trials(DEMO, owner=None, shown=shown)
 
 
@@ -163,7 +163,7 @@ def test_two_requests_at_once_plan_one_run(run: Run) -> None:
         try:
             together.wait()
             return f"run {launch_missing_trials(DEMO, owner=None, shown=offer.shown).pk}"
-        except FreshTrialsError as refused:
+        except NewTrialsError as refused:
             return str(refused)
         finally:
             connection.close()

@@ -71,7 +71,7 @@ def test_a_template_fills_in_what_is_left_blank(owner_client: Client) -> None:
 @pytest.mark.parametrize(
     ("form", "sentence"),
     [
-        ({"name": "", "base_url": ""}, "needs a name"),
+        ({"name": "", "base_url": ""}, "Enter a name"),
         ({"name": "a", "base_url": "ftp://x"}, "http:// or https://"),
         ({"name": "a", "base_url": "https://[::1"}, "http:// or https://"),
         ({"name": "Taken", "base_url": "https://x.test"}, "a provider named Taken already"),
@@ -80,7 +80,7 @@ def test_a_template_fills_in_what_is_left_blank(owner_client: Client) -> None:
         ({"name": "a", "base_url": "https://x.test", "headers": '{"a": 1}'}, "object of texts"),
         (
             {"name": "a", "base_url": "https://x.test", "option_defaults": '{"model": "x"}'},
-            "so these cannot be defaults",
+            "remove them here",
         ),
         ({"name": "a", "base_url": "https://x.test", "concurrency": "0"}, "1 to 1000 trials in flight"),
         ({"name": "a", "base_url": "https://x.test", "concurrency": "9" * 30}, "1 to 1000 trials in flight"),
@@ -293,7 +293,7 @@ def test_budget_that_is_no_amount_is_refused_and_nothing_changes(owner_client: C
     form = {"name": provider.name, "base_url": provider.base_url, "api_prefix": "/v1", "budget_per_month": value}
     response = owner_client.post(f"/providers/{provider.pk}/", form)
     assert response.status_code == 422
-    assert re.search("A budget is 0.01 to 1,000,000 dollars|Enter a number", read_html(response))
+    assert re.search("Enter 0.01 to 1,000,000 dollars|Enter a number", read_html(response))
     assert Provider.objects.get(pk=provider.pk).budget_per_month == 7.0
 
 

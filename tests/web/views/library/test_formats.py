@@ -50,7 +50,7 @@ def test_formats_finding_equal_calls_are_listed_together_with_remainders(owner_c
     ]
     one = next(reading for reading in readings.others if "hermes" in reading.formats)
     assert "qwen3_coder" in one.formats, "the same call, read by its own tag"
-    left = {name: rest.text for rest in one.rests for name in rest.formats}
+    left = {name: rest.text for rest in one.remaining_texts for name in rest.formats}
     assert left["hermes"] == "Yes."
     assert "<tool_call>" in left["json"]
     assert len([reading for reading in readings.others if reading.calls == one.calls]) == 1
@@ -86,7 +86,7 @@ def test_formats_table_shows_the_methods_of_each_format(owner_client: Client) ->
     shown = read_html(owner_client.get("/formats/"))
 
     assert "<code>hermes</code>" in shown
-    ways = {row.name: (row.native, row.template, row.grammar) for row in get_text_format_rows()}
+    ways = {row.name: (row.is_native, row.has_template, row.has_grammar) for row in get_text_format_rows()}
     assert ways["hermes"] == (True, True, True)
     assert ways["generic_xml"] == (False, False, True)
     assert ways["qwen3_coder"] == (True, True, False)

@@ -27,13 +27,13 @@ def test_every_file_is_there_and_no_secret_is_in_any(owner_client: Client) -> No
     for text in texts:
         assert "vendor/model-a" in text
         assert not [secret for secret in ("sk-very-secret", "hunter2", "team-secret") if secret in text]
-    assert "the headers X-Team; their values stay here" in texts[0]
+    assert "the headers X-Team; add their values" in texts[0]
 
 
 def test_settings_of_another_version_are_said_to_be_so(owner_client: Client) -> None:
     config = make_config(make_run(), layers=[["run", {"no_such_key": 1}]])
     text = read_html(owner_client.get(f"/decide/settings/{config.pk}/"))
-    assert "not taken by this version of the engine" in text
+    assert "This version of the engine cannot use these settings" in text
 
 
 @pytest.mark.parametrize("path", ["999999/", "999999/openai.py"])

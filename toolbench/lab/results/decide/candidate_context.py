@@ -1,4 +1,4 @@
-"""What the candidates of a decision need beside the sums of their cells: errors, repeated instances and prices."""
+"""Figures of candidates that the sums of their cells lack: error classes, repeated instances and price lists."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -15,14 +15,15 @@ from toolbench.lab.metrics.spending import find_price_names
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Run, Trial
 
+# columns of a sum by which trials belong to one candidate
 CANDIDATE_KEY = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash", "instance_kind",
 )  # fmt: skip
 
 
-class LostTrials(NamedTuple):
-    """Infrastructure errors of one configuration in one scenario."""
+class InfraErrorCount(NamedTuple):
+    """Number of trials of one configuration in one scenario that had an infrastructure error of one class."""
 
     scenario: str
     version: int
@@ -32,37 +33,43 @@ class LostTrials(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidateContext:
-    """What a candidate needs beside the sums of its cells.
+    """Figures of the candidates of a scope beside the sums of their cells.
 
     Attributes:
-        lost: infrastructure errors by configuration id.
-        repeated: sums over repeated instances by CANDIDATE_KEY and scenario, of lines without stored ones.
-        price_names: names of price lists by provider and model.
+        infra_errors: infrastructure errors by configuration id.
+        repeated: sums over repeated instances, by the values of CANDIDATE_KEY and the scenario; only for rows that do
+            not store them.
+        price_lists: names of the price lists by provider and model.
     """
 
-    lost: Mapping[int, list[LostTrials]]
+    infra_errors: Mapping[int, list[InfraErrorCount]]
     repeated: RepeatedInstances
-    price_names: Mapping[tuple[str, str], tuple[str, ...]]
+    price_lists: Mapping[tuple[str, str], tuple[str, ...]]
 
-    def count_lost(self, lines: list[SumRow]) -> tuple[tuple[str, int], ...]:
-        """Return the infrastructure errors of these lines by failure class, most first."""
-        counted = {(line["scenario"], line["scenario_version"]) for line in lines}
-        total: dict[str, int] = defaultdict(int)
-        for config_id in {pk for line in lines for pk in line["config_ids"]}:
-            for lost in self.lost.get(config_id, ()):
-                if (lost.scenario, lost.version) in counted:
-                    total[lost.failure_class] += lost.trials
-        return sort_counts(total)
+    def count_infra_errors(self, rows: list[SumRow]) -> tuple[tuple[str, int], ...]:
+        """Return (failure class, trials) for the infrastructure errors of these rows, the most frequent first."""
+        scenario_versions = {(row["scenario"], row["scenario_version"]) for row in rows}
+        trials_by_class: dict[str, int] = defaultdict(int)
+        for config_id in {pk for row in rows for pk in row["config_ids"]}:
+            for error in self.infra_errors.get(config_id, ()):
+                if (error.scenario, error.version) in scenario_versions:
+                    trials_by_class[error.failure_class] += error.trials
+        return sort_counts(trials_by_class)
 
-    def find_repeated(self, line: SumRow) -> RepeatedSums:
-        """Return the sums over the repeated instances of a line."""
-        if line.get("repeated") is not None:
-            return RepeatedSums.from_json(line["repeated"])
-        return self.repeated.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), RepeatedSums())
+    def find_repeated(self, row: SumRow) -> RepeatedSums:
+        """Return the sums over the repeated instances of a row; empty sums if no instance was repeated."""
+        if row.get("repeated") is not None:
+            return RepeatedSums.from_json(row["repeated"])
+        return self.repeated.get((*(row[name] for name in CANDIDATE_KEY), row["scenario"]), RepeatedSums())
 
-    def build_cost_sums(self, line: SumRow, tally: Tally) -> CostSums:
-        """Return the sums of costs of a candidate, with the names of the price lists that took part."""
-        names = self.price_names.get((line["provider_name"], line["model_name"]), ())
+    def build_cost_sums(self, row: SumRow, tally: Tally) -> CostSums:
+        """Return the sums of costs of a candidate.
+
+        Args:
+            row: any row of the candidate.
+            tally: the counts of all its rows.
+        """
+        names = self.price_lists.get((row["provider_name"], row["model_name"]), ())
         return CostSums(
             tried=tally.tried,
             reported=tally.costs_reported,
@@ -76,18 +83,23 @@ class CandidateContext:
 
 
 def sort_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Return names with their counts, the largest first."""
+    """Return (name, count) pairs, the largest count first, then by name."""
     return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def read_context(runs: QuerySet[Run], lines: list[SumRow]) -> CandidateContext:
-    """Read the context of the candidates with these lines, with three queries at most."""
+def read_context(runs: QuerySet[Run], rows: list[SumRow]) -> CandidateContext:
+    """Return the context of the candidates with at most three queries.
+
+    Args:
+        runs: the runs in scope.
+        rows: the sums of all candidates.
+    """
     errors = Trial.objects.filter(outcome=Trial.Outcome.INFRA, run__in=runs).order_by()
-    lost: dict[int, list[LostTrials]] = defaultdict(list)
+    infra_errors: dict[int, list[InfraErrorCount]] = defaultdict(list)
     grouped = errors.values_list("config_id", "scenario", "scenario_version", "failure_class")
-    for config_id, scenario, version, name, count in grouped.annotate(count=Count("pk")):
-        lost[config_id].append(LostTrials(scenario, version, name or "infrastructure", count))
-    open_lines = [line for line in lines if line["instance_kind"] == DRAWN and line.get("repeated") is None]
-    drawn = [pk for line in open_lines for pk in line["cell_ids"]]
-    repeated = find_repeated_instances(Trial.objects.filter(cell__in=drawn), CANDIDATE_KEY) if drawn else {}
-    return CandidateContext(lost, repeated, find_price_names())
+    for config_id, scenario, version, failure_class, trials in grouped.annotate(trials=Count("pk")):
+        infra_errors[config_id].append(InfraErrorCount(scenario, version, failure_class or "infrastructure", trials))
+    unstored_rows = [row for row in rows if row["instance_kind"] == DRAWN and row.get("repeated") is None]
+    cell_ids = [pk for row in unstored_rows for pk in row["cell_ids"]]
+    repeated = find_repeated_instances(Trial.objects.filter(cell__in=cell_ids), CANDIDATE_KEY) if cell_ids else {}
+    return CandidateContext(infra_errors, repeated, find_price_names())

@@ -1,7 +1,4 @@
-"""Configurations as measured, for a decision: sums over cells, with the times and costs of trials.
-
-No step is read.
-"""
+"""Candidates of a decision: configurations with their sums over cells, times and costs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,18 +44,20 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
-MORE_TRIALS_PURPOSE = (
-    "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for
-)
+MORE_TRIALS_PURPOSE = "decide"  # purpose of a run of missing trials; the decision that planned them counts them
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A configuration with equal settings, over all runs of the scope.
+    """Configurations with equal settings, over all runs of the scope.
 
     Attributes:
-        config_ids: primary keys of its configurations, newest last. The last one represents the settings.
-        settings: hash of the frozen policy.
+        measured: the figures that the rule reads.
+        canonical: canonical name of the model; "" if it has none.
+        policy_hash: hash of the frozen settings.
+        config_ids: primary keys of its configurations, the newest last.
+        cautions: texts about trials that make its figures less certain.
+        trial_filter: filter of exactly the trials that it counts.
     """
 
     measured: MeasuredConfig
@@ -67,14 +66,14 @@ class Candidate:
     canonical: str
     provider: str
     profile: str
-    settings: str  # hash of the frozen policy
+    policy_hash: str
     config_ids: tuple[int, ...]
     cell_ids: tuple[int, ...]
     run_ids: tuple[int, ...]
     scenarios: tuple[str, ...]
     simulated: bool
     cautions: tuple[str, ...]
-    trials: TrialFilter
+    trial_filter: TrialFilter
 
     @property
     def config_id(self) -> int:
@@ -92,8 +91,9 @@ class CandidatePool:
     """The candidates of a scope.
 
     Attributes:
-        group: the chosen one of `groups`.
+        group: the chosen scenario group; "" without candidates.
         groups: the scenario groups of the scope, the default first.
+        cautions: sentences about the scope that make comparisons less certain.
     """
 
     candidates: tuple[Candidate, ...]
@@ -106,9 +106,10 @@ _pools: VersionCache[CandidatePool] = VersionCache(max_entries=8)
 
 
 def find_candidate_version(query: DecideQuery) -> UUID | None:
-    """Return the version of the sums that the candidates of the query come from, with one query; None if they change.
+    """Return the version of the stored sums of the query's runs, with one query.
 
-    The version of the same runs is another one after any of their figures has changed.
+    Returns:
+        The version, which changes with any figure of the runs; None while a run in scope is not in the stored sums.
     """
     return find_pool_version(_build_run_condition(query))
 
@@ -116,68 +117,73 @@ def find_candidate_version(query: DecideQuery) -> UUID | None:
 def get_candidate_pool(query: DecideQuery, version: UUID | None = None) -> CandidatePool:
     """Return the candidates of the query with at most six queries, whatever the number of runs.
 
-    Controls and confirmation runs are excluded. Of each scenario, a configuration counts with the newest version that
-    it was tried with. Candidates of ended runs are kept in memory until their sums change.
+    Controls and confirmation runs are excluded. A candidate counts, for each scenario, only the newest version that it
+    was tried with. The result is kept in memory for the version.
 
     Args:
         query: the scope.
-        version: as `find_candidate_version` returns it; None reads the candidates anew.
+        version: result of `find_candidate_version`; with None, nothing is kept in memory.
     """
     key = (query.scope, query.runs, query.q, query.group, query.chosen)
     return _pools.get(version, key, lambda: _build_pool(query, _read_sums(query)))
 
 
 def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
-    lines = [line for line in _merge_sums(query, sums) if not line["control"]]
-    groups = tuple(sorted({line["scenario_group"] for line in lines}, key=build_group_sort_key))
+    rows = [row for row in _merge_candidate_sums(query, sums) if not row["control"]]
+    groups = tuple(sorted({row["scenario_group"] for row in rows}, key=build_group_sort_key))
     group = query.group if query.group in groups else (groups[0] if groups else "")
     by_key: dict[tuple[Any, ...], list[SumRow]] = defaultdict(list)
-    for line in lines:
-        if line["scenario_group"] == group:
-            by_key[tuple(line[name] for name in CANDIDATE_KEY)].append(line)
-    split = [split_newest_versions(lines) for lines in by_key.values()]
-    counted = [line for lines, _ in split for line in lines]
-    uncounted = [line for _, older in split for line in older]
-    met, context = _ScenarioCoverage.from_lines(counted), read_context(_filter_runs(query), counted)
-    found = tuple(_build_candidate(query, lines, older, met, context) for lines, older in split)
-    left_out = (build_omission_notice([render_tokens(uncounted)]),) if uncounted else ()
-    return CandidatePool(found, group, groups, (*left_out, *_list_pool_cautions(found, counted)))
+    for row in rows:
+        if row["scenario_group"] == group:
+            by_key[tuple(row[name] for name in CANDIDATE_KEY)].append(row)
+    newest_and_older = [split_newest_versions(candidate_rows) for candidate_rows in by_key.values()]
+    counted_rows = [row for newest, _ in newest_and_older for row in newest]
+    omitted_rows = [row for _, older in newest_and_older for row in older]
+    coverage = _ScenarioCoverage.from_rows(counted_rows)
+    context = read_context(_filter_runs(query), counted_rows)
+    candidates = tuple(_build_candidate(query, newest, older, coverage, context) for newest, older in newest_and_older)
+    omission_notice = (build_omission_notice([render_tokens(omitted_rows)]),) if omitted_rows else ()
+    cautions = (*omission_notice, *_list_pool_cautions(candidates, counted_rows))
+    return CandidatePool(candidates, group, groups, cautions)
 
 
 @dataclass(frozen=True, slots=True)
 class _ScenarioCoverage:
-    """Scenarios that any configuration was tried with.
+    """Scenarios that any candidate was tried with.
 
     Attributes:
-        newest: the newest version with finished trials, by instance kind and scenario.
+        scenarios: their slugs.
+        newest_versions: the newest version with finished trials, by instance kind and scenario.
     """
 
     scenarios: frozenset[str]
-    newest: Mapping[tuple[str, str], int]
+    newest_versions: Mapping[tuple[str, str], int]
 
     @classmethod
-    def from_lines(cls, lines: list[SumRow]) -> "_ScenarioCoverage":
+    def from_rows(cls, rows: list[SumRow]) -> "_ScenarioCoverage":
+        """Return the coverage of the sums of all candidates."""
         newest: dict[tuple[str, str], int] = defaultdict(int)
-        for line in filter(has_finished_trials, lines):
-            key = (line["instance_kind"], line["scenario"])
-            newest[key] = max(newest[key], line["scenario_version"])
-        return cls(frozenset(line["scenario"] for line in lines), dict(newest))
+        for row in filter(has_finished_trials, rows):
+            key = (row["instance_kind"], row["scenario"])
+            newest[key] = max(newest[key], row["scenario_version"])
+        return cls(frozenset(row["scenario"] for row in rows), dict(newest))
 
-    def missing(self, lines: list[SumRow]) -> tuple[str, ...]:
-        """Return the scenarios that other configurations have and these lines lack.
+    def list_missing(self, rows: list[SumRow]) -> tuple[str, ...]:
+        """Return the scenarios that a candidate lacks, sorted.
 
-        A scenario that these lines have in an earlier version only counts as missing.
+        A scenario that it has only in an older version than another candidate is named with the newer version.
+
+        Args:
+            rows: the sums of the candidate.
         """
-        absent = self.scenarios - {line["scenario"] for line in lines}
-        expected_versions = {
-            line["scenario"]: self.newest.get((line["instance_kind"], line["scenario"]), 0) for line in lines
+        absent = self.scenarios - {row["scenario"] for row in rows}
+        newest = {row["scenario"]: self.newest_versions.get((row["instance_kind"], row["scenario"]), 0) for row in rows}
+        outdated = {
+            f"{row['scenario']} version {newest[row['scenario']]}"
+            for row in rows
+            if row["scenario_version"] < newest[row["scenario"]]
         }
-        earlier = {
-            f"{line['scenario']} version {expected_versions[line['scenario']]}"
-            for line in lines
-            if line["scenario_version"] < expected_versions[line["scenario"]]
-        }
-        return tuple(sorted(absent | earlier))
+        return tuple(sorted(absent | outdated))
 
 
 def _filter_runs(query: DecideQuery) -> QuerySet[Run]:
@@ -188,7 +194,8 @@ def _filter_runs(query: DecideQuery) -> QuerySet[Run]:
 def _build_run_condition(query: DecideQuery) -> Q:
     """Return the condition of the runs in scope.
 
-    Simulated runs are in scope only in a demo, imported runs only where they are named.
+    Simulated runs are in scope in a demo or if they are named, imported runs only if they are named. Runs of missing
+    trials belong to the named run that they were planned for.
     """
     if query.scope == "runs":
         return Q(pk__in=query.runs) | Q(purpose=MORE_TRIALS_PURPOSE, repeat_of__in=query.runs)
@@ -196,15 +203,20 @@ def _build_run_condition(query: DecideQuery) -> Q:
 
 
 def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
-    """Return the configurations of one run without manually added trials, with six queries."""
+    """Return the configurations of one run that were tried, with six queries.
+
+    Args:
+        run_id: the run.
+        group: the scenario group. Its controls and manually added trials do not count.
+    """
     cells = Cell.objects.filter(run_id=run_id, scenario_group=group, control=False)
-    planned = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
+    trials = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
     configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
-    figures = _read_trial_figures(planned)
-    counted: dict[int, list[ScenarioCount]] = defaultdict(list)
-    for scenario in count_scenarios(planned):
-        counted[scenario.config].append(scenario)
-    return tuple(_measure_config(configs[pk], counts, figures) for pk, counts in counted.items())
+    figures = _read_trial_figures(trials)
+    counts_by_config: dict[int, list[ScenarioCount]] = defaultdict(list)
+    for scenario_count in count_scenarios(trials):
+        counts_by_config[scenario_count.config].append(scenario_count)
+    return tuple(_measure_config(configs[pk], counts, figures) for pk, counts in counts_by_config.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,169 +224,191 @@ class _TrialFigures:
     """Figures of trials by configuration id.
 
     Attributes:
-        times: durations of answered trials in milliseconds.
-        paid: sums of costs.
-        lost: infrastructure errors by failure class.
+        durations: milliseconds of the answered trials.
+        costs: sums of costs.
+        infra_errors: numbers of infrastructure errors by failure class.
     """
 
-    times: Mapping[int, list[float]]
-    paid: Mapping[int, CostSums]
-    lost: Mapping[int, dict[str, int]]
+    durations: Mapping[int, list[float]]
+    costs: Mapping[int, CostSums]
+    infra_errors: Mapping[int, dict[str, int]]
 
     def compute_cost(self, config_id: int) -> tuple[IntervalEstimate | None, str]:
-        """Return dollars per end-to-end success, and the source of the cost or the reason why it is not known."""
-        paid = self.paid.get(config_id, CostSums())
-        return estimate_cost_per_success(paid), paid.source
+        """Return dollars per end-to-end success and their source; None and the reason if the cost is unknown."""
+        costs = self.costs.get(config_id, CostSums())
+        return estimate_cost_per_success(costs), costs.source
 
 
 def _read_sums(query: DecideQuery) -> list[SumRow]:
+    """Return the sums of the runs in scope: of the cells of named runs, else of the stored pools."""
     if query.scope == "runs":
         return sum_cells(Cell.objects.filter(query.chosen.condition, run__in=_filter_runs(query)))
     return sum_all_runs(query.chosen, simulated=query.demo, imported=False).rows
 
 
-def _merge_sums(query: DecideQuery, sums: list[SumRow]) -> list[SumRow]:
-    """Return the sums of each candidate and scenario, without confirmation runs."""
+def _merge_candidate_sums(query: DecideQuery, sums: list[SumRow]) -> list[SumRow]:
+    """Return a row for each candidate and scenario version whose names contain `query.q`, without confirmation runs."""
     key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
-    named = (line for line in sums if contains_name(line, query.q) and not line["confirming"])
-    return merge_rows(named, key)
+    matching_rows = (row for row in sums if contains_name(row, query.q) and not row["confirming"])
+    return merge_rows(matching_rows, key)
 
 
 def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
-    plain = trials.order_by()
-    timed = plain.filter(ANSWERED, duration_ms__isnull=False).values_list("config_id")
-    lost: dict[int, dict[str, int]] = defaultdict(dict)
-    failed = plain.filter(outcome="infra").values_list("config_id", "failure_class").annotate(count=Count("pk"))
-    for config_id, name, count in failed:
-        lost[config_id][name or "infrastructure"] = count
-    times = {pk: list(found) for pk, found in timed.annotate(found=ArrayAgg("duration_ms"))}
-    return _TrialFigures(times, sum_costs(trials), lost)
+    unordered = trials.order_by()
+    timed = unordered.filter(ANSWERED, duration_ms__isnull=False).values_list("config_id")
+    durations = {pk: list(values) for pk, values in timed.annotate(durations=ArrayAgg("duration_ms"))}
+    infra_errors: dict[int, dict[str, int]] = defaultdict(dict)
+    errors = unordered.filter(outcome="infra").values_list("config_id", "failure_class").annotate(count=Count("pk"))
+    for config_id, failure_class, count in errors:
+        infra_errors[config_id][failure_class or "infrastructure"] = count
+    return _TrialFigures(durations, sum_costs(trials), infra_errors)
 
 
 def _build_samples(
-    lines: list[SumRow], context: CandidateContext
+    rows: list[SumRow], context: CandidateContext
 ) -> tuple[tuple[ScenarioSample, ...], tuple[ScenarioSample, ...]]:
-    """Return the samples of end-to-end success and of answered success, by scenario."""
+    """Return the samples of end-to-end success and of answered success, each in the order of the rows."""
     end_to_end_samples, answered_samples = [], []
-    for line in lines:
-        counts = build_tally(line)
-        repeated = context.find_repeated(line)
-        successes, stopping = counts.passed - counts.late_passes, counts.stopping
-        end_to_end_samples.append(build_scenario_sample(successes, counts.tried, repeated.delivery, stopping))
-        answered_samples.append(build_scenario_sample(counts.passed, counts.answered, repeated.given, stopping))
+    for row in rows:
+        tally = build_tally(row)
+        repeated = context.find_repeated(row)
+        successes, stopping = tally.passed - tally.late_passes, tally.stopping
+        end_to_end_samples.append(build_scenario_sample(successes, tally.tried, repeated.delivery, stopping))
+        answered_samples.append(build_scenario_sample(tally.passed, tally.answered, repeated.given, stopping))
     return tuple(end_to_end_samples), tuple(answered_samples)
 
 
 def _build_candidate(
-    query: DecideQuery, lines: list[SumRow], older: list[SumRow], met: _ScenarioCoverage, context: CandidateContext
+    query: DecideQuery,
+    rows: list[SumRow],
+    older_rows: list[SumRow],
+    coverage: _ScenarioCoverage,
+    context: CandidateContext,
 ) -> Candidate:
-    first, tally = lines[0], add_tallies(build_tally(line) for line in lines)
-    config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
-    run_ids = tuple(sorted({pk for line in lines for pk in line["run_ids"]}))
-    scenarios = tuple(sorted(line["scenario"] for line in lines))
+    """Return the candidate of these rows.
+
+    Args:
+        query: the scope.
+        rows: its sums that count, one for each scenario.
+        older_rows: its sums of older scenario versions, which do not count.
+        coverage: the scenarios of all candidates.
+        context: figures that the sums lack.
+    """
+    first, tally = rows[0], add_tallies(build_tally(row) for row in rows)
+    config_ids = tuple(sorted({pk for row in rows for pk in row["config_ids"]}))
+    run_ids = tuple(sorted({pk for row in rows for pk in row["run_ids"]}))
+    scenarios = tuple(sorted(row["scenario"] for row in rows))
     key = " · ".join(str(first[name]) for name in CANDIDATE_KEY)
-    end_to_end_samples, answered_samples = _build_samples(lines, context)
-    paid = context.build_cost_sums(first, tally)
+    end_to_end_samples, answered_samples = _build_samples(rows, context)
+    costs = context.build_cost_sums(first, tally)
     measured = MeasuredConfig(
         key=key,
         label=_build_label(first),
         passed=tally.passed,
         tried=tally.tried,
         answered=tally.answered,
-        times=merge_times(map(build_times, lines)).list_durations(),
-        cost=estimate_cost_per_success(paid),
-        lost=context.count_lost(lines),
-        missing=met.missing(lines),
+        times=merge_times(map(build_times, rows)).list_durations(),
+        cost=estimate_cost_per_success(costs),
+        lost=context.count_infra_errors(rows),
+        missing=coverage.list_missing(rows),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         repeating=bool(tally.repeating_cells),
         added_manually=tally.added_by_hand,
         retried_passes=tally.late_passes,
         end_to_end_by_scenario=end_to_end_samples,
         answered_by_scenario=answered_samples,
-        cost_from=paid.source,
-        planned=any(MORE_TRIALS_PURPOSE in line["purposes"] for line in lines),
-        scenarios=tuple(line["scenario"] for line in lines),
+        cost_from=costs.source,
+        planned=any(MORE_TRIALS_PURPOSE in row["purposes"] for row in rows),
+        scenarios=tuple(row["scenario"] for row in rows),
     )
     return Candidate(
         measured=measured,
         tally=tally,
         model=first["model_name"],
-        canonical=max(name for line in lines for name in line["canonicals"]),
+        canonical=max(name for row in rows for name in row["canonicals"]),
         provider=first["provider_name"],
         profile=first["profile"],
-        settings=first["policy_hash"],
+        policy_hash=first["policy_hash"],
         config_ids=config_ids,
-        cell_ids=tuple(sorted(pk for line in lines for pk in line["cell_ids"])),
+        cell_ids=tuple(sorted(pk for row in rows for pk in row["cell_ids"])),
         run_ids=run_ids,
         scenarios=scenarios,
-        simulated=any(line["simulated"] for line in lines),
-        cautions=tuple(_list_candidate_cautions(lines, tally)),
-        trials=_build_trial_filter(query, first, older, config_ids[-1], run_ids),
+        simulated=any(row["simulated"] for row in rows),
+        cautions=tuple(_list_candidate_cautions(rows, tally)),
+        trial_filter=_build_trial_filter(query, first, older_rows, config_ids[-1], run_ids),
     )
 
 
 def _build_trial_filter(
-    query: DecideQuery, line: SumRow, older: list[SumRow], config_id: int, run_ids: Sequence[int]
+    query: DecideQuery, row: SumRow, older_rows: list[SumRow], config_id: int, run_ids: Sequence[int]
 ) -> TrialFilter:
-    """Return the filter of exactly the trials that a candidate counts."""
+    """Return the filter of exactly the trials that a candidate counts.
+
+    Args:
+        query: the scope.
+        row: any sum of the candidate.
+        older_rows: its sums of scenario versions that do not count.
+        config_id: its newest configuration.
+        run_ids: its runs.
+    """
     return TrialFilter(
         runs=",".join(map(str, run_ids)) if query.scope == "runs" else "",
         alike=config_id,
-        group=line["scenario_group"],
-        without=render_tokens(older),
-        instance_kind=line["instance_kind"],
+        group=row["scenario_group"],
+        without=render_tokens(older_rows),
+        instance_kind=row["instance_kind"],
         demo="1" if query.demo else "",
         chosen=replace(query.chosen, models=(), profiles=(), strategies=()),
     )
 
 
-def _measure_config(config: RunConfig, counted: list[ScenarioCount], figures: _TrialFigures) -> MeasuredConfig:
+def _measure_config(config: RunConfig, counts: list[ScenarioCount], figures: _TrialFigures) -> MeasuredConfig:
     cost, cost_from = figures.compute_cost(config.pk)
     return MeasuredConfig(
         key=str(config.pk),
         label=str(config),
-        passed=sum(scenario.passed for scenario in counted),
-        tried=sum(scenario.tried for scenario in counted),
-        answered=sum(scenario.answered for scenario in counted),
-        times=figures.times.get(config.pk, []),
+        passed=sum(scenario.passed for scenario in counts),
+        tried=sum(scenario.tried for scenario in counts),
+        answered=sum(scenario.answered for scenario in counts),
+        times=figures.durations.get(config.pk, []),
         cost=cost,
-        lost=sort_counts(figures.lost.get(config.pk, {})),
+        lost=sort_counts(figures.infra_errors.get(config.pk, {})),
         local=config.provider_kind == Provider.Kind.LOCAL,
-        retried_passes=sum(scenario.late for scenario in counted),
+        retried_passes=sum(scenario.late for scenario in counts),
         end_to_end_by_scenario=tuple(
-            ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counted
+            ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counts
         ),
-        answered_by_scenario=tuple(ScenarioSample(scenario.passed, scenario.answered) for scenario in counted),
+        answered_by_scenario=tuple(ScenarioSample(scenario.passed, scenario.answered) for scenario in counts),
         cost_from=cost_from,
     )
 
 
-def _build_label(line: Mapping[str, Any]) -> str:
-    named = [line[name] for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")]
-    return " · ".join(filter(None, [*named, "streamed" if line["stream"] else ""]))
+def _build_label(row: Mapping[str, Any]) -> str:
+    values = [row[name] for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")]
+    return " · ".join(filter(None, [*values, "streamed" if row["stream"] else ""]))
 
 
-def _list_candidate_cautions(lines: list[SumRow], tally: Tally) -> Iterable[str]:
-    if len(select_distinct_versions(version for line in lines for version in line["engines"])) > 1:
-        yield "pools versions of the engine"
+def _list_candidate_cautions(rows: list[SumRow], tally: Tally) -> Iterable[str]:
+    if len(select_distinct_versions(version for row in rows for version in row["engines"])) > 1:
+        yield "trials ran on several versions of the engine"
     if tally.errors_retried:
-        yield f"errors tried again, not delivered whatever came of it: {tally.errors_retried}"
+        yield f"trials retried after an error, which count as failures: {tally.errors_retried}"
     if tally.saturated:
         yield f"trials measured while this machine was overloaded: {tally.saturated}"
-    if any(MORE_TRIALS_PURPOSE in line["purposes"] for line in lines):
-        yield "trials planned here, after looking, take part"
+    if any(MORE_TRIALS_PURPOSE in row["purposes"] for row in rows):
+        yield "some trials were planned on this page after results were seen"
     if tally.queued or tally.running:
-        yield f"trials still to come: {tally.queued + tally.running}"
+        yield f"trials not finished: {tally.queued + tally.running}"
 
 
-def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[SumRow]) -> tuple[str, ...]:
-    apart = max((line["last"] for line in lines), default=None)
-    first = min((line["first"] for line in lines), default=None)
-    models = [(candidate.provider, candidate.measured.label) for candidate in candidates]
-    found = {
+def _list_pool_cautions(candidates: tuple[Candidate, ...], rows: list[SumRow]) -> tuple[str, ...]:
+    last_created = max((row["last"] for row in rows), default=None)
+    first_created = min((row["first"] for row in rows), default=None)
+    labels = [candidate.measured.label for candidate in candidates]
+    applies_by_caution = {
         "Some of these runs began more than an hour apart: the time of day may be part of a difference.": bool(
-            apart and first and apart - first > MAX_TIME_BETWEEN_RUNS
+            last_created and first_created and last_created - first_created > MAX_TIME_BETWEEN_RUNS
         ),
-        "Some rows differ only in frozen settings: they are kept apart, never pooled.": len(set(models)) < len(models),
+        "Some rows differ only in frozen settings, so they are not pooled.": len(set(labels)) < len(labels),
     }
-    return tuple(sentence for sentence, holds in found.items() if holds)
+    return tuple(sentence for sentence, applies in applies_by_caution.items() if applies)

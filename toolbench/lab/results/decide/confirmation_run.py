@@ -1,4 +1,4 @@
-"""Confirmation of a decision: the leader alone, tried on new instances and seeds; only this result is reported."""
+"""Confirmation of a decision: a run of only the leader on new trials, whose result is the one to report."""
 
 import math
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE
 from toolbench.lab.models import DecisionRecord, Run
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.decide.candidates import measure_run
-from toolbench.lab.results.decide.fresh_trials import (
+from toolbench.lab.results.decide.new_trials import (
     MAX_TRIALS,
-    FreshTrialsError,
-    FreshTrialsRequest,
-    build_fresh_request,
+    NewTrialsError,
+    NewTrialsRequest,
+    build_new_trials_request,
 )
-from toolbench.lab.results.decide.records import find_leader_row, standing_to_json
+from toolbench.lab.results.decide.records import assessment_to_json, find_leader_row
 from toolbench.lab.runs.launch import launch
 
 
@@ -29,12 +29,12 @@ class Confirmation:
     """State of a confirmation run.
 
     Attributes:
-        standing: None before any trial has finished.
-        ended: True if the run is over, so that the result may be saved.
+        assessment: result of the rule so far; None before any trial has finished.
+        ended: whether the run has ended, so that the result can be saved.
     """
 
     run: Run
-    standing: Assessment | None
+    assessment: Assessment | None
     ended: bool
 
 
@@ -46,22 +46,23 @@ def build_rule(record: DecisionRecord) -> DecisionRule:
 def count_trials_needed(record: DecisionRecord) -> int:
     """Return the trials per scenario that a confirmation needs, at most MAX_TRIALS; 0 without a leader.
 
-    They would clear the bound at the observed share and, where the rule limits time, give p95 an upper bound. A
-    confirmation tries every scenario equally often, so the share is the mean over scenarios, as it was judged.
+    With so many trials, the lower bound of success reaches the target at the observed share, and p95 has an upper
+    bound if the rule limits time. The share is the mean over scenarios, because a confirmation tries all of them
+    equally often.
     """
     row, rule = find_leader_row(record), build_rule(record)
     if row is None:
         return 0
-    passed, tried = row.get("delivered", row["passed"]), row["tried"]
-    share = row.get("share", passed / max(1, tried))
-    at_share = count_more_trials_to_clear(share * tried, tried, rule.target)
-    needed = count_passes_without_failure(rule.target) if passed == tried else tried + (at_share or 0)
+    successes, tried = row.get("delivered", row["passed"]), row["tried"]
+    share = row.get("share", successes / max(1, tried))
+    more_trials = count_more_trials_to_clear(share * tried, tried, rule.target) or 0
+    needed = count_passes_without_failure(rule.target) if successes == tried else tried + more_trials
     total = max(needed, count_answers_until_closed(0.95, 0) if rule.timed else 0)
     return min(MAX_TRIALS, math.ceil(total / max(1, len(row["scenarios"]))))
 
 
 def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, agreed: int = 0) -> Run:
-    """Launch the leader's settings again with a new seed.
+    """Launch the confirmation run of a record: the leader's settings with a new seed.
 
     Args:
         record: the decision to confirm.
@@ -70,17 +71,19 @@ def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | Non
         agreed: number of paid requests that the user has confirmed.
 
     Raises:
-        FreshTrialsError: the number is out of range, a confirmation exists, or the same settings cannot be tried.
+        NewTrialsError: the number is out of range, the record has a confirmation or no leader, or the same settings
+            cannot be tried.
         LaunchError: the plan cannot be launched.
-        PaidRequestsUnconfirmedError: more paid requests may be sent than without confirmation and than `agreed`.
+        PaidRequestsUnconfirmedError: the run may send more paid requests than `agreed`, and than are allowed without
+            confirmation.
     """
     if not 1 <= trials <= MAX_TRIALS:
-        raise FreshTrialsError(f"Between 1 and {MAX_TRIALS} trials of each scenario can be asked for.")
+        raise NewTrialsError(f"Enter 1 to {MAX_TRIALS} trials of each scenario.")
     with transaction.atomic():
         locked = DecisionRecord.objects.select_for_update().get(pk=record.pk)
         if locked.confirmation_id or locked.confirmed:
-            raise FreshTrialsError(
-                "It has its confirmation already: a second try would be a choice among confirmations."
+            raise NewTrialsError(
+                "This record has a confirmation already. A second one would let you choose between results."
             )
         run = launch(build_confirmation_request(record, trials=trials), owner=owner, agreed=agreed)
         DecisionRecord.objects.filter(pk=record.pk).update(confirmation=run)
@@ -88,41 +91,45 @@ def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | Non
 
 
 def build_confirmation_request(record: DecisionRecord, *, trials: int) -> RunRequest:
-    """Return the request for new trials of the frozen leader.
+    """Return the request of the confirmation run.
+
+    Args:
+        record: the decision to confirm.
+        trials: trials per scenario.
 
     Raises:
-        FreshTrialsError: the record has no leader, or the settings would differ.
+        NewTrialsError: the record has no leader, or the settings would differ.
     """
     row = find_leader_row(record)
     if row is None:
-        raise FreshTrialsError("The record has no leader, so there is nothing to confirm.")
+        raise NewTrialsError("This record has no leader, so there is nothing to confirm.")
     title = f"Confirms decision {record.pk}: {record.title}"
-    trials_request = FreshTrialsRequest((row["config_id"],), (row["settings"],), tuple(row["scenarios"]), trials)
-    return build_fresh_request(trials_request, title=title, purpose=CONFIRMATION_PURPOSE)
+    trials_request = NewTrialsRequest((row["config_id"],), (row["settings"],), tuple(row["scenarios"]), trials)
+    return build_new_trials_request(trials_request, title=title, purpose=CONFIRMATION_PURPOSE)
 
 
 def get_confirmation(record: DecisionRecord) -> Confirmation | None:
-    """Return the state of the confirmation without manually added trials.
+    """Return the state of the confirmation; manually added trials do not count.
 
     Returns:
-        None if it was not launched or was deleted.
+        None if there is no confirmation run or it was deleted.
     """
     run = record.confirmation
     if run is None or run.deleted_at is not None:
         return None
-    found = measure_run(run.pk, group=record.group)
-    standing = assess_config(found[0], build_rule(record)) if found else None
-    return Confirmation(run, standing, run.state in Run.ENDED)
+    measured_configs = measure_run(run.pk, group=record.group)
+    assessment = assess_config(measured_configs[0], build_rule(record)) if measured_configs else None
+    return Confirmation(run, assessment, run.state in Run.ENDED)
 
 
 def save_confirmation(record: DecisionRecord) -> None:
     """Save the figures of the confirmation in the record, once.
 
     Raises:
-        FreshTrialsError: the confirmation has not ended.
+        NewTrialsError: there is no confirmation, it has not ended, or none of its trials has finished.
     """
-    found = get_confirmation(record)
-    if found is None or found.standing is None or not found.ended:
-        raise FreshTrialsError("The confirmation has not ended yet: nothing was kept.")
-    row: dict[str, Any] = standing_to_json(found.standing) | {"run_id": found.run.pk}
+    confirmation = get_confirmation(record)
+    if confirmation is None or confirmation.assessment is None or not confirmation.ended:
+        raise NewTrialsError("The confirmation has not ended or has no result. Nothing was saved.")
+    row: dict[str, Any] = assessment_to_json(confirmation.assessment) | {"run_id": confirmation.run.pk}
     DecisionRecord.objects.filter(pk=record.pk, confirmed__isnull=True).update(confirmed=row)

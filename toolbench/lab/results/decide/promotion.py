@@ -1,27 +1,27 @@
-"""Promotion of a measured configuration: the decision, the approved run, and the plan of its canary."""
+"""Source of a promotion: the configuration, its decision record, and the plan of its canary."""
 
 from dataclasses import dataclass
 
 from toolbench.lab.models import DecisionRecord, Run, RunConfig
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.results.decide.fresh_trials import (
+from toolbench.lab.results.decide.new_trials import (
     MAX_TRIALS,
-    FreshTrialsError,
-    FreshTrialsRequest,
-    build_fresh_request,
+    NewTrialsError,
+    NewTrialsRequest,
+    build_new_trials_request,
 )
 from toolbench.lab.results.decide.records import find_leader_row
 
 
 @dataclass(frozen=True, slots=True)
 class PromotionSource:
-    """Configuration that may be promoted.
+    """A configuration that can be promoted.
 
     Attributes:
         config: the configuration; for a confirmed record, that of the confirmation run.
-        record: the decision record; None if the decision was not saved yet.
+        record: the decision record; None without one.
         canary_plan: the plan of the canary's runs; None if there can be no canary.
-        refusal: why there can be no canary; empty if there can be one.
+        refusal: reason why there can be no canary; "" if there can be one.
     """
 
     config: RunConfig
@@ -31,12 +31,16 @@ class PromotionSource:
 
     @property
     def baseline(self) -> Run:
-        """The approved run, with which canary runs are compared."""
+        """Return the approved run, with which canary runs are compared."""
         return self.config.run
 
 
 def get_promotion_source(config_id: int | None, record_id: int | None) -> PromotionSource | None:
-    """Return what a promotion of this record, or else of this configuration, serves.
+    """Return the source of a promotion.
+
+    Args:
+        config_id: a configuration; ignored if there is a record.
+        record_id: a decision record, whose leader is promoted.
 
     Returns:
         None if there is no such configuration, its model was deleted, or the record has no leader.
@@ -50,12 +54,13 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
     plan, refusal = None, ""
     try:
         plan = _build_canary_plan(config)
-    except FreshTrialsError as error:
+    except NewTrialsError as error:
         refusal = str(error)
     return PromotionSource(config, record, plan, refusal)
 
 
 def _find_config_id(record: DecisionRecord) -> int | None:
+    """Return the leader's configuration in the confirmation run if the record is confirmed, else in the evidence."""
     row = find_leader_row(record)
     if row is None:
         return None
@@ -66,14 +71,14 @@ def _find_config_id(record: DecisionRecord) -> int | None:
 
 
 def _build_canary_plan(config: RunConfig) -> RunRequest:
-    """Return the plan that repeats the configuration's scenarios.
+    """Return the plan that repeats the scenarios of the configuration with as many trials per cell.
 
     Raises:
-        FreshTrialsError: the approved run has not finished, or its settings cannot be measured again.
+        NewTrialsError: the approved run has not finished, or its settings cannot be measured again.
     """
     if config.run.state != Run.State.FINISHED or config.run.deleted_at is not None:
-        raise FreshTrialsError("Its run has not finished or was deleted, so there is no baseline.")
+        raise NewTrialsError("The run of this configuration has not finished or was deleted, so there is no baseline.")
     scenarios = tuple(dict.fromkeys(config.cells.order_by("position").values_list("scenario", flat=True)))
     trials = min(MAX_TRIALS, config.run.trials_per_cell)
-    trials_request = FreshTrialsRequest((config.pk,), (config.policy_hash,), scenarios, trials)
-    return build_fresh_request(trials_request, title=str(config), purpose="")
+    trials_request = NewTrialsRequest((config.pk,), (config.policy_hash,), scenarios, trials)
+    return build_new_trials_request(trials_request, title=str(config), purpose="")

@@ -1,9 +1,9 @@
-"""The query of the decision page. Unreadable values are ignored and named; they never raise an error."""
+"""Query of the decision page. Unreadable values are ignored and listed in the query; no value raises an error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from toolbench.evals.decisions.assessments import DECISION_GOALS, DecisionRule
+from toolbench.evals.decisions.assessments import CHEAPEST, DECISION_GOALS, FASTEST, DecisionRule
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
 
@@ -27,12 +27,16 @@ class DecideQuery:
     """Scope and rule of a decision.
 
     Attributes:
-        want: the goal; empty lets the page choose cheapest if a cost is known, else fastest.
-        success: a percentage between 1 and 99.9.
-        within: seconds, or "none" for no time limit.
-        rows: ALL_ROWS shows every row of the tables.
+        scope: one of SCOPES: real runs, the runs in `runs`, or simulated runs.
+        runs: primary keys of runs; () unless the scope is "runs".
+        want: the goal, one of DECISION_GOALS; "" for the cheapest if a cost is known, else the fastest.
+        success: the required end-to-end success, a percentage between 1 and 99.9.
+        within: the time limit for p95 in seconds, or NO_TIME_LIMIT.
+        q: text that a name of a candidate must contain; "" for all candidates.
+        group: the scenario group; "" for the default.
+        rows: ALL_ROWS to show every row of the tables, else "".
         chosen: models, profiles, strategies, scenarios and times.
-        ignored: names of the values that could not be read.
+        ignored: names of the parameters that could not be read.
     """
 
     scope: str = "real"
@@ -49,38 +53,38 @@ class DecideQuery:
     @classmethod
     def from_query(cls, query: QueryParams) -> "DecideQuery":
         """Return the query of these URL parameters."""
-        given = {
-            name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) or usual for name, usual in DEFAULTS.items()
+        values = {
+            name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) or default for name, default in DEFAULTS.items()
         }
-        chosen, unread_choices = ResultFilter.from_query(query)
-        runs, unread = parse_run_ids(query.getlist("run"))
-        given["scope"] = "runs" if runs and not query.get("scope", "") else given["scope"]
-        wrong = {
-            "scope": given["scope"] not in SCOPES or (given["scope"] == "runs" and not runs),
-            "want": given["want"] not in ("", *DECISION_GOALS),
-            "success": _parse_number(given["success"], 1, 99.9) is None,
-            "within": given["within"] != NO_TIME_LIMIT and _parse_number(given["within"], 0.001, 86_400) is None,
-            "rows": given["rows"] not in ("", ALL_ROWS),
-            "run": unread,
+        chosen, unread_names = ResultFilter.from_query(query)
+        runs, has_unread_runs = parse_run_ids(query.getlist("run"))
+        values["scope"] = "runs" if runs and not query.get("scope", "") else values["scope"]
+        is_unread = {
+            "scope": values["scope"] not in SCOPES or (values["scope"] == "runs" and not runs),
+            "want": values["want"] not in ("", *DECISION_GOALS),
+            "success": _parse_number(values["success"], 1, 99.9) is None,
+            "within": values["within"] != NO_TIME_LIMIT and _parse_number(values["within"], 0.001, 86_400) is None,
+            "rows": values["rows"] not in ("", ALL_ROWS),
+            "run": has_unread_runs,
         }
-        kept = {name: DEFAULTS[name] if wrong.get(name) else value for name, value in given.items()}
-        ignored = (*(name for name, is_wrong in wrong.items() if is_wrong), *unread_choices)
-        return cls(runs=runs if kept["scope"] == "runs" else (), chosen=chosen, ignored=ignored, **kept)
+        valid = {name: DEFAULTS[name] if is_unread.get(name) else value for name, value in values.items()}
+        ignored = (*(name for name, unread in is_unread.items() if unread), *unread_names)
+        return cls(runs=runs if valid["scope"] == "runs" else (), chosen=chosen, ignored=ignored, **valid)
 
     @property
     def rule(self) -> DecisionRule:
         """Return the decision rule, with the time limit in milliseconds."""
-        within = None if self.within == NO_TIME_LIMIT else 1000 * float(self.within)
-        return DecisionRule(self.want or DECISION_GOALS[0], float(self.success), within)
+        limit_ms = None if self.within == NO_TIME_LIMIT else 1000 * float(self.within)
+        return DecisionRule(self.want or CHEAPEST, float(self.success), limit_ms)
 
     @property
     def demo(self) -> bool:
         """Return whether simulated runs are in scope."""
         return self.scope == "demo"
 
-    def with_default_want(self, *, priced: bool) -> "DecideQuery":
-        """Return the query with a goal: the cheapest only where a cost is known."""
-        return self if self.want else replace(self, want=DECISION_GOALS[0] if priced else DECISION_GOALS[1])
+    def with_default_goal(self, *, has_cost: bool) -> "DecideQuery":
+        """Return the query with a goal; if it has none, the cheapest if a cost is known, else the fastest."""
+        return self if self.want else replace(self, want=CHEAPEST if has_cost else FASTEST)
 
     @property
     def shows_all(self) -> bool:
@@ -107,9 +111,10 @@ class DecideQuery:
         return render_query(values, DEFAULTS, self.chosen.pairs)
 
 
-def _parse_number(text: str, least: float, most: float) -> float | None:
+def _parse_number(text: str, minimum: float, maximum: float) -> float | None:
+    """Return the number; None if the text is not a number between the limits."""
     try:
         number = float(text)
     except ValueError:
         return None
-    return number if least <= number <= most else None
+    return number if minimum <= number <= maximum else None

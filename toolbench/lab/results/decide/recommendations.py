@@ -147,7 +147,7 @@ def _build_measured_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
     simulated: dict[tuple[str, str], bool] = {}
     for row in page.rows:
         key = (row.candidate.provider, row.candidate.model)
-        by_model[key].append(_build_measured_result(row.candidate, row.standing, p95_limit_ms))
+        by_model[key].append(_build_measured_result(row.candidate, row.assessment, p95_limit_ms))
         simulated[key] = row.candidate.simulated
     return tuple(
         _build_measured_row(

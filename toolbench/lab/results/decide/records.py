@@ -1,4 +1,4 @@
-"""Decision records: a frozen decision with its rule and evidence, and what has changed since."""
+"""Decision records: saved decisions with their rule and evidence, and their differences from the present."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,22 +19,28 @@ from toolbench.lab.results.compare.warnings import SIMULATED
 from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 
-_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # older records do not have them
+_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # empty in records of earlier versions
 EXPORT_COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
     "p95_ms", "p95_ms_high", "cost_per_success", "on_front", "runs", "settings", "reasons",
     "simulated", "missing_trials", *_RETRY_COLUMNS,
 )  # fmt: skip
+_RECORD_FIELDS = (
+    "title", "note", "who", "simulated", "query", "rule", "group", "verdict", "sentence", "leader", "chosen_among",
+    "evidence", "engine_version", "confirmed",
+)  # fmt: skip
 NO_LEADER = "none qualifies"
+MAX_TITLE_CHARACTERS, MAX_NOTE_CHARACTERS = 200, 4000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordChange:
-    """A difference between the record and the present.
+    """A difference between a record and the result of the same query now.
 
     Attributes:
-        then: the row at the time of the record.
-        now: the row now.
+        label: name of the configuration, or "The answer" for the sentence of the decision.
+        then: text of the record.
+        now: text of the result now.
     """
 
     label: str
@@ -45,13 +51,20 @@ class RecordChange:
 def save_record(
     query: DecideQuery, *, owner: AbstractBaseUser | None, title: str = "", note: str = ""
 ) -> DecisionRecord:
-    """Save the decision page as it is now."""
+    """Save the decision of the query as it is now.
+
+    Args:
+        query: scope and rule.
+        owner: user who saves it, or None.
+        title: its title; "" for one that names the rule and the leader. Longer texts are truncated.
+        note: a text of the user. Longer texts are truncated.
+    """
     page = get_decide_page(query)
     decision, rule = page.decision, page.decision.rule
     leader = page.leader
     return DecisionRecord.objects.create(
-        title=clean_text(title, 200) or _build_title(page),
-        note=clean_text(note, 4000),
+        title=clean_text(title, MAX_TITLE_CHARACTERS) or _build_title(page),
+        note=clean_text(note, MAX_NOTE_CHARACTERS),
         owner_id=owner.pk if owner else None,
         who=owner.get_username() if owner else "",
         simulated=page.simulated,
@@ -60,62 +73,70 @@ def save_record(
         group=page.pool.group,
         verdict=decision.verdict,
         sentence=decision.sentence,
-        leader=leader.standing.measured.key if leader else "",
+        leader=leader.assessment.measured.key if leader else "",
         chosen_among=decision.chosen_among,
         evidence=[row_to_json(row) for row in page.rows],
         engine_version=compute_engine_version(),
     )
 
 
-def get_record(record_id: int) -> DecisionRecord | None:
-    """Return the record with its confirmation, or None if there is no such record."""
+def find_record(record_id: int) -> DecisionRecord | None:
+    """Return the record with its confirmation run, or None if there is no such record."""
     return DecisionRecord.objects.select_related("confirmation").filter(pk=record_id).first()
 
 
 def get_records(limit: int = 200) -> tuple[DecisionRecord, ...]:
-    """Return the newest records without their evidence."""
+    """Return the newest records, the newest first, without their evidence."""
     return tuple(DecisionRecord.objects.defer("evidence")[:limit])
 
 
 def find_leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
-    """Return the evidence of the chosen configuration, or None if none qualified."""
+    """Return the evidence of the leader; None if no configuration qualified."""
     return next((row for row in record.evidence if row["key"] == record.leader), None)
 
 
 def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
-    """Return the end-to-end success of a frozen row. Older records have Wilson's interval over all trials."""
-    delivered = row.get("delivered", row["passed"])
+    """Return the end-to-end success of a row of evidence.
+
+    Records of earlier versions lack some values: their interval is Wilson's over all trials.
+    """
+    successes = row.get("delivered", row["passed"])
     pooled = PooledRate(
-        share=row.get("share", delivered / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
-        k=delivered, n=row["tried"], method=row.get("method", "Wilson"), error=row.get("error"),
+        share=row.get("share", successes / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
+        k=successes, n=row["tried"], method=row.get("method", "Wilson"), error=row.get("error"),
     )  # fmt: skip
-    return build_pooled_rate(delivered, row["tried"], pooled)
+    return build_pooled_rate(successes, row["tried"], pooled)
 
 
 def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
-    """Return where the same query gives another result now. The record is not changed."""
-    today = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
-    now = {row.standing.measured.key: row_to_json(row) for row in today.rows}
-    then = {row["key"]: row for row in record.evidence}
-    lines = [
-        RecordChange((then.get(key) or now[key])["label"], describe_row(then.get(key)), describe_row(now.get(key)))
-        for key in dict.fromkeys([*then, *now])
-        if describe_row(then.get(key)) != describe_row(now.get(key))
+    """Return the differences between a record and the result of the same query now.
+
+    Returns:
+        The differences, that of the decision's sentence first; () if no configuration differs.
+    """
+    page = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
+    now_by_key = {row.assessment.measured.key: row_to_json(row) for row in page.rows}
+    then_by_key = {row["key"]: row for row in record.evidence}
+    changes = [
+        RecordChange((then or now_by_key[key])["label"], describe_row(then), describe_row(now))
+        for key in dict.fromkeys([*then_by_key, *now_by_key])
+        for then, now in [(then_by_key.get(key), now_by_key.get(key))]
+        if describe_row(then) != describe_row(now)
     ]
-    if lines and today.decision.sentence != record.sentence:
-        lines.insert(0, RecordChange("The answer", record.sentence, today.decision.sentence))
-    return tuple(lines)
+    if changes and page.decision.sentence != record.sentence:
+        changes.insert(0, RecordChange("The answer", record.sentence, page.decision.sentence))
+    return tuple(changes)
 
 
-def standing_to_json(standing: Assessment) -> dict[str, Any]:
-    """Return the figures of an assessment as JSON values."""
-    measured, p95 = standing.measured, standing.p95
+def assessment_to_json(assessment: Assessment) -> dict[str, Any]:
+    """Return the state, the reasons and the figures of an assessment as JSON values."""
+    measured, p95 = assessment.measured, assessment.p95
     return {
         "key": measured.key,
         "label": measured.label,
-        "state": standing.state,
+        "state": assessment.state,
         "reasons": [
-            {"name": reason.name, "kind": reason.kind, "sentence": reason.sentence} for reason in standing.reasons
+            {"name": reason.name, "kind": reason.kind, "sentence": reason.sentence} for reason in assessment.reasons
         ],
         "passed": measured.passed,
         "tried": measured.tried,
@@ -125,23 +146,21 @@ def standing_to_json(standing: Assessment) -> dict[str, Any]:
         "method": measured.end_to_end_pool.method,
         "error": measured.end_to_end_pool.error,
         "cost_from": measured.cost_from,
-        "low": standing.low,
-        "high": standing.high,
-        "given_low": standing.answered_low,
+        "low": assessment.low,
+        "high": assessment.high,
+        "given_low": assessment.answered_low,
         "p95_ms": {"low": p95.low, "value": p95.value, "high": p95.high} if p95 else None,
-        "cost": _span_to_json(measured.cost),
+        "cost": _estimate_to_json(measured.cost),
         "lost": dict(measured.lost),
         "by_hand": measured.added_manually,
-        "missing_trials": standing.missing,
+        "missing_trials": assessment.missing,
     }
 
 
 def export_record(record: DecisionRecord) -> ExportTable:
     """Return the evidence as a table with the decision in its notes."""
-    rule = record.rule
-    limit = (
-        "no limit on time" if rule["within_ms"] is None else f"p95 at most {rule['within_ms'] / 1000:g} s (upper bound)"
-    )
+    rule, limit_ms = record.rule, record.rule["within_ms"]
+    limit = "no time limit" if limit_ms is None else f"p95 at most {limit_ms / 1000:g} s (upper bound)"
     notes = (
         record.sentence,
         f"Rule: {DecisionRule(rule['want']).goal}, "
@@ -156,42 +175,40 @@ def export_record(record: DecisionRecord) -> ExportTable:
 
 def record_to_json(record: DecisionRecord) -> dict[str, Any]:
     """Return the whole record as JSON values."""
-    text_fields = ("title", "note", "who", "simulated", "query", "rule", "group", "verdict", "sentence", "leader")
-    more = ("chosen_among", "evidence", "engine_version", "confirmed")
-    whole = {"id": record.pk, "created_at": record.created_at.isoformat(), "confirmation_run": record.confirmation_id}
-    return whole | {name: getattr(record, name) for name in (*text_fields, *more)}
+    ids = {"id": record.pk, "created_at": record.created_at.isoformat(), "confirmation_run": record.confirmation_id}
+    return ids | {name: getattr(record, name) for name in _RECORD_FIELDS}
 
 
 def _build_title(page: DecidePage) -> str:
     rule = page.decision.rule
     limit = "" if rule.within_ms is None else f", p95 ≤ {rule.within_ms / 1000:g} s"
     name = page.leader.candidate.model if page.leader else NO_LEADER
-    return f"{rule.goal.capitalize()}, end-to-end success ≥ {rule.success:g} %{limit}: {name}"[:200]
+    return f"{rule.goal.capitalize()}, end-to-end success ≥ {rule.success:g} %{limit}: {name}"[:MAX_TITLE_CHARACTERS]
 
 
 def row_to_json(row: DecideRow) -> dict[str, Any]:
-    """Return a row of the decision as JSON values."""
-    found = row.candidate
-    return standing_to_json(row.standing) | {
+    """Return a row of the decision page as JSON values, as records store it."""
+    candidate = row.candidate
+    return assessment_to_json(row.assessment) | {
         "on_front": row.on_front,
-        "simulated": found.simulated,
-        "config_id": found.config_id,
-        "config_ids": list(found.config_ids),
-        "run_ids": list(found.run_ids),
-        "cell_ids": list(found.cell_ids),
-        "scenarios": list(found.scenarios),
-        "settings": found.settings,
-        "cautions": list(found.cautions),
-        "retries": found.tally.retries_json,
+        "simulated": candidate.simulated,
+        "config_id": candidate.config_id,
+        "config_ids": list(candidate.config_ids),
+        "run_ids": list(candidate.run_ids),
+        "cell_ids": list(candidate.cell_ids),
+        "scenarios": list(candidate.scenarios),
+        "settings": candidate.policy_hash,
+        "cautions": list(candidate.cautions),
+        "retries": candidate.tally.retries_json,
     }
 
 
-def _span_to_json(span: IntervalEstimate | None) -> dict[str, float] | None:
-    return {"low": span.low, "value": span.value, "high": span.high} if span else None
+def _estimate_to_json(estimate: IntervalEstimate | None) -> dict[str, float] | None:
+    return {"low": estimate.low, "value": estimate.value, "high": estimate.high} if estimate else None
 
 
 def describe_row(row: Mapping[str, Any] | None) -> str:
-    """Return the state and the main figures of a row in one line."""
+    """Return the state and the main figures of a row of evidence in one line; None is a missing row."""
     if row is None:
         return "not there"
     p95 = row["p95_ms"]

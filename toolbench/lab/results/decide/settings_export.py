@@ -18,7 +18,12 @@ DEFAULT_BASE_URL = "http://127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """An exported file."""
+    """An exported file.
+
+    Attributes:
+        file: its name.
+        title: title of the form, for a page.
+    """
 
     file: str
     title: str
@@ -30,7 +35,8 @@ class SettingsPage:
     """The exported files of a configuration.
 
     Attributes:
-        problem: the reason why no file can be written; empty if there are files.
+        files: a file in each form; () if there is a problem.
+        problem: the reason why no file can be written; "" if there are files.
     """
 
     config: RunConfig
@@ -39,26 +45,28 @@ class SettingsPage:
 
 
 def get_settings_page(config_id: int) -> SettingsPage | None:
-    """Return all files of a configuration with two or three queries; None if there is no such configuration."""
+    """Return all files of a configuration; None if there is no such configuration or its run was deleted."""
     config = RunConfig.objects.select_related("run", "provider").filter(pk=config_id, run__deleted_at=None).first()
     if config is None:
         return None
     try:
-        chosen = build_chosen_settings(config)
-        files = tuple(SettingsFile(file, title, write(chosen)) for file, (title, write) in RENDERER_BY_FILE.items())
+        settings = build_exported_settings(config)
+        files = tuple(SettingsFile(file, title, render(settings)) for file, (title, render) in RENDERER_BY_FILE.items())
     except (PlanError, PolicyError) as error:
-        return SettingsPage(config, (), f"These settings are not taken by this version of the engine: {error}")
+        return SettingsPage(config, (), f"This version of the engine cannot use these settings: {error}")
     return SettingsPage(config, files, "")
 
 
-def build_chosen_settings(config: RunConfig) -> ExportedSettings:
-    """Return the settings that the files are written from."""
+def build_exported_settings(config: RunConfig) -> ExportedSettings:
+    """Return the settings from which the files are rendered."""
     provider = config.provider
-    simulated = ("A simulated model: nothing was measured on a real one.",) if config.run.simulated else ()
     headers = tuple(provider.header_names) if provider else ()
     query = provider.query if provider else ""
-    also = (f"The provider also wants the query parameters {query}.",) if query else ()
-    notes = (f"The provider also wants the headers {', '.join(headers)}; their values stay here.",) if headers else ()
+    notes = (
+        *(("Simulated model: this says nothing about real models.",) if config.run.simulated else ()),
+        *((f"The provider also needs the headers {', '.join(headers)}; add their values.",) if headers else ()),
+        *((f"The provider also needs the query parameters {query}.",) if query else ()),
+    )
     return ExportedSettings(
         name=str(config),
         model=config.model_name,
@@ -69,16 +77,19 @@ def build_chosen_settings(config: RunConfig) -> ExportedSettings:
         layers=tuple((name, patch) for name, patch in config.layers),
         policy_hash=config.policy_hash,
         stream=config.stream,
-        about=(f"Frozen in run {config.run_id}, settings {config.policy_hash[:12]}.", *simulated, *notes, *also),
+        about=(f"Frozen in run {config.run_id}, settings {config.policy_hash[:12]}.", *notes),
     )
 
 
 def _build_base_url(config: RunConfig) -> str:
-    """Return the base URL without user name and password; for a local server, its current address."""
-    base = config.provider.base_url if config.provider else ""
-    if not base:
-        served = ServiceAddress.objects.filter(name=config.service).first()
-        base = served.url if served else DEFAULT_BASE_URL
-    parts = urlsplit(base)
-    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    return mask_address(bare, list_provider_secrets(config.provider) if config.provider else ())
+    """Return the base URL without user name, password, query and known secrets.
+
+    For a local server it is the current address, or DEFAULT_BASE_URL if it does not run.
+    """
+    base_url = config.provider.base_url if config.provider else ""
+    if not base_url:
+        address = ServiceAddress.objects.filter(name=config.service).first()
+        base_url = address.url if address else DEFAULT_BASE_URL
+    parts = urlsplit(base_url)
+    stripped_url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return mask_address(stripped_url, list_provider_secrets(config.provider) if config.provider else ())

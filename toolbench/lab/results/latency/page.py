@@ -1,4 +1,4 @@
-"""The latency page: times per configuration over any runs, with quantiles over all scenarios and by scenario."""
+"""The latency page: times of configurations over any runs, with quantiles over all scenarios and by scenario."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,19 +14,19 @@ from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Run
 from toolbench.lab.results.latency.query import STORED_METRICS, LatencyQuery
-from toolbench.lab.results.latency.times import ScenarioValues, read_times
+from toolbench.lab.results.latency.times import ScenarioTimes, read_times
 from toolbench.lab.results.matrix.rows import ROW_KEY, SETTING_FIELDS, MatrixRow, ScenarioSums, build_row
 from toolbench.lab.results.matrix.table import SCENARIO_KEY, group_by_row, sum_matrix_rows
 from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_ROWS = 20  # configurations on a page
-MAX_ANSWERS = 500  # of a configuration, for times that are read from trials
-_STORED = np.dtype(">f8")
+MAX_ANSWERS = 500  # of a configuration, at which no older run is read for times that are not stored with the cells
+_STORED_TYPE = np.dtype(">f8")  # of the times that are stored with the cells
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSummary:
-    """Quantiles of some times, each an order statistic with 95 % bounds."""
+    """Quantiles of times in milliseconds, each an order statistic with 95 % bounds."""
 
     p50: Quantile
     p95: Quantile
@@ -34,7 +34,7 @@ class TimeSummary:
 
     @property
     def n(self) -> int:
-        """The number of times."""
+        """Return the number of times."""
         return self.p50.n
 
 
@@ -43,15 +43,16 @@ class LatencyRow:
     """Times of one configuration.
 
     Attributes:
-        name: the model without its prefix.
-        note: profile and the settings in which the rows differ.
+        config_id: its oldest configuration.
+        name: name of the model without its prefix.
+        note: the profile, and the settings in which the rows differ.
         local: whether the model shares this machine, so that decisions do not use its latency.
         times: milliseconds, ascending.
-        summary: of all times.
-        scenarios: by scenario, in the order of their names.
+        summary: quantiles of all times.
+        scenarios: quantiles by scenario, sorted by scenario.
         first_token: median time to the first token; None without streamed trials.
-        counts: of the trials in the shown scenarios.
-        trials_query: the query string that lists these trials.
+        counts: counts of the trials in the shown scenarios.
+        trials_query: query string of the list of the trials.
         is_partial: whether only the newest runs were read.
     """
 
@@ -71,19 +72,22 @@ class LatencyRow:
 
     @property
     def label(self) -> str:
-        """The name with its note."""
+        """Return the name with its note."""
         return " · ".join(filter(None, (self.name, self.note)))
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyPage:
-    """Everything that the latency page shows.
+    """A page of the latency of configurations.
 
     Attributes:
-        runs: to choose from.
-        groups: of scenarios, the default first and controls last.
-        rows: of this page, the smallest p95 of the whole trial first.
-        total: configurations on all pages.
+        runs: the runs to choose from.
+        group: the shown scenario group; "" if there are none.
+        groups: the scenario groups in scope, the default first and controls last.
+        rows: the configurations of this page, the smallest p95 of the whole trial first.
+        total: number of configurations on all pages.
+        page: number of this page, from 1.
+        total_is_more: always False, since `total` is exact; the pager of lists reads it.
     """
 
     query: LatencyQuery
@@ -97,121 +101,148 @@ class LatencyPage:
 
     @property
     def pages(self) -> int:
-        """The number of pages, at least 1."""
+        """Return the number of pages, at least 1."""
         return max(1, -(-self.total // MAX_ROWS))
 
     @property
     def simulated(self) -> bool:
-        """Return whether everything shown is simulated, so that no figure describes a real model."""
+        """Return whether all shown runs are simulated."""
         chosen = [run.simulated for run in self.runs if run.pk in self.query.runs]
         return all(chosen) if chosen else self.query.scope == "demo"
 
     @property
     def is_partial(self) -> bool:
-        """Whether only the newest runs of a row were read."""
+        """Return whether, for any row, only the newest runs were read."""
         return any(row.is_partial for row in self.rows)
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """Every scenario of the rows."""
+        """Return all scenarios of the rows, sorted."""
         return tuple(sorted({scenario for row in self.rows for scenario in row.scenarios}))
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """All rows of a scope and group, before times are read."""
+class _GroupRows:
+    """The matrix rows of a scope that have an answer in a scenario group.
+
+    Attributes:
+        groups: the scenario groups in scope.
+        rows: the rows, the smallest p95 of the whole trial first.
+    """
 
     group: str
     groups: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
 
 
-_rows: VersionCache[_Rows] = VersionCache(max_entries=8)
+_group_rows: VersionCache[_GroupRows] = VersionCache(max_entries=8)
 _pages: VersionCache[LatencyPage] = VersionCache(max_entries=8)
 
 
 def get_latency(query: LatencyQuery, *, all_rows: bool = False) -> LatencyPage:
     """Return the latency page with at most seven queries. Only trials with an answer count.
 
-    A page over ended runs is kept in memory until their sums change.
+    The page is kept in memory until a figure of a run in scope changes.
 
     Args:
-        query: scope, metric and page.
-        all_rows: whether all configurations are on one page, with all their runs.
+        query: scope, metric and number of the page.
+        all_rows: whether to put all configurations on one page and to read all their runs.
     """
     sums = sum_matrix_rows(query.matrix_query)
     key = (replace(query, by="", ignored=()), all_rows)
     page = _pages.get(sums.version, key, lambda: _build_page(query, sums.rows, sums.version, all_rows))
-    kept = Run.objects.filter(query.run_condition | Q(pk__in=query.runs), deleted_at=None)
-    return replace(page, query=query, runs=list_run_choices(kept, query.runs))
+    run_choices = Run.objects.filter(query.run_condition | Q(pk__in=query.runs), deleted_at=None)
+    return replace(page, query=query, runs=list_run_choices(run_choices, query.runs))
 
 
-def _build_page(query: LatencyQuery, lines: list[SumRow], version: UUID | None, all_rows: bool) -> LatencyPage:
-    """Return the page without the runs to choose from."""
-    row_key = (query.matrix_query, query.group)
-    found = _rows.get(version, row_key, lambda: _build_rows(query, lines))
-    number = 1 if all_rows else max(1, min(query.page, -(-len(found.rows) // MAX_ROWS)))
-    shown = found.rows if all_rows else found.rows[(number - 1) * MAX_ROWS : number * MAX_ROWS]
-    scenarios = [_choose_scenarios(row, found.group) for row in shown]
-    times = _read_stored_times(query.metric, scenarios)
-    is_limited = query.metric not in STORED_METRICS and not all_rows
-    if query.metric not in STORED_METRICS:
-        keys = [frozenset((sums.scenario, sums.version) for sums in chosen) for chosen in scenarios]
-        times = read_times(shown, keys, query.metric, max_answers=MAX_ANSWERS if is_limited else None)
-    varying = [name for name in SETTING_FIELDS if len({row.settings[name] for row in found.rows}) > 1]
+def _build_page(query: LatencyQuery, sum_rows: list[SumRow], version: UUID | None, all_rows: bool) -> LatencyPage:
+    """Return the page without `runs`."""
+    key = (query.matrix_query, query.group)
+    group_rows = _group_rows.get(version, key, lambda: _build_group_rows(query, sum_rows))
+    number = 1 if all_rows else max(1, min(query.page, -(-len(group_rows.rows) // MAX_ROWS)))
+    shown_rows = group_rows.rows if all_rows else group_rows.rows[(number - 1) * MAX_ROWS : number * MAX_ROWS]
+    scenarios = [_select_scenarios(row, group_rows.group) for row in shown_rows]
+    is_stored = query.metric in STORED_METRICS
+    is_limited = not is_stored and not all_rows
+    if is_stored:
+        times = _list_stored_times(query.metric, scenarios)
+    else:
+        keys = [frozenset((sums.scenario, sums.version) for sums in row_scenarios) for row_scenarios in scenarios]
+        times = read_times(shown_rows, keys, query.metric, max_answers=MAX_ANSWERS if is_limited else None)
+    varying_settings = [name for name in SETTING_FIELDS if len({row.settings[name] for row in group_rows.rows}) > 1]
     rows = (
-        _build_row(row, chosen, by_scenario, varying, is_limited=is_limited)
-        for row, chosen, by_scenario in zip(shown, scenarios, times, strict=True)
-        if any(map(len, by_scenario.values()))
+        _build_row(row, row_scenarios, row_times, varying_settings, is_limited=is_limited)
+        for row, row_scenarios, row_times in zip(shown_rows, scenarios, times, strict=True)
+        if any(map(len, row_times.values()))
     )
-    return LatencyPage(query, (), found.group, found.groups, tuple(rows), len(found.rows), number)
+    return LatencyPage(query, (), group_rows.group, group_rows.groups, tuple(rows), len(group_rows.rows), number)
 
 
-def _build_rows(query: LatencyQuery, lines: list[SumRow]) -> _Rows:
-    """Return the rows with an answer in the group, the smallest p95 first."""
-    merged = merge_rows(lines, (*ROW_KEY, *SCENARIO_KEY))
-    present = {line["scenario_group"] for line in merged}
-    groups = tuple(sorted(present, key=lambda name: (name == CONTROL_GROUP, build_group_sort_key(name))))
+def _build_group_rows(query: LatencyQuery, sum_rows: list[SumRow]) -> _GroupRows:
+    """Return the rows with an answer in the group of the query, or in the default group if it is not in scope."""
+    merged = merge_rows(sum_rows, (*ROW_KEY, *SCENARIO_KEY))
+    group_names = {row["scenario_group"] for row in merged}
+    groups = tuple(sorted(group_names, key=lambda name: (name == CONTROL_GROUP, build_group_sort_key(name))))
     group = query.group if query.group in groups else "".join(groups[:1])
-    built = (build_row(found, query.matrix_query, group, {}) for found in group_by_row(merged))
-    p95 = [(_find_p95(row, group), row) for row in built if row is not None]
-    ordered = sorted((pair for pair in p95 if pair[0] is not None), key=lambda pair: (pair[0], pair[1].key))
-    return _Rows(group, groups, tuple(row for _, row in ordered))
+    rows = (build_row(config_rows, query.matrix_query, group, {}) for config_rows in group_by_row(merged))
+    ranked = [(_find_p95_ms(row, group), row) for row in rows if row is not None]
+    answered = sorted((pair for pair in ranked if pair[0] is not None), key=lambda pair: (pair[0], pair[1].key))
+    return _GroupRows(group, groups, tuple(row for _, row in answered))
 
 
-def _find_p95(row: MatrixRow, group: str) -> float | None:
-    found = row.times.p95 if group != CONTROL_GROUP else None
+def _find_p95_ms(row: MatrixRow, group: str) -> float | None:
+    """Return the p95 of the whole trial in milliseconds; None without an answer."""
+    p95 = row.times.p95  # without controls
     if group == CONTROL_GROUP:
-        values = _join_times(_choose_scenarios(row, group), "trial")
-        found = compute_quantile(values, 0.95) if len(values) else None
-    return found.value if found else None
+        times = _join_stored_times(_select_scenarios(row, group), "trial")
+        p95 = compute_quantile(times, 0.95) if len(times) else None
+    return p95.value if p95 else None
 
 
-def _choose_scenarios(row: MatrixRow, group: str) -> tuple[ScenarioSums, ...]:
+def _select_scenarios(row: MatrixRow, group: str) -> tuple[ScenarioSums, ...]:
+    """Return the controls of the row in the control group, else its other scenarios."""
     return tuple(sums for sums in row.scenarios if sums.control == (group == CONTROL_GROUP))
 
 
-def _join_times(scenarios: Sequence[ScenarioSums], metric: str) -> np.ndarray:
+def _join_stored_times(scenarios: Sequence[ScenarioSums], metric: str) -> np.ndarray:
+    """Return the milliseconds of a metric of STORED_METRICS over all these scenarios."""
     parts = [sums.times.durations if metric == "trial" else sums.times.first_tokens for sums in scenarios]
-    return np.frombuffer(b"".join(parts), _STORED)
+    return np.frombuffer(b"".join(parts), _STORED_TYPE)
 
 
-def _read_stored_times(metric: str, scenarios: Sequence[Sequence[ScenarioSums]]) -> tuple[ScenarioValues, ...]:
-    return tuple({sums.scenario: _join_times([sums], metric) for sums in chosen} for chosen in scenarios)
+def _list_stored_times(metric: str, scenarios: Sequence[Sequence[ScenarioSums]]) -> tuple[ScenarioTimes, ...]:
+    """Return the milliseconds of each row by scenario.
+
+    Args:
+        metric: one of STORED_METRICS.
+        scenarios: the scenarios of each row.
+    """
+    return tuple(
+        {sums.scenario: _join_stored_times([sums], metric) for sums in row_scenarios} for row_scenarios in scenarios
+    )
 
 
 def _build_row(
     row: MatrixRow,
-    chosen: Sequence[ScenarioSums],
-    times: ScenarioValues,
-    varying: Sequence[str],
+    scenarios: Sequence[ScenarioSums],
+    times: ScenarioTimes,
+    varying_settings: Sequence[str],
     *,
     is_limited: bool,
 ) -> LatencyRow:
-    values = np.sort(np.concatenate([np.asarray(found, dtype=float) for found in times.values()]), kind="stable")
-    counts = add_tallies(sums.tally for sums in chosen)
-    settings = [row.settings[name] for name in varying if row.settings[name]]
-    first_tokens = _join_times(chosen, "first_token")
+    """Return the row of a configuration.
+
+    Args:
+        row: its row of the matrix.
+        scenarios: its sums in the shown group.
+        times: its milliseconds by scenario, at least one.
+        varying_settings: names of the settings in which the rows differ.
+        is_limited: whether older runs were not read after MAX_ANSWERS answers.
+    """
+    all_times = np.sort(np.concatenate([np.asarray(values, dtype=float) for values in times.values()]), kind="stable")
+    counts = add_tallies(sums.tally for sums in scenarios)
+    settings = [row.settings[name] for name in varying_settings if row.settings[name]]
+    first_tokens = _join_stored_times(scenarios, "first_token")
     return LatencyRow(
         config_id=row.config_ids[0],
         name=row.name,
@@ -219,15 +250,16 @@ def _build_row(
         provider=row.provider,
         note=" · ".join([row.profile, *settings]),
         local=row.local,
-        times=values,
-        summary=_summarize(values),
+        times=all_times,
+        summary=_summarize(all_times),
         scenarios={name: _summarize(times[name]) for name in sorted(times) if len(times[name])},
         first_token=compute_quantile(first_tokens, 0.5) if len(first_tokens) else None,
         counts=counts,
         trials_query=row.trials_query,
-        is_partial=is_limited and len(values) < counts.answered > MAX_ANSWERS,
+        is_partial=is_limited and len(all_times) < counts.answered > MAX_ANSWERS,
     )
 
 
 def _summarize(times: Sequence[float] | np.ndarray) -> TimeSummary:
+    """Return the quantiles of at least one time in milliseconds."""
     return TimeSummary(*(compute_quantile(times, q) for q in (0.5, 0.95, 0.99)))

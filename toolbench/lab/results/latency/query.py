@@ -1,4 +1,4 @@
-"""The query of the latency page. Unreadable values are ignored and named; they never raise an error."""
+"""Query of the latency page. Unreadable values are ignored and listed in the query; no value raises an error."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids, p
 from toolbench.lab.results.matrix.query import MatrixQuery
 
 SCOPES = {"real": "My runs", "published": "Published", "demo": "Demo", "imported": "Imported"}
-# What is timed, by its name in a query string: its label, and the value of a trial.
+# the label and the expression of a trial's milliseconds, by name in the URL
 TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {
     "trial": ("Whole trial", F("duration_ms")),
     "working": ("Without back-off", F("duration_ms") - F("backoff_ms")),
@@ -24,7 +24,7 @@ TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {
     "first_token": ("First token", F("first_token_ms")),
     "first_call": ("First call", F("first_call_ms")),
 }
-STORED_METRICS = ("trial", "first_token")  # their times stand beside each cell
+STORED_METRICS = ("trial", "first_token")  # their times are stored with the cells
 SPLITS = ("", "scenario")
 _CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPES, "metric": TIME_METRICS, "by": SPLITS}
 
@@ -34,14 +34,14 @@ class LatencyQuery:
     """Scope of the latency page.
 
     Attributes:
-        scope: a key of SCOPES; simulated and imported runs are only in scopes of their own or where they are named.
-        runs: primary keys of runs that are shown whatever the scope; () for all runs of the scope.
+        scope: a key of SCOPES. Simulated and imported runs are only in their own scopes, unless `runs` names them.
+        runs: primary keys of the only runs to show, of any scope; () for all runs of the scope.
         metric: a key of TIME_METRICS.
-        by: "scenario" adds figures by scenario to the table.
-        group: a scenario group; one that is not in scope means the default group.
+        by: "scenario" adds figures by scenario to the table; "" does not.
+        group: a scenario group; the default group is shown if it is not in scope.
         page: number of the page, from 1.
         chosen: models, profiles, strategies, scenarios and times.
-        ignored: names of the values that could not be read.
+        ignored: names of the parameters that could not be read.
     """
 
     scope: str = "real"
@@ -56,52 +56,56 @@ class LatencyQuery:
     @classmethod
     def from_query(cls, query: QueryParams) -> "LatencyQuery":
         """Return the query of these URL parameters."""
-        given = {name: clean_text(query.get(name, "")) for name in _CHOICES}
-        wrong = {name: bool(value) and value not in _CHOICES[name] for name, value in given.items()}
-        chosen, unread = ResultFilter.from_query(query)
-        runs, wrong["run"] = parse_run_ids(query.getlist("run"))
+        values = {name: clean_text(query.get(name, "")) for name in _CHOICES}
+        is_unread = {name: bool(value) and value not in _CHOICES[name] for name, value in values.items()}
+        chosen, unread_names = ResultFilter.from_query(query)
+        runs, is_unread["run"] = parse_run_ids(query.getlist("run"))
         return cls(
-            scope="real" if wrong["scope"] else given["scope"] or "real",
+            scope="real" if is_unread["scope"] else values["scope"] or "real",
             runs=runs,
-            metric="trial" if wrong["metric"] else given["metric"] or "trial",
-            by="" if wrong["by"] else given["by"],
+            metric="trial" if is_unread["metric"] else values["metric"] or "trial",
+            by="" if is_unread["by"] else values["by"],
             group=clean_text(query.get("group", "")),
             page=parse_whole_number(query.get("page", "")) or 1,
             chosen=chosen,
-            ignored=(*(name for name, is_wrong in wrong.items() if is_wrong), *unread),
+            ignored=(*(name for name, unread in is_unread.items() if unread), *unread_names),
         )
 
     @property
     def is_published(self) -> bool:
-        """Whether the published snapshot is shown."""
+        """Return whether the published snapshot is shown."""
         return self.scope == "published" and not self.runs
 
     @property
     def title(self) -> str:
-        """The label of what is timed."""
+        """Return the label of the metric."""
         return TIME_METRICS[self.metric][0]
 
     @property
     def matrix_query(self) -> MatrixQuery:
-        """The matrix over the same runs."""
+        """Return the query of the matrix over the same runs."""
         return MatrixQuery(scope="runs" if self.runs else self.scope, runs=self.runs, chosen=self.chosen)
 
     @property
     def run_condition(self) -> Q:
-        """The condition of the runs of the scope."""
+        """Return the condition of the runs of the scope."""
         if self.scope == "imported":
             return Run.COUNTED & Q(imported=True)
         return Run.COUNTED & Q(imported=False, simulated=self.scope == "demo")
 
     @property
     def form_fields(self) -> list[tuple[str, str]]:
-        """The fields that a form for runs, models, profiles, strategies, scenarios and times must carry."""
+        """Return the hidden fields, as (name, value), of a form that sends the runs and the values of `chosen`."""
         return parse_qsl(replace(self, runs=(), chosen=NO_FILTER).query())
 
     def query(self, **changes: object) -> str:
-        """Return the query string of the first page with some fields changed and without default values."""
+        """Return the query string of the first page, without default values.
+
+        Args:
+            changes: new values by parameter.
+        """
         values = {name: getattr(self, name) for name in ("scope", "metric", "by", "group")}
         values |= {"run": ",".join(map(str, self.runs))}
-        usual = (None, "", "real", "trial")
-        pairs = [(name, value) for name, value in (values | changes).items() if value not in usual]
+        defaults = (None, "", "real", "trial")
+        pairs = [(name, value) for name, value in (values | changes).items() if value not in defaults]
         return urlencode([*pairs, *self.chosen.pairs], safe=",")

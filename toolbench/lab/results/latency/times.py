@@ -1,4 +1,4 @@
-"""Times of trials that are not stored beside the cells, read from the newest runs of each configuration."""
+"""Times that are not stored with the cells, read from the trials of the newest runs of each configuration."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,35 +11,45 @@ from toolbench.lab.results.latency.query import TIME_METRICS
 from toolbench.lab.results.matrix.rows import MatrixRow
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
-ScenarioValues = Mapping[str, Sequence[float] | np.ndarray]  # milliseconds by scenario
+ScenarioTimes = Mapping[str, Sequence[float] | np.ndarray]  # milliseconds of each trial, by scenario
 
 
 def read_times(
     rows: Sequence[MatrixRow], scenarios: Sequence[frozenset[ScenarioKey]], metric: str, *, max_answers: int | None
-) -> tuple[ScenarioValues, ...]:
-    """Return the times of each row by scenario, with two queries.
+) -> tuple[ScenarioTimes, ...]:
+    """Return the times of the answered trials of each row by scenario, with two queries.
 
     Args:
         rows: rows of the matrix.
-        scenarios: the scenarios of each row, with the version that counts.
+        scenarios: for each row, the scenarios and versions that count.
         metric: a key of TIME_METRICS.
-        max_answers: the newest runs of a row are read until they have so many answers; None for all runs.
+        max_answers: number of answers of a row at which no older run is read; None reads all runs.
     """
-    rows_by_config = {config_id: place for place, row in enumerate(rows) for config_id in row.config_ids}
+    cell_keys = _choose_cells(rows, scenarios, max_answers)
+    times_by_row = tuple(defaultdict[str, list[float]](list) for _ in rows)
+    trials = Trial.objects.filter(ANSWERED, cell_id__in=cell_keys).order_by().annotate(time=TIME_METRICS[metric][1])
+    for cell_id, time_ms in trials.exclude(time=None).values_list("cell_id", "time"):
+        row_index, scenario = cell_keys[cell_id]
+        times_by_row[row_index][scenario].append(time_ms)
+    return times_by_row
+
+
+def _choose_cells(
+    rows: Sequence[MatrixRow], scenarios: Sequence[frozenset[ScenarioKey]], max_answers: int | None
+) -> Mapping[int, tuple[int, str]]:
+    """Return the index of the row and the scenario of each cell to read, by cell id, with one query."""
+    row_indices = {config_id: index for index, row in enumerate(rows) for config_id in row.config_ids}
     columns = ("pk", "config_id", "scenario", "scenario_version", "passed", "failed")
-    cells = Cell.objects.filter(config_id__in=rows_by_config).order_by("-config_id", "pk").values_list(*columns)
-    counts, last, chosen = defaultdict[int, int](int), dict[int, int](), dict[int, tuple[int, str]]()
+    cells = Cell.objects.filter(config_id__in=row_indices).order_by("-config_id", "pk").values_list(*columns)
+    answer_counts, last_configs = defaultdict[int, int](int), dict[int, int]()
+    cell_keys: dict[int, tuple[int, str]] = {}
     for pk, config_id, scenario, version, passed, failed in cells:
-        place = rows_by_config[config_id]
-        is_new_run = last.get(place) != config_id
-        if (scenario, version) not in scenarios[place] or (max_answers and is_new_run and counts[place] >= max_answers):
+        index = row_indices[config_id]
+        is_next_run = last_configs.get(index) != config_id
+        is_full = max_answers is not None and is_next_run and answer_counts[index] >= max_answers
+        if (scenario, version) not in scenarios[index] or is_full:
             continue
-        last[place] = config_id
-        counts[place] += passed + failed
-        chosen[pk] = (place, scenario)
-    found = tuple(defaultdict[str, list[float]](list) for _ in rows)
-    trials = Trial.objects.filter(ANSWERED, cell_id__in=chosen).order_by().annotate(time=TIME_METRICS[metric][1])
-    for cell_id, time in trials.exclude(time=None).values_list("cell_id", "time"):
-        place, scenario = chosen[cell_id]
-        found[place][scenario].append(time)
-    return found
+        last_configs[index] = config_id
+        answer_counts[index] += passed + failed
+        cell_keys[pk] = (index, scenario)
+    return cell_keys

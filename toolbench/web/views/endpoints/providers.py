@@ -6,8 +6,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from toolbench.lab.endpoints import connect
-from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
+from toolbench.lab.endpoints import connect, offered_models
 from toolbench.lab.endpoints.setup_pages import get_provider, get_providers
 from toolbench.lab.models import Provider
 from toolbench.web.forms.errors import add_form_errors
@@ -36,7 +35,7 @@ def create(request: HttpRequest) -> HttpResponse:
         try:
             provider = connect.connect_provider(settings := form.build_connection())
             _record_provider(request, Action.ADDED, provider, settings)
-            request_models(provider.pk)
+            offered_models.request_models(provider.pk)
             return redirect("provider-models", provider.pk)
         except connect.ConnectionSettingsError as error:
             add_form_errors(form, error)
@@ -80,13 +79,13 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Show the models that the provider offers; on POST, request a new list, or add chosen or typed models."""
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
-        offer = get_offered_models(provider_id, request.GET.get("q", ""))
+        offer = offered_models.get_offered_models(provider_id, request.GET.get("q", ""))
         return render_page(request, "providers/models.html", {"offer": offer})
     if "ask" in request.POST:
-        request_models(provider_id)
+        offered_models.request_models(provider_id)
         return redirect("provider-models", provider_id)
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
-    added = connect.add_models(provider_id, names)
+    added = offered_models.add_models(provider_id, names)
     url = reverse("provider", args=[provider_id])
     record(request, Action.ADDED, f"{added} model{'' if added == 1 else 's'} of {provider.name}", url)
     messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Start a run to try them.")

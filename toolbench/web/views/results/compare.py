@@ -35,6 +35,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _build_choices(query: CompareQuery) -> dict[str, object]:
+    """Return the template context of the form that chooses the sides."""
     choices = get_compare_choices()
     return {"choices": choices, "fields": build_side_fields(query, choices), "metrics": SUCCESS_METRICS}
 
@@ -46,8 +47,12 @@ def _build_chips(request: HttpRequest) -> ScopeChips:
 
 @require_safe
 def export(request: HttpRequest, file_format: str) -> HttpResponse:
-    """Return the comparison as a file (GET /compare/export.csv, .json or .md)."""
+    """Return the comparison as a file (GET /compare/export.csv, .json or .md).
+
+    Raises:
+        Http404: the URL does not name two or more sides of measured trials.
+    """
     query = CompareQuery.from_query(request.GET)
     if not query.is_complete or query.published:
-        raise Http404("Choose two or more sides of measured trials first; then export them.")
+        raise Http404("Choose two or more sides of measured trials before you export them.")
     return build_table_response(export_sides(query), file_format, name="toolbench-compare")

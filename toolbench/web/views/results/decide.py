@@ -9,8 +9,8 @@ from django.views.decorators.http import require_http_methods
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
+from toolbench.lab.results.decide.new_trials import NewTrialsError
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import get_records
@@ -45,7 +45,7 @@ def _launch_missing(request: HttpRequest) -> HttpResponse:
     agreed = parse_whole_number(request.POST.get("agreed", "")) or 0
     try:
         run = launch_missing_trials(query, owner=find_user(request), shown=shown, agreed=agreed)
-    except (FreshTrialsError, LaunchError) as refused:
+    except (NewTrialsError, LaunchError) as refused:
         messages.error(request, f"Nothing was planned. {refused}")
     except PaidRequestsUnconfirmedError as needed:
         return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})

@@ -1,4 +1,4 @@
-"""Views of the latency over any runs: the page, and its charts as SVG files."""
+"""Views of latency: the page, and its charts as SVG files."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,13 +11,13 @@ from toolbench.lab.results.scope_chips import get_scope_chips
 from toolbench.web.latency_charts import MAX_DOTS, build_latency_charts
 from toolbench.web.rendering import render_page
 
-CHARTS = ("dots", "shares")
+CHARTS = ("dots", "shares")  # names in the URL
 _METRIC_LABELS = {name: label for name, (label, _) in TIME_METRICS.items()}
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the latency of ?scope= or ?run= (GET /latency/)."""
+    """Show the latency that the URL describes (GET /latency/)."""
     query = LatencyQuery.from_query(request.GET)
     context: dict[str, object] = {"query": query, "scopes": SCOPES, "metrics": _METRIC_LABELS}
     if query.is_published:
@@ -33,10 +33,14 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def export_chart(request: HttpRequest, chart: str) -> HttpResponse:
-    """Return a chart of the page as a file (GET /latency/dots.svg or shares.svg)."""
+    """Return a chart of the page as a file (GET /latency/dots.svg or /latency/shares.svg).
+
+    Raises:
+        Http404: there is no such chart, or the published snapshot is shown, which has none.
+    """
     query = LatencyQuery.from_query(request.GET)
     if chart not in CHARTS or query.is_published:
-        raise Http404("There is no such chart.")
+        raise Http404("There is no chart with this name.")
     page = get_latency(query)
     context = {"page": page, "charts": build_latency_charts(page)}
     response = render(request, f"latency/{chart}.svg", context, content_type="image/svg+xml")

@@ -19,12 +19,12 @@ from toolbench.lab.results.decide.confirmation_run import (
     launch_confirmation,
     save_confirmation,
 )
-from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
+from toolbench.lab.results.decide.new_trials import NewTrialsError
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import (
     export_record,
     find_leader_row,
-    get_record,
+    find_record,
     get_records,
     list_record_changes,
     record_to_json,
@@ -82,7 +82,7 @@ def act(request: HttpRequest, record_id: int) -> HttpResponse:
         url = reverse("record", args=[record.pk])
         record_action(request, Action.CHANGED, f"decision record {record.pk}: {sentence}", url)
         messages.success(request, sentence)
-    except (FreshTrialsError, LaunchError) as refused:
+    except (NewTrialsError, LaunchError) as refused:
         messages.error(request, str(refused))
     except PaidRequestsUnconfirmedError as needed:
         trials = request.POST.get("trials", "")
@@ -101,7 +101,7 @@ def _run_action(record: DecisionRecord, values: QueryDict, owner: User | None) -
 
 
 def _get_record_or_404(record_id: int) -> DecisionRecord:
-    record = get_record(record_id)
+    record = find_record(record_id)
     if record is None:
         raise Http404(f"There is no decision record {record_id}.")
     return record

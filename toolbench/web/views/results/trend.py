@@ -11,7 +11,7 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the trend of ?schedule=, or of the newest schedule; ?measure= is drawn."""
+    """Show the trend of ?schedule=, or of the newest schedule, with charts of ?measure= (GET /trend/)."""
     page = get_trend_page(parse_whole_number(request.GET.get("schedule", "")), request.GET.get("measure", ""))
     context = {"page": page, "multiples": build_multiples(page), "measures": MEASURES}
     return render_page(request, "trend/show.html", context)

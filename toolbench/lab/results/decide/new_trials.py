@@ -1,0 +1,97 @@
+"""New trials of measured configurations: the same settings on new instances and seeds."""
+
+from dataclasses import dataclass, replace
+
+from toolbench.lab.models import Cell, RunConfig
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
+
+MAX_TRIALS = 2000  # of each scenario
+
+
+class NewTrialsError(Exception):
+    """Raised if new trials cannot be planned or saved; the message says why, for users."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTrialsRequest:
+    """Configurations and scenarios of new trials.
+
+    Attributes:
+        config_ids: configurations to try again.
+        policy_hashes: hashes of the settings that were measured, in the order of the configurations.
+        scenarios: slugs.
+        trials: trials of each scenario, for each configuration.
+    """
+
+    config_ids: tuple[int, ...]
+    policy_hashes: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    trials: int
+
+
+def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, purpose: str) -> RunRequest:
+    """Return the request of a run of new trials, with a new seed.
+
+    Everything that `trials_request` does not name is taken from the run of the first configuration.
+
+    Args:
+        trials_request: what to try.
+        title: title of the run, which is truncated to 200 characters.
+        purpose: `Run.purpose` of the run.
+
+    Raises:
+        NewTrialsError: a configuration was deleted, the run cannot be planned, or its settings or tasks would differ
+            from those that were measured.
+    """
+    configs_by_id = RunConfig.objects.select_related("run").in_bulk(trials_request.config_ids)
+    configs = [config for pk in trials_request.config_ids if (config := configs_by_id.get(pk)) and config.model_id]
+    if len(configs) != len(trials_request.config_ids):
+        raise NewTrialsError("The model or the run of this configuration was deleted, so it cannot be tried again.")
+    first = configs[0]
+    request = replace(
+        RunRequest.from_json(first.run.request),
+        title=title[:200],
+        configs=tuple(_build_config_choice(config) for config in configs),
+        scenarios=trials_request.scenarios,
+        trials=trials_request.trials,
+        tool_use_mode=first.tool_use_mode,
+        instance_kind=first.run.instance_kind,
+        seed=None,
+        until={},
+        purpose=purpose,
+    )
+    _check_plan(request, configs, trials_request.policy_hashes)
+    return request
+
+
+def _build_config_choice(config: RunConfig) -> ConfigChoice:
+    return ConfigChoice(
+        config.model_id or 0, config.profile, config.strategy, config.method, config.examples, config.stream
+    )
+
+
+def _check_plan(request: RunRequest, configs: list[RunConfig], policy_hashes: tuple[str, ...]) -> None:
+    """Check that the request tries the measured settings and scenario versions.
+
+    Raises:
+        NewTrialsError: it cannot be planned, or it would try other settings or other versions.
+    """
+    try:
+        plan = build_plan(request)
+    except LaunchError as refused:
+        raise NewTrialsError(f"The run cannot be planned: {refused}") from refused
+    planned_hashes = tuple(config.policy_hash for config in plan.configs)
+    has_common_run_settings = len({(config.tool_use_mode, config.run.instance_kind) for config in configs}) == 1
+    if planned_hashes != policy_hashes or not has_common_run_settings:
+        raise NewTrialsError(
+            "A preset, a profile or the provider has changed, so other settings would be tried. Start a new run and "
+            "decide again."
+        )
+    tried = set(Cell.objects.filter(config__in=configs).values_list("scenario", "scenario_version"))
+    tried_scenarios = {scenario for scenario, _ in tried}
+    planned = {(cell.scenario, cell.scenario_version) for cell in plan.cells if cell.scenario in tried_scenarios}
+    if newer := sorted({scenario for scenario, _ in planned - tried}):
+        raise NewTrialsError(
+            f"There is a newer version of {', '.join(newer)}, which is another task. Start a new run and decide again."
+        )
