@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 
-from toolbench.evals.decisions.assessments import IntervalEstimate, MeasuredConfig
+from toolbench.evals.decisions.assessments import MeasuredConfig
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.lab.engine_version import select_distinct_versions
-from toolbench.lab.metrics.cost import CostSums, estimate_cost_per_success, sum_costs
+from toolbench.lab.metrics.cost import estimate_cost_per_success
 from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.pools import (
     CONFIRMATION_PURPOSE,
@@ -23,9 +22,7 @@ from toolbench.lab.metrics.pools import (
     sum_cells,
 )
 from toolbench.lab.metrics.repeated_instances import (
-    ScenarioCount,
     build_scenario_sample,
-    count_scenarios,
 )
 from toolbench.lab.metrics.scenario_groups import build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import (
@@ -37,9 +34,8 @@ from toolbench.lab.metrics.scenario_versions import (
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import build_times, merge_times
 from toolbench.lab.metrics.version_cache import VersionCache
-from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
-from toolbench.lab.models.trials import ANSWERED
-from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, CandidateContext, read_context, sort_counts
+from toolbench.lab.models import Cell, Provider, Run
+from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, CandidateContext, read_context
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 from toolbench.lab.results.trial_list.filter import TrialFilter
@@ -53,7 +49,6 @@ class Candidate:
 
     Attributes:
         measured: the figures that the rule reads.
-        canonical: canonical name of the model; "" if it has none.
         policy_hash: hash of the frozen settings.
         config_ids: primary keys of its configurations, the newest last.
         cautions: texts about trials that make its figures less certain.
@@ -63,7 +58,6 @@ class Candidate:
     measured: MeasuredConfig
     tally: Tally
     model: str
-    canonical: str
     provider: str
     profile: str
     policy_hash: str
@@ -202,43 +196,6 @@ def _build_run_condition(query: DecideQuery) -> Q:
     return Run.COUNTED & Q(simulated=query.demo, imported=False)
 
 
-def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
-    """Return the configurations of one run that were tried, with six queries.
-
-    Args:
-        run_id: the run.
-        group: the scenario group. Its controls and manually added trials do not count.
-    """
-    cells = Cell.objects.filter(run_id=run_id, scenario_group=group, control=False)
-    trials = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
-    configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
-    figures = _read_trial_figures(trials)
-    counts_by_config: dict[int, list[ScenarioCount]] = defaultdict(list)
-    for scenario_count in count_scenarios(trials):
-        counts_by_config[scenario_count.config].append(scenario_count)
-    return tuple(_measure_config(configs[pk], counts, figures) for pk, counts in counts_by_config.items())
-
-
-@dataclass(frozen=True, slots=True)
-class _TrialFigures:
-    """Figures of trials by configuration id.
-
-    Attributes:
-        durations: milliseconds of the answered trials.
-        costs: sums of costs.
-        infra_errors: numbers of infrastructure errors by failure class.
-    """
-
-    durations: Mapping[int, list[float]]
-    costs: Mapping[int, CostSums]
-    infra_errors: Mapping[int, dict[str, int]]
-
-    def compute_cost(self, config_id: int) -> tuple[IntervalEstimate | None, str]:
-        """Return dollars per end-to-end success and their source; None and the reason if the cost is unknown."""
-        costs = self.costs.get(config_id, CostSums())
-        return estimate_cost_per_success(costs), costs.source
-
-
 def _read_sums(query: DecideQuery) -> list[SumRow]:
     """Return the sums of the runs in scope: of the cells of named runs, else of the stored pools."""
     if query.scope == "runs":
@@ -251,17 +208,6 @@ def _merge_candidate_sums(query: DecideQuery, sums: list[SumRow]) -> list[SumRow
     key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
     matching_rows = (row for row in sums if contains_name(row, query.q) and not row["confirming"])
     return merge_rows(matching_rows, key)
-
-
-def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
-    unordered = trials.order_by()
-    timed = unordered.filter(ANSWERED, duration_ms__isnull=False).values_list("config_id")
-    durations = {pk: list(values) for pk, values in timed.annotate(durations=ArrayAgg("duration_ms"))}
-    infra_errors: dict[int, dict[str, int]] = defaultdict(dict)
-    errors = unordered.filter(outcome="infra").values_list("config_id", "failure_class").annotate(count=Count("pk"))
-    for config_id, failure_class, count in errors:
-        infra_errors[config_id][failure_class or "infrastructure"] = count
-    return _TrialFigures(durations, sum_costs(trials), infra_errors)
 
 
 def _build_samples(
@@ -297,12 +243,39 @@ def _build_candidate(
     first, tally = rows[0], add_tallies(build_tally(row) for row in rows)
     config_ids = tuple(sorted({pk for row in rows for pk in row["config_ids"]}))
     run_ids = tuple(sorted({pk for row in rows for pk in row["run_ids"]}))
-    scenarios = tuple(sorted(row["scenario"] for row in rows))
-    key = " · ".join(str(first[name]) for name in CANDIDATE_KEY)
+    return Candidate(
+        measured=_build_measured_config(rows, tally, coverage.list_missing(rows), context),
+        tally=tally,
+        model=first["model_name"],
+        provider=first["provider_name"],
+        profile=first["profile"],
+        policy_hash=first["policy_hash"],
+        config_ids=config_ids,
+        cell_ids=tuple(sorted(pk for row in rows for pk in row["cell_ids"])),
+        run_ids=run_ids,
+        scenarios=tuple(sorted(row["scenario"] for row in rows)),
+        simulated=any(row["simulated"] for row in rows),
+        cautions=tuple(_list_candidate_cautions(rows, tally)),
+        trial_filter=_build_trial_filter(query, first, older_rows, config_ids[-1], run_ids),
+    )
+
+
+def _build_measured_config(
+    rows: list[SumRow], tally: Tally, missing: tuple[str, ...], context: CandidateContext
+) -> MeasuredConfig:
+    """Return the figures of a candidate.
+
+    Args:
+        rows: its sums that count, one for each scenario.
+        tally: the counts of all rows.
+        missing: the scenarios that it lacks.
+        context: figures that the sums lack.
+    """
+    first = rows[0]
     end_to_end_samples, answered_samples = _build_samples(rows, context)
     costs = context.build_cost_sums(first, tally)
-    measured = MeasuredConfig(
-        key=key,
+    return MeasuredConfig(
+        key=" · ".join(str(first[name]) for name in CANDIDATE_KEY),
         label=_build_label(first),
         passed=tally.passed,
         tried=tally.tried,
@@ -310,7 +283,7 @@ def _build_candidate(
         times=merge_times(map(build_times, rows)).list_durations(),
         cost=estimate_cost_per_success(costs),
         lost=context.count_infra_errors(rows),
-        missing=coverage.list_missing(rows),
+        missing=missing,
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         repeating=bool(tally.repeating_cells),
         added_manually=tally.added_by_hand,
@@ -320,22 +293,6 @@ def _build_candidate(
         cost_from=costs.source,
         planned=any(MORE_TRIALS_PURPOSE in row["purposes"] for row in rows),
         scenarios=tuple(row["scenario"] for row in rows),
-    )
-    return Candidate(
-        measured=measured,
-        tally=tally,
-        model=first["model_name"],
-        canonical=max(name for row in rows for name in row["canonicals"]),
-        provider=first["provider_name"],
-        profile=first["profile"],
-        policy_hash=first["policy_hash"],
-        config_ids=config_ids,
-        cell_ids=tuple(sorted(pk for row in rows for pk in row["cell_ids"])),
-        run_ids=run_ids,
-        scenarios=scenarios,
-        simulated=any(row["simulated"] for row in rows),
-        cautions=tuple(_list_candidate_cautions(rows, tally)),
-        trial_filter=_build_trial_filter(query, first, older_rows, config_ids[-1], run_ids),
     )
 
 
@@ -359,27 +316,6 @@ def _build_trial_filter(
         instance_kind=row["instance_kind"],
         demo="1" if query.demo else "",
         chosen=replace(query.chosen, models=(), profiles=(), strategies=()),
-    )
-
-
-def _measure_config(config: RunConfig, counts: list[ScenarioCount], figures: _TrialFigures) -> MeasuredConfig:
-    cost, cost_from = figures.compute_cost(config.pk)
-    return MeasuredConfig(
-        key=str(config.pk),
-        label=str(config),
-        passed=sum(scenario.passed for scenario in counts),
-        tried=sum(scenario.tried for scenario in counts),
-        answered=sum(scenario.answered for scenario in counts),
-        times=figures.durations.get(config.pk, []),
-        cost=cost,
-        lost=sort_counts(figures.infra_errors.get(config.pk, {})),
-        local=config.provider_kind == Provider.Kind.LOCAL,
-        retried_passes=sum(scenario.late for scenario in counts),
-        end_to_end_by_scenario=tuple(
-            ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counts
-        ),
-        answered_by_scenario=tuple(ScenarioSample(scenario.passed, scenario.answered) for scenario in counts),
-        cost_from=cost_from,
     )
 
 

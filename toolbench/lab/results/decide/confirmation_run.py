@@ -13,7 +13,6 @@ from toolbench.evals.statistics import count_answers_until_closed, count_more_tr
 from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE
 from toolbench.lab.models import DecisionRecord, Run
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.results.decide.candidates import measure_run
 from toolbench.lab.results.decide.new_trials import (
     MAX_TRIALS,
     NewTrialsError,
@@ -21,6 +20,7 @@ from toolbench.lab.results.decide.new_trials import (
     build_new_trials_request,
 )
 from toolbench.lab.results.decide.records import assessment_to_json, find_leader_row
+from toolbench.lab.results.decide.run_figures import measure_run
 from toolbench.lab.runs.launch import launch
 
 
