@@ -30,6 +30,7 @@ START_PAGES = (
 RUN, TRIAL, MODEL = r"^/runs/\d+/$", r"^/trials/\d+/", r"^/models/\d+/$"
 STEPS = r"^/trials/\d+/\?(.*&)?view=steps"
 PROVIDER_MODELS, PROVIDER = r"^/providers/\d+/models/$", r"^/providers/\d+/$"
+GATEWAY_TRACE = r"^/gateway/traces/\d+/$"
 ALIAS, CASE = r"^/gateway/\d+/$", r"^/cases/(?!new|mcp|drafts|bring)[\w-]+/$"
 CONVERSATION = r"^/playground/[\w-]+/$"
 PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
@@ -63,7 +64,8 @@ LINKED_PAGES = {
     PRESET: (r"^/presets/[\w-]+/delete/$",),
     "/gateway/": (ALIAS,),
     ALIAS: (r"^/gateway/\d+/delete/$",),
-    "/gateway/traces/": (r"^/gateway/traces/\d+/$",),
+    "/gateway/traces/": (GATEWAY_TRACE,),
+    GATEWAY_TRACE: (r"^/gateway/traces/\d+/\?view=conversation",),
 }
 
 

@@ -101,6 +101,7 @@ READ = {
     "case-export": ("private",),
     "case-drafts": ("state", "page"),
     "promote": ("candidate", "record", *DECIDING, *CHOOSING),
+    "gateway-trace": ("step", "view"),
     "gateway-traces": ("alias", "before"),
     "imported": ("page",),
     "probe": ("exchange",),

@@ -13,6 +13,7 @@ from toolbench.gateway.turn import TurnOutcome
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.serving.served_aliases import ServedAlias
 from toolbench.lab.serving.traces import MAX_KEPT_BYTES, TRAFFIC_DIALECTS
+from toolbench.lab.traces.gateway_steps import pack_steps
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.request_template import build_endpoint_masker
@@ -100,6 +101,7 @@ class ClientExchange:
         line = self._render_traffic_line()
         trace.traffic_line = masker.mask_body(line) if line and masker else line
         if steps:
+            trace.steps = pack_steps(steps)
             trace.upstream_request = steps[-1].request_body[:MAX_KEPT_BYTES]
             trace.upstream_response = steps[-1].response_body[:MAX_KEPT_BYTES]
 

@@ -61,6 +61,7 @@ def test_every_page_and_export_of_the_trial_answers(run: Run, owner_client: Clie
     addresses += [f"/trials/{trial.pk}/?step={step.ordinal}.{part}" for step in steps for part in ("request", "calls")]
     addresses += [f"/steps/{step.pk}/{side}/" for step in steps for side in ("request", "response", "curl")]
     addresses += [f"/runs/{run.pk}/{file}" for file in ("", "report.zip", "bundle.zip", "report.html", "trials.csv")]
+    addresses += [f"/runs/{run.pk}/inspect.zip", f"/runs/{run.pk}/otlp.jsonl", f"/trials/{trial.pk}/otlp.jsonl"]
     addresses += ["/trials/?search=happy", f"/what-if/?trial={trial.pk}", f"/what-if/?run={run.pk}", "/failures/"]
     addresses += [f"/api/v1/trials/{trial.pk}", f"/cases/new/?trial={trial.pk}", f"/compare/?a_run={run.pk}"]
     answers = {address: owner_client.get(address, follow=True) for address in addresses}

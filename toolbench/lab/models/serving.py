@@ -104,6 +104,8 @@ class GatewayTrace(models.Model):
         upstream_request, upstream_response: the same for the last exchange with the upstream.
         traffic_line: request and answer in the form of chat completions as one JSON object, masked, if the bodies of
             the client have another form or were streamed; None otherwise, for an error, and if it is too long.
+        steps: the exchanges with the upstream without bodies, as lab/traces/gateway_steps.py writes them; None if
+            bodies are not stored, nothing was sent, or they are too long.
     """
 
     alias = models.CharField(max_length=100)
@@ -131,6 +133,7 @@ class GatewayTrace(models.Model):
     upstream_request = models.BinaryField(null=True)
     upstream_response = models.BinaryField(null=True)
     traffic_line = models.BinaryField(null=True)
+    steps = models.BinaryField(null=True)
 
     class Meta:
         ordering = ["-id"]

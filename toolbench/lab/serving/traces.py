@@ -20,7 +20,7 @@ MAX_KEPT_BYTES = 1 << 20  # of one body; a longer one is truncated
 SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
 _RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"
-BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line")
+BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line", "steps")
 _SEARCHED_COLUMNS = ("alias", "served_by", "model_name", "dialect", "token_name", "code", "sentence")
 SOURCE_FILTER = "source:gateway"  # the word of a search that asks for traces; other searches never show any
 
@@ -132,13 +132,12 @@ def build_traffic_line(trace: GatewayTrace) -> bytes:
 
 
 def list_bodies(trace: GatewayTrace) -> tuple[TraceBody, ...]:
-    """Return the bodies that were kept, in the order of sending."""
-    titles = {
-        "client_request": "Client to gateway",
-        "upstream_request": "Gateway to model",
-        "upstream_response": "Model to gateway",
-        "client_response": "Gateway to client",
-    }
+    """Return the bodies that were kept, in the order of sending; those of the model only if no steps are stored."""
+    client, upstream = ("Client to gateway", "Gateway to client"), ("Gateway to model", "Model to gateway")
+    titles = {"client_request": client[0]}
+    if trace.steps is None:
+        titles |= {"upstream_request": upstream[0], "upstream_response": upstream[1]}
+    titles |= {"client_response": client[1]}
     return tuple(
         TraceBody(title, f"{len(body):,} bytes", render_body(bytes(body)))
         for name, title in titles.items()

@@ -20,6 +20,7 @@ from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.conversation.turns import load_expected_calls
 from toolbench.lab.traces.chat_requests import parse_chat_request
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
+from toolbench.lab.traces.removed_bodies import explain_removed_bodies
 
 SCORER = "toolbench"
 GRADES = {Trial.Outcome.PASS: "C", Trial.Outcome.FAIL: "I"}  # other outcomes have no score
@@ -88,7 +89,8 @@ def build_sample(trial: Trial, identity: SampleIdentity, started_at: datetime) -
         "messages": _build_history(steps),
         "output": output | {"completion": decode_text(trial.final_text)},
         "scores": _build_scores(trial),
-        "metadata": {"trial": trial.pk} | {name: getattr(trial, name) for name in _METADATA_COLUMNS},
+        "metadata": {"trial": trial.pk, "bodies": explain_removed_bodies(trial) or "kept"}
+        | {name: getattr(trial, name) for name in _METADATA_COLUMNS},
         "events": [build_event(step, started_at, identity.model) for step in steps],
         "model_usage": {identity.model: usage} if exchanges else {},
         "started_at": started_at.isoformat(),

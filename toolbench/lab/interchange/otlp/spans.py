@@ -25,6 +25,7 @@ from toolbench.lab.interchange.otlp.attributes import (
 from toolbench.lab.models import Provider, Trial
 from toolbench.lab.traces.chat_requests import StoredChatRequest, parse_chat_request
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
+from toolbench.lab.traces.removed_bodies import explain_removed_bodies
 
 CONVENTIONS_VERSION = "0.1.0"  # of open-telemetry/semantic-conventions-genai
 MAX_OFFSET_MS = 1e10
@@ -78,6 +79,7 @@ class _SpanBuilder:
             "toolbench.simulated": trial.config.provider_kind == Provider.Kind.SIMULATED,
             "toolbench.imported": trial.run.imported,
             "toolbench.parity_pass": trial.parity_pass,
+            "toolbench.bodies_removed": explain_removed_bodies(trial) or None,
         }
         error = (trial.failure_class or "_OTHER") if trial.outcome == Trial.Outcome.INFRA else ""
         span = self._build_span(f"invoke_agent {trial.scenario}", SPAN_INTERNAL, attributes, error, trial.sentence)

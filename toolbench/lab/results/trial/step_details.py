@@ -54,9 +54,14 @@ class StepView:
     notice: str
 
     @property
+    def is_stored(self) -> bool:
+        """Return whether the step is one of a trial, whose bytes have pages; a step of a gateway trace has none."""
+        return self.step.trial_id is not None
+
+    @property
     def has_curl(self) -> bool:
         """Return whether the step's request can be shown as a curl command."""
-        return self.part == "request" and bool(self.step.url)
+        return self.part == "request" and bool(self.step.url) and self.is_stored
 
     @property
     def side(self) -> str:

@@ -11,6 +11,7 @@ from toolbench.lab.models import GatewayTrace, ModelAlias
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.decide.promotion import get_promotion_source
 from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.trial.gateway_trace import build_gateway_trace_view, parse_trace_query
 from toolbench.lab.serving.aliases import find_gateway_url, list_alias_names, list_users
 from toolbench.lab.serving.aliases import list_aliases as load_aliases
 from toolbench.lab.serving.bindings import RollbackError, list_bindings
@@ -113,10 +114,12 @@ def list_traces(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show_trace(request: HttpRequest, trace_id: int) -> HttpResponse:
-    """Show one trace with the bodies that were kept (GET /gateway/traces/ID/)."""
-    trace = get_object_or_404(GatewayTrace, pk=trace_id)
-    context = {"trace": trace, "bodies": list_bodies(trace), "can_make_draft": can_make_draft(trace)}
-    return render_page(request, "gateway/trace.html", context)
+    """Show one trace with its steps and the bodies that were kept (GET /gateway/traces/ID/?view=&step=)."""
+    row = get_object_or_404(GatewayTrace, pk=trace_id)
+    query = parse_trace_query(request.GET)
+    trace = build_gateway_trace_view(row, query)
+    context = {"row": row, "trace": trace, "page_query": query, "bodies": list_bodies(row)}
+    return render_page(request, "gateway/trace.html", context | {"can_make_draft": can_make_draft(row)})
 
 
 @require_POST

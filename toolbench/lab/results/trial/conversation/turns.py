@@ -151,6 +151,17 @@ def build_conversation(
     )
 
 
+def build_plain_conversation(steps: Sequence[Step], stored: Mapping[int, StoredBodies]) -> TrialConversation:
+    """Return the conversation of exchanges that belong to no trial. Calls are shown without expected ones.
+
+    Args:
+        steps: the exchanges, in order; the messages of the first one's request come first.
+        stored: step details by key of the step, and the request of the first exchange.
+    """
+    builder = _ConversationBuilder(Trial(outcome=Trial.Outcome.PASS), stored, {})
+    return TrialConversation((*_build_first_messages(steps, stored), *builder.iter_turns(steps)))
+
+
 def load_expected_calls(trial: Trial, version: int) -> tuple[ExpectedCalls | None, str]:
     """Return the expected calls of the trial's instance and "", or None and a sentence that says why."""
     if trial.run.origin.get("kind") == "inspect":
