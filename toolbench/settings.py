@@ -6,6 +6,7 @@ DATABASE_URL and REDIS_URL default to the servers of a running `make up`.
 import json
 import os
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import dj_database_url
@@ -13,6 +14,7 @@ from csp.constants import NONE, SELF, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 
 from toolbench.installation import ASSETS, get_var_folder
+from toolbench.log_lines import build_logging_config
 from toolbench.private_files import create_once
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -65,6 +67,18 @@ def _parse_public_port(address: str) -> int:
         ) from None
 
 
+def _build_logging() -> dict[str, Any]:
+    """Return the configuration of logs.
+
+    Raises:
+        ImproperlyConfigured: a variable has an unknown value.
+    """
+    try:
+        return build_logging_config(os.environ)
+    except ValueError as error:
+        raise ImproperlyConfigured(str(error)) from None
+
+
 SECRET_KEY = _read_secret_key()
 # The address at which people reach the site.
 BASE_URL = _read_server_url("TOOLBENCH_BASE", f"http://127.0.0.1:{os.environ.get('PORT') or 8000}").rstrip("/")
@@ -89,6 +103,7 @@ INSTALLED_APPS = [
     "toolbench.web",
 ]
 MIDDLEWARE = [
+    "toolbench.web.middleware.identify_request",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -159,14 +174,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 # The supervisor writes each process's standard error to a file in var/log/.
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "level": "WARNING"}},
-    "root": {"handlers": ["stderr"]},
-    "loggers": {"httpx": {"level": "WARNING"}},  # at INFO, httpx logs the addresses of webhooks, which may be secret
-}
+LOGGING = _build_logging()
 # Browsers send a host's cookies to all its ports. The port in the names separates the cookies of two installations.
 SESSION_COOKIE_NAME = f"toolbench_session_{PUBLIC_PORT}"
 CSRF_COOKIE_NAME = f"toolbench_csrf_{PUBLIC_PORT}"

@@ -98,7 +98,7 @@ class Gateway:
         except ConnectionError:  # the client disconnected
             raise
         except Exception:
-            logger.exception("Request %s failed within the gateway", exchange.id)
+            logger.exception("Request %s failed within the gateway", exchange.id, extra={"request": exchange.id})
             exchange.error = _INTERNAL_ERROR
         finally:
             self._put_trace(exchange)

@@ -1,8 +1,12 @@
 """How a trial ends whose answers break off, from the socket to its columns."""
 
+import io
+import json
+import logging
+
 import pytest
 
-from tests.lab.scripted_runs import launch_run, run_worker_session
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.providers.faulty_server import (
     ANSWER_CUT,
     BREAK_POINTS,
@@ -12,7 +16,9 @@ from tests.providers.faulty_server import (
     FaultyServer,
 )
 from tests.providers.test_broken_off import expected_code
-from toolbench.lab.models import Model, Provider, Step
+from toolbench.lab.models import Model, Provider, Step, Trial
+from toolbench.log_lines import JsonLineFormatter
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,3 +55,24 @@ def test_trial_of_broken_off_answer_ends_by_its_code(streamed: bool) -> None:
     assert {name: ends[name] for name, code in expected.items() if code} == {
         name: ENDS[code] for name, code in expected.items() if code
     }
+
+
+def test_lines_of_a_running_trial_have_its_ids(scripted: ScriptedServer) -> None:
+    stream, logger = io.StringIO(), logging.getLogger("toolbench.lab.worker.trial_job")
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLineFormatter())
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        model = make_scripted_model(scripted)
+        launch_run(model, trials=2)
+        run_worker_session(model)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    trials = {trial.pk: trial.run_id for trial in Trial.objects.all()}
+    assert {line["trial"]: line["run"] for line in lines} == trials
+    assert {line["provider"] for line in lines} == {model.provider_id}
+    assert lines[0]["message"].startswith("Execution 1 ended after ")

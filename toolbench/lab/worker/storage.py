@@ -198,7 +198,10 @@ def write_batch(batch: Batch) -> WriteResult:
             return _write_in_parts(batch, error)
     for outcome in batch.outcomes:
         if outcome.trial_id not in result.ended_ids | result.incomplete_ids:
-            logger.warning("Trial %s: its lease was lost, the late verdict is dropped", outcome.trial_id)
+            trial_id = outcome.trial_id
+            logger.warning(
+                "Trial %s: its lease was lost, the late verdict is dropped", trial_id, extra={"trial": trial_id}
+            )
     return result
 
 

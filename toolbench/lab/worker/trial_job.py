@@ -42,6 +42,7 @@ from toolbench.lab.worker.trial_plan import (
     TrialPlan,
     build_trial_plan,
 )
+from toolbench.log_lines import log_ids
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep
@@ -117,12 +118,14 @@ class TrialJob:
             Whether the trial ended. False if it has to run again: a limit of the run is reached, or its local server
             died or is not ready.
         """
-        try:
-            return await self._run(config, access)
-        except ServerNotReadyError:
-            return False
-        finally:
-            self.gate.close()
+        with log_ids(run=self.trial.run_id, trial=self.trial.id, provider=self.context.provider_id):
+            try:
+                return await self._run(config, access)
+            except ServerNotReadyError:
+                return False
+            finally:
+                self.gate.close()
+                logger.info("Execution %s ended after %s steps", self.trial.execution, len(self.steps))
 
     async def _run(self, config: FrozenConfig, access: ProviderAccess) -> bool:
         """Run the trial and return whether it ended.

@@ -15,6 +15,7 @@ from toolbench.lab.models import Provider, Run, Trial
 from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
 from toolbench.lab.worker.completion import finish_runs
+from toolbench.lab.worker.health import remove_heartbeat
 from toolbench.lab.worker.job_failures import SESSION_JOB, count_failure
 from toolbench.lab.worker.session import SessionOptions, run_session
 
@@ -46,6 +47,7 @@ class EvalSessions:
             thread.join()
         recompute_all_stale(self.run_id)
         finish_runs()
+        remove_heartbeat("worker")
 
     def start_sessions(self) -> bool:
         """Start a session for every provider that has queued trials of this run and no session of this process.

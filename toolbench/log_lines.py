@@ -1,0 +1,93 @@
+"""Lines of logs: text, or JSON with the ids of what a process was doing. Environment variables choose the form.
+
+TOOLBENCH_LOG_FORMAT is `text` or `json`; TOOLBENCH_LOG_LEVEL is the least level of Toolbench's own messages.
+"""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+FORMATS = ("text", "json")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+ID_NAMES = ("run", "trial", "provider", "request")
+_TEXT_FORMAT = "{asctime} {levelname} {name}: {message}"
+_current_ids: ContextVar[Mapping[str, int | str]] = ContextVar("log_ids", default={})  # noqa: B039, it is never changed
+
+
+@contextmanager
+def log_ids(**ids: int | str) -> Iterator[None]:
+    """Add ids to the JSON lines that this thread or task logs within the block.
+
+    Args:
+        ids: values by a name of ID_NAMES.
+    """
+    token = _current_ids.set({**_current_ids.get(), **ids})
+    try:
+        yield
+    finally:
+        _current_ids.reset(token)
+
+
+class JsonLineFormatter(logging.Formatter):
+    """Formatter that writes a record as one line of JSON. Message and traceback are masked by the record itself.
+
+    A message may name ids by `extra={"trial": 7}`; these replace the ids of the block.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "process": record.process,
+        }
+        line |= _current_ids.get()
+        given = {name: getattr(record, name, None) for name in ID_NAMES}
+        line |= {name: value for name, value in given.items() if isinstance(value, int | str)}  # Django sends objects
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = record.exc_info[0].__name__
+            line["traceback"] = record.exc_text or self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def is_json(environment: Mapping[str, str]) -> bool:
+    """Return whether the environment chooses JSON."""
+    return environment.get("TOOLBENCH_LOG_FORMAT", "") == "json"
+
+
+def build_logging_config(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the configuration for `logging.config.dictConfig`. Lines go to standard error.
+
+    Raises:
+        ValueError: a variable has an unknown value; the message names the known ones.
+    """
+    line_format = _choose(environment, "TOOLBENCH_LOG_FORMAT", FORMATS, "text")
+    level = _choose(environment, "TOOLBENCH_LOG_LEVEL", LEVELS, "WARNING")
+    formatters = {
+        "text": {"format": _TEXT_FORMAT, "style": "{"},
+        "json": {"()": "toolbench.log_lines.JsonLineFormatter"},
+    }
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {line_format: formatters[line_format]},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": line_format}},
+        "root": {"handlers": ["stderr"], "level": "WARNING"},
+        "loggers": {
+            "toolbench": {"level": level},
+            "httpx": {"level": "WARNING"},  # at INFO, httpx logs the addresses of webhooks, which may be secret
+        },
+    }
+
+
+def _choose(environment: Mapping[str, str], name: str, known: tuple[str, ...], default: str) -> str:
+    value = environment.get(name, "") or default
+    if value not in known:
+        raise ValueError(f"{name} must be {' or '.join(known)}, not {value!r}.")
+    return value
