@@ -4,24 +4,25 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0010_config_probe"),
+        ('lab', '0010_config_probe'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="cell",
-            name="errors_retried",
+            model_name='cell',
+            name='errors_retried',
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name="cell",
-            name="late_passes",
+            model_name='cell',
+            name='late_passes',
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name="trial",
-            name="errors_retried",
+            model_name='trial',
+            name='errors_retried',
             field=models.PositiveSmallIntegerField(default=0),
         ),
     ]

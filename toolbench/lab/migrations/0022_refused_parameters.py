@@ -23,11 +23,15 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField()),
                 (
                     "provider",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="lab.provider"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="lab.provider"
+                    ),
                 ),
                 (
                     "run",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="lab.run"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="lab.run"
+                    ),
                 ),
                 (
                     "trial",

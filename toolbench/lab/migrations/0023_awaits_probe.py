@@ -14,5 +14,7 @@ class Migration(migrations.Migration):
             name="awaits_probe",
             field=models.BooleanField(default=False),
         ),
-        migrations.RunSQL("UPDATE lab_runconfig SET awaits_probe = true WHERE method = 'auto'", migrations.RunSQL.noop),
+        migrations.RunSQL(
+            "UPDATE lab_runconfig SET awaits_probe = true WHERE method = 'auto'", migrations.RunSQL.noop
+        ),
     ]

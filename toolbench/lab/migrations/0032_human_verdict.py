@@ -6,45 +6,29 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0031_prices_of_models"),
+        ('lab', '0031_prices_of_models'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="HumanVerdict",
+            name='HumanVerdict',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("execution", models.PositiveIntegerField()),
-                ("username", models.CharField(max_length=150)),
-                ("verdict", models.CharField(choices=[("pass", "pass"), ("fail", "fail")], max_length=4)),
-                ("reason", models.TextField()),
-                ("current", models.BooleanField(default=True)),
-                ("at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "person",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "trial",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="human_verdicts", to="lab.trial"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('execution', models.PositiveIntegerField()),
+                ('username', models.CharField(max_length=150)),
+                ('verdict', models.CharField(choices=[('pass', 'pass'), ('fail', 'fail')], max_length=4)),
+                ('reason', models.TextField()),
+                ('current', models.BooleanField(default=True)),
+                ('at', models.DateTimeField(auto_now_add=True)),
+                ('person', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('trial', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='human_verdicts', to='lab.trial')),
             ],
             options={
-                "ordering": ["-at", "-pk"],
-                "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("current", True)), fields=("trial",), name="one_current_human_verdict"
-                    )
-                ],
+                'ordering': ['-at', '-pk'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('current', True)), fields=('trial',), name='one_current_human_verdict')],
             },
         ),
     ]

@@ -4,39 +4,40 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0032_human_verdict"),
+        ('lab', '0032_human_verdict'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="provider",
-            name="ca_pem",
+            model_name='provider',
+            name='ca_pem',
             field=models.TextField(blank=True),
         ),
         migrations.AddField(
-            model_name="provider",
-            name="client_certificate",
+            model_name='provider',
+            name='client_certificate',
             field=models.TextField(blank=True),
         ),
         migrations.AddField(
-            model_name="provider",
-            name="key_header",
+            model_name='provider',
+            name='key_header',
             field=models.CharField(blank=True, max_length=60),
         ),
         migrations.AddField(
-            model_name="provider",
-            name="network_encrypted",
+            model_name='provider',
+            name='network_encrypted',
             field=models.BinaryField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name="provider",
-            name="proxy_url",
+            model_name='provider',
+            name='proxy_url',
             field=models.CharField(blank=True, max_length=300),
         ),
         migrations.AddField(
-            model_name="provider",
-            name="query",
+            model_name='provider',
+            name='query',
             field=models.CharField(blank=True, max_length=200),
         ),
     ]

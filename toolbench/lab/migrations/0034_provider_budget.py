@@ -4,14 +4,15 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0033_provider_network"),
+        ('lab', '0033_provider_network'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="provider",
-            name="budget_per_month",
+            model_name='provider',
+            name='budget_per_month',
             field=models.FloatField(blank=True, null=True),
         ),
     ]

@@ -6,105 +6,64 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0034_provider_budget"),
+        ('lab', '0034_provider_budget'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name="auditentry",
-            name="action",
-            field=models.CharField(
-                choices=[
-                    ("launched", "launched"),
-                    ("changed", "changed"),
-                    ("added", "added"),
-                    ("deleted", "deleted"),
-                    ("imported", "imported"),
-                    ("key_entered", "entered a key for"),
-                    ("key_removed", "removed a key of"),
-                    ("invited", "invited"),
-                    ("revoked", "revoked"),
-                ],
-                max_length=20,
-            ),
+            model_name='auditentry',
+            name='action',
+            field=models.CharField(choices=[('launched', 'launched'), ('changed', 'changed'), ('added', 'added'), ('deleted', 'deleted'), ('imported', 'imported'), ('key_entered', 'entered a key for'), ('key_removed', 'removed a key of'), ('invited', 'invited'), ('revoked', 'revoked')], max_length=20),
         ),
         migrations.CreateModel(
-            name="ApiToken",
+            name='ApiToken',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=60)),
-                ("prefix", models.CharField(max_length=12)),
-                ("secret_hash", models.CharField(max_length=64, unique=True)),
-                ("scopes", models.JSONField(default=list)),
-                ("expires_at", models.DateTimeField(blank=True, null=True)),
-                ("last_used_at", models.DateTimeField(blank=True, null=True)),
-                ("revoked_at", models.DateTimeField(blank=True, null=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="api_tokens",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=60)),
+                ('prefix', models.CharField(max_length=12)),
+                ('secret_hash', models.CharField(max_length=64, unique=True)),
+                ('scopes', models.JSONField(default=list)),
+                ('expires_at', models.DateTimeField(blank=True, null=True)),
+                ('last_used_at', models.DateTimeField(blank=True, null=True)),
+                ('revoked_at', models.DateTimeField(blank=True, null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                "ordering": ("-pk",),
+                'ordering': ('-pk',),
             },
         ),
         migrations.CreateModel(
-            name="ShareLink",
+            name='ShareLink',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[("run", "run"), ("comparison", "comparison"), ("trial", "trial")], max_length=12
-                    ),
-                ),
-                ("target", models.BigIntegerField(blank=True, null=True)),
-                ("query", models.TextField(blank=True)),
-                ("expires_at", models.DateTimeField()),
-                ("revoked_at", models.DateTimeField(blank=True, null=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="share_links",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(choices=[('run', 'run'), ('comparison', 'comparison'), ('trial', 'trial')], max_length=12)),
+                ('target', models.BigIntegerField(blank=True, null=True)),
+                ('query', models.TextField(blank=True)),
+                ('expires_at', models.DateTimeField()),
+                ('revoked_at', models.DateTimeField(blank=True, null=True)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='share_links', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                "ordering": ("-pk",),
+                'ordering': ('-pk',),
             },
         ),
         migrations.CreateModel(
-            name="LaunchKey",
+            name='LaunchKey',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("key", models.CharField(max_length=200)),
-                ("body_hash", models.CharField(max_length=64)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "run",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.CASCADE, related_name="launch_keys", to="lab.run"
-                    ),
-                ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('key', models.CharField(max_length=200)),
+                ('body_hash', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='launch_keys', to='lab.run')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("user", "key"), name="one_run_per_launch_key")],
+                'constraints': [models.UniqueConstraint(fields=('user', 'key'), name='one_run_per_launch_key')],
             },
         ),
     ]

@@ -5,47 +5,32 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0035_tokens"),
+        ('lab', '0035_tokens'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="TrafficDraft",
+            name='TrafficDraft',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.CharField(max_length=64, unique=True)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[("open", "open"), ("accepted", "accepted"), ("rejected", "rejected")],
-                        default="open",
-                        max_length=8,
-                    ),
-                ),
-                ("title", models.CharField(max_length=120)),
-                ("definition", models.TextField()),
-                ("file_name", models.CharField(max_length=200)),
-                ("line", models.PositiveIntegerField()),
-                ("count", models.PositiveIntegerField()),
-                ("answer_count", models.PositiveIntegerField()),
-                ("model", models.CharField(blank=True, max_length=200)),
-                ("masked", models.BooleanField(default=False)),
-                ("imported_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "case",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to="lab.case",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('state', models.CharField(choices=[('open', 'open'), ('accepted', 'accepted'), ('rejected', 'rejected')], default='open', max_length=8)),
+                ('title', models.CharField(max_length=120)),
+                ('definition', models.TextField()),
+                ('file_name', models.CharField(max_length=200)),
+                ('line', models.PositiveIntegerField()),
+                ('count', models.PositiveIntegerField()),
+                ('answer_count', models.PositiveIntegerField()),
+                ('model', models.CharField(blank=True, max_length=200)),
+                ('masked', models.BooleanField(default=False)),
+                ('imported_at', models.DateTimeField(auto_now_add=True)),
+                ('case', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='lab.case')),
             ],
             options={
-                "ordering": ["-count", "id"],
-                "indexes": [models.Index(fields=["state", "-count", "id"], name="traffic_drafts_by_state")],
+                'ordering': ['-count', 'id'],
+                'indexes': [models.Index(fields=['state', '-count', 'id'], name='traffic_drafts_by_state')],
             },
         ),
     ]

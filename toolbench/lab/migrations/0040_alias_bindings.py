@@ -18,80 +18,37 @@ ORDER BY alias.id
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0039_cause_pools"),
+        ('lab', '0039_cause_pools'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="AliasBinding",
+            name='AliasBinding',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "cause",
-                    models.CharField(
-                        choices=[
-                            ("saved", "saved"),
-                            ("promoted", "promoted"),
-                            ("rolled_back", "rolled back"),
-                            ("alarm", "rolled back by an alarm"),
-                        ],
-                        max_length=12,
-                    ),
-                ),
-                ("who", models.CharField(blank=True, max_length=150)),
-                ("model_name", models.CharField(max_length=200)),
-                ("provider_name", models.CharField(max_length=80)),
-                ("profile", models.CharField(max_length=80)),
-                ("strategy", models.CharField(max_length=200)),
-                ("method", models.CharField(max_length=20)),
-                ("layers", models.JSONField(default=list)),
-                ("policy_hash", models.CharField(blank=True, max_length=64)),
-                ("returns_on_alarm", models.BooleanField(default=False)),
-                ("alarm", models.CharField(blank=True, max_length=500)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                (
-                    "alarm_run",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="lab.run"
-                    ),
-                ),
-                (
-                    "alias",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="bindings", to="lab.modelalias"
-                    ),
-                ),
-                (
-                    "canary",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="lab.schedule"
-                    ),
-                ),
-                (
-                    "config",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="lab.runconfig"
-                    ),
-                ),
-                (
-                    "decision",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="bindings",
-                        to="lab.decisionrecord",
-                    ),
-                ),
-                (
-                    "model",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="lab.model"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('cause', models.CharField(choices=[('saved', 'saved'), ('promoted', 'promoted'), ('rolled_back', 'rolled back'), ('alarm', 'rolled back by an alarm')], max_length=12)),
+                ('who', models.CharField(blank=True, max_length=150)),
+                ('model_name', models.CharField(max_length=200)),
+                ('provider_name', models.CharField(max_length=80)),
+                ('profile', models.CharField(max_length=80)),
+                ('strategy', models.CharField(max_length=200)),
+                ('method', models.CharField(max_length=20)),
+                ('layers', models.JSONField(default=list)),
+                ('policy_hash', models.CharField(blank=True, max_length=64)),
+                ('returns_on_alarm', models.BooleanField(default=False)),
+                ('alarm', models.CharField(blank=True, max_length=500)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('alarm_run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='lab.run')),
+                ('alias', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='bindings', to='lab.modelalias')),
+                ('canary', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='lab.schedule')),
+                ('config', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='lab.runconfig')),
+                ('decision', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='bindings', to='lab.decisionrecord')),
+                ('model', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='lab.model')),
             ],
             options={
-                "ordering": ["-id"],
+                'ordering': ['-id'],
             },
         ),
         # The history of an existing alias begins with the settings that it has.

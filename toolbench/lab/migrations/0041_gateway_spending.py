@@ -5,32 +5,26 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0040_alias_bindings"),
+        ('lab', '0040_alias_bindings'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="GatewaySpending",
+            name='GatewaySpending',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("month", models.DateField()),
-                ("dollars", models.FloatField(default=0)),
-                ("known", models.PositiveBigIntegerField(default=0)),
-                ("unknown", models.PositiveBigIntegerField(default=0)),
-                (
-                    "provider",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="gateway_spending", to="lab.provider"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('month', models.DateField()),
+                ('dollars', models.FloatField(default=0)),
+                ('known', models.PositiveBigIntegerField(default=0)),
+                ('unknown', models.PositiveBigIntegerField(default=0)),
+                ('provider', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gateway_spending', to='lab.provider')),
             ],
             options={
-                "verbose_name_plural": "gateway spending",
-                "ordering": ["-month", "provider_id"],
-                "constraints": [
-                    models.UniqueConstraint(fields=("provider", "month"), name="gateway_spending_once_a_month")
-                ],
+                'verbose_name_plural': 'gateway spending',
+                'ordering': ['-month', 'provider_id'],
+                'constraints': [models.UniqueConstraint(fields=('provider', 'month'), name='gateway_spending_once_a_month')],
             },
         ),
     ]

@@ -4,14 +4,15 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("lab", "0041_gateway_spending"),
+        ('lab', '0041_gateway_spending'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="gatewaytrace",
-            name="traffic_line",
+            model_name='gatewaytrace',
+            name='traffic_line',
             field=models.BinaryField(null=True),
         ),
     ]
