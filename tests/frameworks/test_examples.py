@@ -10,6 +10,7 @@ import pytest
 from tests.frameworks.running import HERMES, NATIVE, ROOT, read_blocks, run_program, serve_alias
 from tests.gateway.running import read_traces
 from toolbench.adapters.python_tools import build_tool_definition
+from toolbench.lab.cases.files import import_cases
 from toolbench.lab.models import GatewayTrace
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.django_db(transaction=True)]
@@ -23,12 +24,28 @@ FRAMEWORKS = {
     "OpenAI Agents SDK": "openai-agents",
 }
 WITH_ADAPTERS = ("LangChain", "LlamaIndex", "CrewAI")
-# The other wire format that the page names for a framework.
+# Other ways to ask, as changes of an example: the other wire format that the page names, and streams.
 OTHER_WIRES = {
     "LangChain": ('base_url="', 'use_responses_api=True, base_url="'),
     "Pydantic AI": ("OpenAIChatModel", "OpenAIResponsesModel"),
     "OpenAI Agents SDK": ("OpenAIResponsesModel", "OpenAIChatCompletionsModel"),
 }
+STREAMED_RUN = """import asyncio
+
+async def ask(question):
+    result = Runner.run_streamed(agent, question)
+    async for _ in result.stream_events():
+        pass
+    print(result.final_output)
+
+asyncio.run(ask("""
+STREAMS = {
+    "LangChain": ('base_url="', 'streaming=True, base_url="'),
+    "CrewAI": ('base_url="', 'stream=True, base_url="'),
+    "Pydantic AI": ("run_sync(QUESTION).output", "run_stream_sync(QUESTION).get_output()"),
+    "OpenAI Agents SDK": ("print(Runner.run_sync(agent, QUESTION).final_output)", f"{STREAMED_RUN}QUESTION))"),
+}
+QUESTION = '"How warm is it in Oslo, in Fahrenheit?"'
 PRINT_TOOLS = "\nprint(json.dumps([tool.to_openai() for tool in tools.registry.definitions]))\n"
 
 
@@ -79,9 +96,26 @@ def test_example_works_with_the_other_wire_format(heading: str, tmp_path: Path) 
     assert {trace.dialect for trace in traces} == {"chat" if heading == "OpenAI Agents SDK" else "responses"}
 
 
+@pytest.mark.parametrize("heading", STREAMS)
+def test_example_works_with_streams(heading: str, tmp_path: Path) -> None:
+    program, expected = read_blocks(PAGE, heading, "python"), read_blocks(PAGE, heading, "text")
+    before, after = (text.replace("QUESTION", QUESTION) for text in STREAMS[heading])
+    assert before in program
+    output, traces = asyncio.run(run_example(heading, HERMES, tmp_path, program.replace(before, after)))
+    assert output == expected
+    check_task(traces)
+    assert {trace.stream for trace in traces} == {True}
+
+
 @pytest.mark.parametrize("heading", WITH_ADAPTERS)
 def test_read_tools_have_the_definitions_that_are_sent(heading: str, tmp_path: Path) -> None:
     program = "import json\n" + read_blocks(PAGE, heading, "python") + PRINT_TOOLS
     output, traces = asyncio.run(run_example(heading, NATIVE, tmp_path, program))
     sent = json.loads(bytes(traces[0].client_request or b""))["tools"]
     assert json.loads(output.splitlines()[-1]) == [build_tool_definition(tool).to_openai() for tool in sent]
+
+
+def test_case_that_the_example_writes_can_be_imported(tmp_path: Path) -> None:
+    asyncio.run(run_example("LangChain", NATIVE, tmp_path, read_blocks(PAGE, "LangChain", "python")))
+    imported = import_cases((tmp_path / "weather.jsonl").read_text("utf-8"))
+    assert [case.title for case in imported.new] == ["get_weather: How warm is it in Oslo?"]

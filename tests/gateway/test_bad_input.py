@@ -68,7 +68,6 @@ BAD_CHAT: dict[str, tuple[Any, str]] = {
     "alias is no text": (chat_body(model=7), "name of an alias"),
     "unknown field": (chat_body(surprise=1), "no field surprise"),
     "unknown field of a message": (chat_messages({**QUESTION[0], "surprise": 1}), "Message 0 has the field surprise"),
-    "name of a user": (chat_messages({**QUESTION[0], "name": "Ann"}), "Message 0 has the field name"),
     "unknown field of a tool": (chat_body(tools=chat_tool(surprise=1)), "Tool f has the field surprise"),
     "unknown field of a call": (
         chat_messages(*QUESTION, {**CHAT_CALLER, "tool_calls": [{**CHAT_CALL, "surprise": 1}]}),

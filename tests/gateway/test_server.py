@@ -13,6 +13,7 @@ from tests.gateway.running import (
     MESSAGES,
     POLL_SECONDS,
     POLL_TIMEOUT_SECONDS,
+    QUESTION,
     RunningGateway,
     chat_body,
     in_database,
@@ -58,6 +59,19 @@ def test_call_is_repaired_validated_and_named_in_header_and_body() -> None:
             assert headers["x-toolbench-alias"] == "weather"
             sent = upstream.seen[0].json()
             assert (sent["model"], sent["temperature"]) == ("m", 0.3)
+
+    run(body)
+
+
+def test_name_of_a_message_is_left_out_and_named_in_the_header() -> None:
+    async def body() -> None:
+        async with scripted_gateway(text_reply("Rain.")) as (gateway, upstream):
+            answer = {"role": "assistant", "content": "Which city?", "name": "weather"}
+            messages = [{**QUESTION[0], "name": "Ann"}, answer, {"role": "user", "content": "Berlin"}]
+            status, _, headers = await post(gateway, chat_body(messages=messages))
+            assert (status, headers["x-toolbench-changed"]) == (200, "message_name_removed")
+            (request,) = upstream.seen
+            assert [message for message in request.json()["messages"] if "name" in message] == []
 
     run(body)
 

@@ -53,6 +53,7 @@ class GatewayRequest:
         messages: the conversation in the form of chat completions, system messages included.
         options: parameters of the request, such as `temperature`, in the names of chat completions.
         with_usage: whether a stream of chat completions ends with the usage.
+        changes: what the dialect left out of the request, since the engine's messages have no place for it.
     """
 
     alias: str
@@ -62,6 +63,7 @@ class GatewayRequest:
     options: JsonObject
     stream: bool
     with_usage: bool = True
+    changes: tuple[TransformChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,8 @@ def _build_answer(record: TurnRecord, result: LoopResult, request: GatewayReques
         for tool in record.results
     )
     finish = "tool_calls" if calls else "length" if answer.finish_reason == "length" else "stop"
-    changes = [
+    changes = list(request.changes)
+    changes += [
         change for turn in result.turns if turn.answer for change in (*turn.request.changes, *turn.answer.changes)
     ]
     changes += [change for tool in record.results for change in tool.changes]

@@ -1,10 +1,10 @@
 """Dialect of OpenAI's chat completions: requests, answers, errors and streams."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from toolbench.engine.types import JsonObject, Message, Usage
+from toolbench.engine.types import JsonObject, Message, TransformChange, Usage
 from toolbench.gateway.dialects.fields import (
     check_conversation,
     check_known_fields,
@@ -42,7 +42,7 @@ _OPTION_KINDS = {
 }
 _FIELDS = {*_OPTION_KINDS, "model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"}
 _REASONING_KEYS = ("reasoning", "reasoning_content", "reasoning_details")  # of earlier answers, which are left out
-_MESSAGE_KEYS = ("role", "content", "tool_calls", "tool_call_id", "refusal", *_REASONING_KEYS)
+_MESSAGE_KEYS = ("role", "name", "content", "tool_calls", "tool_call_id", "refusal", *_REASONING_KEYS)
 _CALL_KEYS = ("id", "type", "function", "index")
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 EXPECTED_OPENAI_CHOICE = "auto, none, required, or an object that names one of the tools"
@@ -76,6 +76,7 @@ class ChatDialect:
             options=read_options(fields, _OPTION_KINDS),
             stream=read_flag(fields, "stream"),
             with_usage=read_flag(stream_options, "include_usage"),
+            changes=_list_removed_names(fields["messages"]),
         )
 
     def render(self, answer: GatewayAnswer, *, with_changes: bool) -> JsonObject:
@@ -132,12 +133,23 @@ def _parse_messages(value: Any) -> tuple[Message, ...]:
     return messages
 
 
+def _list_removed_names(messages: Iterable[Mapping[str, Any]]) -> tuple[TransformChange, ...]:
+    """Return a change for each message with the name of its author, which is not sent on.
+
+    The name in a tool's result is none: it says what the id of the call says.
+    """
+    return tuple(
+        TransformChange("message", "message_name_removed", f"messages[{number}].name", str(message["name"])[:200], "")
+        for number, message in enumerate(messages)
+        if message["role"] != "tool" and message.get("name")
+    )
+
+
 def _parse_message(number: int, message: Any) -> Message:
     role = _ROLES.get(str(message.get("role"))) if isinstance(message, Mapping) else None
     if role is None:
         raise refuse(f"Message {number} has no known role. Send system, developer, user, assistant or tool.")
-    # The name in a tool's result says what the id of the call says already.
-    check_known_keys(f"Message {number}", message, (*_MESSAGE_KEYS, *(["name"] if role == "tool" else [])))
+    check_known_keys(f"Message {number}", message, _MESSAGE_KEYS)
     content = message.get("content") or message.get("refusal")
     parsed: Message = {"role": role, "content": read_text(f"Message {number}", content)}
     if role == "assistant" and message.get("tool_calls"):
