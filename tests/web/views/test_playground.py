@@ -18,6 +18,10 @@ from toolbench.lab.models import AuditEntry, Case, CellPool, Model, Provider, Ru
 from toolbench.lab.results.run.index import get_run_list
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
+from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.lab.runs.control import start_noise_repeat, start_repeat
+from toolbench.lab.runs.repeat import resend_trial
+from toolbench.lab.schedules.edit import ScheduleError, ScheduleSettings, create_schedule
 from toolbench.providers.scripted_server import (
     ReceivedRequest,
     ScriptedReply,
@@ -82,6 +86,7 @@ def follow(client: Client, address: str, message: str, **fields: str) -> str:
 
 def test_a_message_is_a_run_of_a_draft_case(owner_client: Client, send: SendMessage) -> None:
     page = read_html(owner_client.get(send()))
+    assert "What the user says next, after the answer above." in page
     assert "get_weather" in page
     assert "3 messages." in page
     trial = Trial.objects.get()
@@ -194,6 +199,17 @@ def test_results_leave_out_the_playground(owner_client: Client, model: Model, se
     assert [row.run.pk for row in get_run_list("own").rows] == [run.pk]
     named = {row.id for row in get_trials(TrialFilter(run=playground.pk)).rows}
     assert named == set(playground.trials.values_list("pk", flat=True))
+
+
+def test_repeats_of_a_playground_run_are_no_results_either(send: SendMessage, model: Model) -> None:
+    send()
+    run = Run.objects.get()
+    assert start_repeat(run.pk, owner=None).purpose == "playground"
+    assert resend_trial(run.trials.get().pk).purpose == "playground"
+    with pytest.raises(RunActionError, match="Results leave out runs of the playground"):
+        start_noise_repeat(run.pk, owner=None)
+    with pytest.raises(ScheduleError, match="A run of the playground has no place in a trend"):
+        create_schedule(run, ScheduleSettings("Nightly", None, 2, 100, 3000), owner=None)
 
 
 def test_drafts_are_in_no_list_of_cases(owner_client: Client, send: SendMessage) -> None:

@@ -308,8 +308,11 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: i
         agreed: the confirmed number of paid requests.
 
     Raises:
+        RunActionError: it is a run of the playground, or as in `start_repeat`.
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
+    if get_run(run_id).purpose == Run.PLAYGROUND:
+        raise RunActionError("Results leave out runs of the playground: save the case, run it and repeat that run.")
     return repeat_for_noise(_check_repeatable(run_id, agreed), owner=owner)
 
 

@@ -157,6 +157,9 @@ def _read_run_plan(run: Run) -> RunRequest:
         raise ScheduleError(
             {"": ["The run was imported, so it has no provider here. Launch a new run and schedule that."]}
         )
+    if run.purpose == Run.PLAYGROUND:
+        sentence = "A run of the playground has no place in a trend. Save it as a case, run that, and schedule the run."
+        raise ScheduleError({"": [sentence]})
     if run.purpose == RESEND_PURPOSE or not run.request:
         raise ScheduleError({"": ["The run repeats a single trial and has no plan. Schedule the original run."]})
     return RunRequest.from_json(run.request)

@@ -51,9 +51,10 @@ class MessageForm(CaseForm):
         """Build the form; nothing has to be expected."""
         super().__init__(*args, **kwargs)
         self.fields["expect"].required = False
-        lines = str(self["message"].value() or "").count("\n") + 1
+        source = self.data if self.is_bound else self.initial
+        lines = str(source.get("message") or "").count("\n") + 1
         self.fields["message"].widget.attrs["rows"] = min(max(lines, _LEAST_ROWS), _MOST_ROWS)
-        if self["trial"].value():
+        if source.get("trial"):
             self.fields["message"].help_text = "What the user says next, after the answer above."
         self.fields["expect"].help_text = "May be blank: any answer passes. Otherwise as in a test case."
         self.fields["tools"].help_text = "The tools array of a request to OpenAI, as JSON or YAML. May be blank."
