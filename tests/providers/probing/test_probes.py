@@ -54,8 +54,6 @@ def test_an_endpoint_that_does_everything_right_passes_what_can_be_told(personas
         "constraints",  # the simulated server holds nobody to a schema
         "effort",  # nor does it read how hard to think
         "completion",  # and has no raw completion
-        "tool_choice_required",  # nor does a persona call what nobody asked for
-        "tool_choice_named",
     }
     assert found.capabilities.supports_parallel_tools is True
     assert found.capabilities.constrained == ()
