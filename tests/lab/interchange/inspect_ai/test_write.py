@@ -170,6 +170,19 @@ def test_odd_bodies_are_exported_and_read_back(request_body: bytes, facts: dict[
 
 
 @pytest.mark.django_db
+def test_cached_tokens_are_separate_in_the_log_and_come_back_as_input() -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "pass", input_tokens=10, cached_tokens=4)
+    usage = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 4, "reasoning_tokens": None, "cost": 0.5}
+    make_step(trial, bodies={"facts": {"usage": usage}})
+    (log,) = read_logs(trial.run).values()
+    (event,) = read_members(log)["samples/happy_path-parity_epoch_1.json"]["events"]
+    logged = event["output"]["usage"]
+    assert (logged["input_tokens"], logged["input_tokens_cache_read"], logged["total_cost"]) == (6, 4, 0.5)
+    copy = import_run(io.BytesIO(log), "log.eval", owner=None).trials.get()
+    assert (copy.input_tokens, copy.output_tokens, copy.cached_tokens) == (10, 5, 4)
+
+
+@pytest.mark.django_db
 def test_private_cases_are_left_out_unless_requested() -> None:
     run = make_stored_run()
     make_trial(make_cell(run.configs.get(), "a_case_of_my_own"), "pass")

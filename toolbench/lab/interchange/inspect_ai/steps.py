@@ -18,6 +18,7 @@ from toolbench.lab.traces.step_facts import dump_details, to_column_text
 _ATTACHMENT_PREFIX = "attachment://"
 _MAX_DEPTH = 100
 _MESSAGES_KEY = "messages"
+_INPUT_TOKENS = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
 MAX_RESOLVED_CHARS = 256 << 20  # in the bodies of one sample; each JSON value counts one more
 MAX_MESSAGES = 100_000  # of one request
 
@@ -120,7 +121,8 @@ def _build_exchange(sample_reader: _SampleReader, event: JsonObject, *, turn: in
     response = call.get("response") if has_raw_request else output
     message = sample_reader.resolve_attachments(get_object(_get_first_object(output.get("choices")).get("message")))
     usage, calls = UsageReader(output.get("usage")), _list_calls(message)
-    tokens = {name: usage.tokens(name) for name in ("input_tokens", "output_tokens")}
+    # In a log, the input tokens do not include those of the cache.
+    tokens = {"input_tokens": usage.tokens_sum(*_INPUT_TOKENS), "output_tokens": usage.tokens("output_tokens")}
     for finding in usage.findings:
         sample_reader.figure_reader.note_implausible(finding.path.rpartition(".")[2])
     error = render_text(event.get("error") or output.get("error"))
