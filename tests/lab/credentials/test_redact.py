@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -51,14 +52,17 @@ from toolbench.lab.models import (
     LibraryVersion,
     Model,
     ModelAlias,
+    PacePoint,
     PoolState,
     Preset,
     Probe,
     ProbeExchange,
     Process,
     Provider,
+    ProviderPace,
     RefusedParameter,
     Replay,
+    RetentionRule,
     Run,
     RunChange,
     SamplingProfile,
@@ -66,6 +70,7 @@ from toolbench.lab.models import (
     ServiceAddress,
     ShareLink,
     SignInLink,
+    SpendingWriter,
     StepBody,
     TrafficDraft,
     Trial,
@@ -106,6 +111,13 @@ def _rows() -> None:
     make_gateway_trace(client_request=b"{}")
     alias = ModelAlias.objects.create(name="one", model=model, owner=get_first_owner())
     AliasBinding.objects.create(alias=alias, cause=AliasBinding.Cause.SAVED, model=model)
+    SpendingWriter.objects.create(key=uuid4(), last_batch=1)
+    RetentionRule.objects.create(kind="passed", days=90)
+    now = timezone.now()
+    ProviderPace.objects.create(
+        provider=provider, concurrency=1, held_until=now, next_request_at=now, next_token_at=now
+    )
+    PacePoint.objects.create(provider=provider, at=now, seconds=10, concurrency=1, in_flight=1, answers=1, rejections=0)
     GatewaySpending.objects.create(provider=provider, month=timezone.now().date())
     TrafficDraft.objects.create(digest="0", title="x", definition="{}", file_name="x", line=1, count=1, answer_count=1)
     Judgement.objects.create(

@@ -26,9 +26,9 @@ AXIS_COLUMNS = {
 
 
 class Median(Aggregate):
-    """The median of a column, as `percentile_cont` computes it."""
+    """The median of a column, as `percentile_disc` computes it."""
 
-    function = "percentile_cont"
+    function = "percentile_disc"
     template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
     output_field = FloatField()
 
