@@ -5,8 +5,15 @@ from django.db import transaction
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
+from tests.lab.query_plans import count_most_rows
 from toolbench.lab.metrics import cells
-from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_stale
+from toolbench.lab.metrics.cells import (
+    MAX_RELIABLE_LAG_MS,
+    RECOMPUTE_STATEMENT,
+    mark_stale,
+    recompute_all_stale,
+    recompute_stale,
+)
 from toolbench.lab.models import Cell, Trial
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -184,3 +191,12 @@ def test_what_weak_models_needed_is_added_up() -> None:
     cell.refresh_from_db()
     counts = (cell.repaired_calls, cell.asked_again, cell.fallback_turns, cell.parse_error_ends)
     assert counts == (3, 1, 3, 1)
+
+
+def test_recompute_does_not_compare_every_trial_with_every_other() -> None:
+    cell = a_cell()
+    make_trials(cell, **{"pass": 150})
+    parameters = {"cells": [cell.pk], "lag": MAX_RELIABLE_LAG_MS, "priced": [], "input": [], "output": []}
+    assert count_most_rows(RECOMPUTE_STATEMENT, parameters) <= 2 * 150
+    cell.refresh_from_db()
+    assert cell.passed == 150

@@ -1,4 +1,5 @@
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -6,10 +7,12 @@ from django.utils import timezone
 
 from tests.factories import make_model, make_provider
 from tests.lab.conftest import RunInThread
+from tests.lab.query_plans import count_most_rows
 from tests.lab.scripted_runs import launch_run
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.runs import control
 from toolbench.lab.worker.claims import (
+    CLAIM_STATEMENT,
     ISOLATE_AFTER_LOSSES,
     acquire_slot,
     claim,
@@ -221,3 +224,12 @@ def test_give_back_counts_only_lost_servers() -> None:
         requeue([(trial.id, trial.lease) for trial in (lost, paused)], lost_server_ids=[lost.id])
     assert run.trials.get(pk=lost.id).server_losses == 1
     assert run.trials.get(pk=paused.id).server_losses == 0
+
+
+def test_claim_does_not_read_the_queue_for_each_claimed_trial() -> None:
+    model = make_limited_model(concurrency=50)
+    launch_run(model, trials=400)
+    parameters: dict[str, Any] = {"provider": model.provider_id, "max_trials": 20, "finished_leases": []}
+    parameters |= {"reserved_slots": 0, "worker": "w", "lease": 30, "first_requests": 3}
+    assert count_most_rows(CLAIM_STATEMENT, parameters | {"isolate_after": 3, "isolated": False}) <= 2 * 400
+    assert Trial.objects.filter(state="running").count() == 20

@@ -79,7 +79,7 @@ def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
 _CELL_TRIALS_SQL = load_statement("metrics/tried_trials")
 
 
-_RECOMPUTE = load_statement(
+RECOMPUTE_STATEMENT = load_statement(
     "metrics/recompute_cells",
     tried=_CELL_TRIALS_SQL,
     lost_spending=LOST_SPENDING_SQL,
@@ -176,7 +176,7 @@ def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> N
     """Recompute cells; if the database refuses a sum, halve the list until the refused cells are found."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_RECOMPUTE, {**parameters, "cells": cell_ids})
+            cursor.execute(RECOMPUTE_STATEMENT, {**parameters, "cells": cell_ids})
     except (DataError, IntegrityError) as error:
         if len(cell_ids) == 1:
             # The message of an IntegrityError names a constraint, which does not help the reader.

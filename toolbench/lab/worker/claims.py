@@ -30,7 +30,7 @@ _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 
 _LIMIT = load_statement("worker/concurrency_limit")
 
-_CLAIM = load_statement("worker/claim_trials", limit=_LIMIT)
+CLAIM_STATEMENT = load_statement("worker/claim_trials", limit=_LIMIT)
 
 _HAS_QUEUED_TRIALS = """
 SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON provider.id = %s
@@ -104,7 +104,7 @@ def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HI
         with open_pipeline():
             database_thread.open_cursor().execute(_LOCK_SLOTS, _build_lock_key(provider_id))
             database_thread.open_cursor().execute(ENABLE_SYNCHRONOUS_COMMIT)
-            claimed = database_thread.open_cursor().execute(_CLAIM, parameters)
+            claimed = database_thread.open_cursor().execute(CLAIM_STATEMENT, parameters)
         rows = claimed.fetchall() or _claim_isolated(parameters)
         return _reserve_first_requests([ClaimedTrial(*row) for row in rows])
 
@@ -130,7 +130,7 @@ def _claim_isolated(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     with connection.wrap_database_errors:
         return (
             database_thread.open_cursor()
-            .execute(_CLAIM, {**parameters, "max_trials": min(1, parameters["max_trials"]), "isolated": True})
+            .execute(CLAIM_STATEMENT, {**parameters, "max_trials": min(1, parameters["max_trials"]), "isolated": True})
             .fetchall()
         )
 

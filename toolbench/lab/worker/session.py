@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 IDLE_SECONDS = 0.3  # between two claims of an empty queue
 GATHER_SECONDS = 0.03  # from a freed slot to the claim, so that one claim can use more slots
 CHECK_RUNS_SECONDS = 0.8  # between two checks of the states of runs
+# A check recomputes cells from all of their trials, so its time grows with the cells. It takes at most a twentieth of
+# the time, unless that made cancellations wait for longer than MAX_CHECK_RUNS_SECONDS.
+CHECK_RUNS_FACTOR = 20
+MAX_CHECK_RUNS_SECONDS = 3.0
 LAG_INTERVAL_SECONDS = 0.1
 CLAIMING_JOB = "claiming trials"
 TRIAL_JOB = "a trial"
@@ -264,13 +268,17 @@ class WorkerSession:
                 logger.warning("Trial %s: its lease was lost, the job is cancelled", job.trial.id)
 
     async def _check_runs(self) -> None:
-        """Pass on cancellations, finish runs and recompute cells, every 0.8 s."""
+        """Pass on cancellations, finish runs and recompute cells, every 0.8 s; less often if that takes long."""
+        loop, pause_seconds = asyncio.get_running_loop(), CHECK_RUNS_SECONDS
         while True:
-            await asyncio.sleep(CHECK_RUNS_SECONDS)
+            await asyncio.sleep(pause_seconds)
+            started_at = loop.time()
             with suppress(*UNAVAILABLE_ERRORS):
                 run_ids = {job.trial.run_id for job in self._jobs.values()}
                 for run_id in await self._storage_thread.run(self._options.check_runs, run_ids):
                     self._cancellation_tokens[run_id].set()
+            elapsed = CHECK_RUNS_FACTOR * (loop.time() - started_at)
+            pause_seconds = min(max(CHECK_RUNS_SECONDS, elapsed), MAX_CHECK_RUNS_SECONDS)
 
     async def _sweep(self) -> None:
         while True:

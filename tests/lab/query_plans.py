@@ -1,0 +1,27 @@
+"""Plans of statements as PostgreSQL executed them, for tests of how their work grows."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.db import connection
+
+
+def count_most_rows(sql: str, parameters: Mapping[str, Any]) -> int:
+    """Execute a statement and return the most rows that a part of its plan returned or threw away, over all loops."""
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql, parameters)
+        (plan,) = cursor.fetchone()
+    plans = json.loads(plan) if isinstance(plan, str) else plan
+    return max(_count_rows(node) for node in _iter_nodes(plans[0]["Plan"]))
+
+
+def _iter_nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _iter_nodes(child)
+
+
+def _count_rows(node: dict[str, Any]) -> int:
+    rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Join Filter", 0)
+    return int(rows * node["Actual Loops"])
