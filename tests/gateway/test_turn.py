@@ -11,26 +11,28 @@ from tests.gateway.running import QUESTION, TOOLS, in_database, make_alias, make
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.gateway.dialects.chat import ChatDialect
 from toolbench.gateway.turn import TurnOutcome, TurnTarget, build_plan, run_turn
+from toolbench.lab.credentials.keys import encrypt
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import Provider
 from toolbench.lab.serving.served_aliases import ServedAlias, load_served_aliases
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.simulated.personas import load_personas
+from toolbench.providers.simulated.server import SimulatedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# No simulated model constrains its answers, and Anthropic's wire takes no rendered prompt.
-METHODS = [
-    ("chat", "native"),
-    ("chat", "text_json"),
-    ("chat", "template"),
-    ("anthropic", "native"),
-    ("anthropic", "text_json"),
-    ("responses", "native"),
-    ("responses", "text_json"),
+WIRES = ("chat", "anthropic", "responses")
+METHODS = ("native", "text_json", "template", "constrained")
+WITHOUT_PROMPTS = ("anthropic", "responses")  # wires that take no rendered prompt, so that no alias has the template
+COMBINATIONS = [
+    (wire, method) for wire in WIRES for method in METHODS if method != "template" or wire not in WITHOUT_PROMPTS
 ]
-NEVER_ANSWERS = {"hangs", "slow"}
+# No simulated model is known to constrain its answers, so an alias with this method gets it here, not by its form.
+CONSTRAINED_LAYER = ("constrained", {"method": "constrained", "constraint": "response_format"})
+READ_SECONDS = 30  # more than a crowded machine needs
 BODY = {"seed": 7, "messages": [{"role": "system", "content": "Be short."}, *QUESTION], "tools": TOOLS}
 
 
@@ -73,7 +75,8 @@ async def run_as_evaluation(alias: ServedAlias, client: HttpClient) -> list[tupl
         cancelled=CancellationToken(),
     )
     request = ChatDialect().parse({"model": "x", **BODY})
-    await drive(replace(build_plan(request, TurnTarget(alias.endpoint, policy, client)), policy=policy), context)
+    plan = replace(build_plan(request, TurnTarget(alias.endpoint, policy, client)), policy=policy)
+    await drive(plan, context)
     return [describe(step) for step in recorder.steps]
 
 
@@ -88,27 +91,49 @@ async def run_through_gateway(alias: ServedAlias, client: HttpClient) -> list[tu
     return [describe(step) for step in outcome.steps if step.turn == 0]
 
 
-async def compare_all(wire: str, method: str) -> dict[str, Any]:
-    different: dict[str, Any] = {}
+async def load_alias(server: SimulatedServer, slug: str, wire: str, method: str) -> ServedAlias:
+    """Return an alias for a simulated model."""
+    provider, _ = await in_database(
+        Provider.objects.get_or_create,
+        base_url=server.url,
+        defaults={"wire": wire, "read_seconds": READ_SECONDS, "max_attempts": 1, "key_encrypted": encrypt(server.key)},
+    )
+    name = await in_database(make_alias, provider, slug, method="native" if method == "constrained" else method)
+    alias = (await in_database(load_served_aliases))[name]
+    added = (CONSTRAINED_LAYER,) if method == "constrained" else ()
+    return replace(alias, layers=(*alias.layers, *added))
+
+
+def serve_from(alias: ServedAlias, slug: str, server: SimulatedServer) -> ServedAlias:
+    """Return the alias with another model at another server; each server counts the requests that it got."""
+    assert alias.endpoint is not None
+    return replace(alias, endpoint=replace(alias.endpoint, model=slug, base_url=server.url, key=server.key))
+
+
+async def compare_all(wire: str, method: str) -> dict[str, tuple[Any, Any]]:
+    """Return what was sent and read in both ways, by simulated model."""
     async with run_simulated() as first, run_simulated() as second, HttpClient() as client:
-        rows = []
-        for number, server in enumerate((first, second)):
-            provider = await in_database(make_provider_at, server.url, server.key, wire=wire)
-            for persona in load_personas().values():
-                if wire in persona.wires and persona.slug not in NEVER_ANSWERS:
-                    name = f"{number}-{persona.slug}"
-                    rows.append(await in_database(make_alias, provider, persona.slug, name, method=method))
-        aliases = await in_database(load_served_aliases)
-        slugs = [name[2:] for name in rows if name.startswith("0-")]
-        assert len(slugs) > 20
-        for slug in slugs:
-            evaluated = await run_as_evaluation(aliases[f"0-{slug}"], client)
-            served = await run_through_gateway(aliases[f"1-{slug}"], client)
-            if evaluated != served:
-                different[slug] = evaluated, served
-    return different
+        # Only rendered prompts have settings of the model.
+        slugs = load_personas() if (wire, method) == ("chat", "template") else ["perfect"]
+        aliases = {slug: await load_alias(first, slug, wire, method) for slug in slugs}
+        found = {}
+        for slug in load_personas():
+            alias = aliases.get(slug, aliases["perfect"])
+            evaluated = await run_as_evaluation(serve_from(alias, slug, first), client)
+            found[slug] = evaluated, await run_through_gateway(serve_from(alias, slug, second), client)
+        return found
 
 
-@pytest.mark.parametrize(("wire", "method"), METHODS)
+@pytest.mark.parametrize(("wire", "method"), COMBINATIONS)
 def test_gateway_sends_and_reads_what_an_evaluation_does(wire: str, method: str) -> None:
-    assert asyncio.run(compare_all(wire, method)) == {}
+    found = asyncio.run(compare_all(wire, method))
+    assert len(found) == len(load_personas())
+    assert all(evaluated for evaluated, _ in found.values())
+    assert {name: pair for name, pair in found.items() if pair[0] != pair[1]} == {}
+
+
+@pytest.mark.parametrize("wire", WITHOUT_PROMPTS)
+def test_alias_with_rendered_prompts_is_refused_as_a_run_is(wire: str) -> None:
+    provider = make_provider_at("http://127.0.0.1:9", wire=wire)
+    with pytest.raises(InvalidFieldsError, match=f"speaks {wire} takes no rendered prompt"):
+        make_alias(provider, "perfect", method="template")

@@ -30,6 +30,14 @@ def test_search_shows_traces_only_when_asked_for_them() -> None:
         assert list_hits(text) == [], text
 
 
+def test_search_reads_the_newest_traces_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "MAX_SEARCHED", 2)
+    kept = [make_gateway_trace(alias="Weather_100%") for _ in range(3)]
+    newest = [f"/gateway/traces/{trace.pk}/" for trace in reversed(kept[1:])]
+    assert list_hits("source:gateway") == list_hits("source:gateway weather_100%") == newest
+    assert list_hits("source:gateway weather-100") == []
+
+
 @pytest.mark.parametrize("column", ["client_request", "client_response"])
 def test_trace_with_a_truncated_body_gives_no_draft(column: str) -> None:
     bodies = {"client_request": b"{}", "client_response": b"{}"}

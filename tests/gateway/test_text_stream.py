@@ -1,0 +1,108 @@
+"""Order of the parts of a stream: plain text leaves before the model sends the next part, and a marker is held."""
+
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.gateway.running import (
+    CHAT,
+    MESSAGES,
+    POLL_TIMEOUT_SECONDS,
+    RESPONSES_TOOLS,
+    chat_body,
+    messages_body,
+    run,
+    scripted_gateway,
+)
+from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+RESPONSES = "/v1/responses"
+BODIES: dict[str, dict[str, Any]] = {
+    CHAT: chat_body(stream=True),
+    MESSAGES: messages_body(stream=True),
+    RESPONSES: {"model": "weather", "input": "Hi", "tools": RESPONSES_TOOLS, "stream": True},
+}
+
+
+class PacedUpstream:
+    """Stream of which each text is sent only after the test has permitted it."""
+
+    def __init__(self, *texts: str) -> None:
+        self._texts = texts
+        self._permissions = threading.Semaphore(0)
+        self.sent: list[str] = []
+
+    def permit(self) -> None:
+        self._permissions.release()
+
+    @property
+    def reply(self) -> ScriptedReply:
+        headers = {"content-type": "text/event-stream"}
+        return ScriptedReply(200, headers, self._iterate_chunks(), ending=ConnectionEnd.CLOSE)
+
+    def _iterate_chunks(self) -> Iterator[bytes]:
+        for text in self._texts:
+            assert self._permissions.acquire(timeout=POLL_TIMEOUT_SECONDS)
+            self.sent.append(text)
+            yield render_chunk({"choices": [{"index": 0, "delta": {"content": text}}]})
+        assert self._permissions.acquire(timeout=POLL_TIMEOUT_SECONDS)
+        yield render_chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + b"data: [DONE]\n\n"
+
+
+def render_chunk(event: Any) -> bytes:
+    return b"data: " + json.dumps(event).encode() + b"\n\n"
+
+
+def find_text(event: Any) -> str:
+    """Return the text in an event of any dialect."""
+    if event.get("choices"):
+        return str(event["choices"][0]["delta"].get("content") or "")
+    delta = event.get("delta") or {}
+    return str(delta if event.get("type") == "response.output_text.delta" else delta.get("text", ""))
+
+
+async def iterate_texts(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+    async for line in response.content:
+        if line.startswith(b"data: {") and (text := find_text(json.loads(line[6:]))):
+            yield text
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_plain_text_reaches_the_client_before_the_next_part_is_sent(path: str) -> None:
+    async def exchange() -> None:
+        upstream = PacedUpstream("It ", "rains ", "in Berlin.")
+        async with scripted_gateway(upstream.reply) as (gateway, _):
+            upstream.permit()
+            async with gateway.session.post(path, json=BODIES[path]) as response:
+                received = []
+                async for text in iterate_texts(response):
+                    received.append(text)
+                    assert upstream.sent == received  # the upstream waits for the permission
+                    upstream.permit()
+                assert received == ["It ", "rains ", "in Berlin."]
+
+    run(exchange)
+
+
+def test_text_that_may_begin_a_marker_is_held_until_it_is_certain() -> None:
+    async def exchange() -> None:
+        upstream = PacedUpstream("Look: <tool_", "box> is a tag.")
+        async with scripted_gateway(upstream.reply, strategy="production+text_calls_healed") as (gateway, _):
+            upstream.permit()
+            async with gateway.session.post(CHAT, json=BODIES[CHAT]) as response:
+                received = ""
+                async for text in iterate_texts(response):
+                    if not received:
+                        assert text.strip() == "Look:"
+                        assert len(upstream.sent) == 1
+                        upstream.permit()
+                        upstream.permit()
+                    received += text
+                assert received == "Look: <tool_box> is a tag."
+
+    run(exchange)
