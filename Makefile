@@ -15,7 +15,7 @@ BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
 .PHONY: help up link worker reset run-environment environment browser test test-local test-frameworks format lint check check-long mutants lock wheel clean
 
 help:  ## This list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-22s %s\n' "$$verb" "$$text"; done
 	@echo "  Settings of up: HOST, PORT, TOOLBENCH_BASE, ALLOWED_HOSTS, WORKERS, LOCAL_MODEL=0, DATABASE_URL, REDIS_URL"
 
 up: export TOOLBENCH_STARTED_AT := $(shell date +%s)
