@@ -1,0 +1,137 @@
+"""Warnings before migrations that hold a large table for longer than a second.
+
+Statements of a migration run in one transaction, so the strongest lock is held until its end.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from django.apps import AppConfig
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
+from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
+from django.template.defaultfilters import filesizeformat
+
+MAX_LOCK_SECONDS = 1.0
+NO_SQL = "THIS OPERATION CANNOT BE WRITTEN AS SQL"
+# Megabytes of a table for each second, as measured with 400,000 rows (docs/operations.md).
+_READ_RATE, _INDEX_RATE, _WRITE_RATE = 300.0, 100.0, 20.0
+_TABLE = r'"?(lab_\w+)"?'
+_SELECT_SIZES = """
+SELECT relname, greatest(reltuples, 0)::bigint, pg_table_size(oid) FROM pg_class
+WHERE relkind = 'r' AND relname = ANY(%s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementKind:
+    """A kind of statement that works on all rows of a table.
+
+    Attributes:
+        pattern: finds the statement; its group is the table.
+        rate: megabytes of the table for each second.
+        blocks_reading: whether pages that only read the table wait, too.
+    """
+
+    pattern: re.Pattern[str]
+    rate: float
+    blocks_reading: bool
+
+
+STATEMENT_KINDS = (
+    StatementKind(re.compile(rf"CREATE (?:UNIQUE )?INDEX (?!CONCURRENTLY).*? ON {_TABLE}", re.S), _INDEX_RATE, False),
+    StatementKind(re.compile(rf"ALTER TABLE {_TABLE} ADD CONSTRAINT", re.S), _INDEX_RATE, True),
+    StatementKind(re.compile(rf"ALTER TABLE {_TABLE} ALTER COLUMN \S+ TYPE", re.S), _WRITE_RATE, True),
+    StatementKind(re.compile(rf"ALTER TABLE {_TABLE} ALTER COLUMN \S+ SET NOT NULL", re.S), _READ_RATE, True),
+    StatementKind(re.compile(rf"UPDATE {_TABLE}", re.S), _WRITE_RATE, False),
+    StatementKind(re.compile(rf"DELETE FROM {_TABLE}", re.S), _WRITE_RATE, False),
+)
+_EXCLUSIVE = re.compile(rf"ALTER TABLE {_TABLE}")
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """Rows, as PostgreSQL estimates them, and bytes of a table."""
+
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableLock:
+    """A lock that a migration holds on a table for a long time.
+
+    Attributes:
+        seconds: estimated time.
+        blocks_reading: whether pages that only read the table wait, too.
+    """
+
+    table: str
+    size: TableSize
+    seconds: float
+    blocks_reading: bool
+
+    @property
+    def sentence(self) -> str:
+        """What waits, and for how long."""
+        size = filesizeformat(self.size.size).replace("\xa0", " ")
+        who = "pages that read or change it" if self.blocks_reading else "what changes it, such as workers,"
+        return f"{self.table} ({self.size.rows:,} rows, {size}): {who} wait for about {self.seconds:.0f} s."
+
+
+def find_long_locks(statements: Sequence[str], sizes: dict[str, TableSize]) -> tuple[TableLock, ...]:
+    """Return the locks that the statements of one migration hold for longer than MAX_LOCK_SECONDS, by table."""
+    seconds: dict[str, float] = {}
+    exclusive = {found[1] for statement in statements for found in _EXCLUSIVE.finditer(statement)}
+    for statement in statements:
+        for kind in STATEMENT_KINDS:
+            for found in kind.pattern.finditer(statement):
+                table = found[1]
+                if table in sizes:
+                    seconds[table] = seconds.get(table, 0.0) + sizes[table].size / 1e6 / kind.rate
+                    exclusive |= {table} if kind.blocks_reading else set()
+    return tuple(
+        TableLock(table, sizes[table], duration, table in exclusive)
+        for table, duration in sorted(seconds.items())
+        if duration > MAX_LOCK_SECONDS
+    )
+
+
+def print_long_locks(
+    app_config: AppConfig, plan: Sequence[tuple[Migration, bool]], using: str = DEFAULT_DB_ALIAS, **options: Any
+) -> None:
+    """Print what would wait for migrations, before they begin. Django calls it as receiver of `pre_migrate`."""
+    stdout: TextIO | None = options.get("stdout")
+    if using != DEFAULT_DB_ALIAS or stdout is None or not options.get("verbosity"):
+        return
+    for line in describe_plan([migration for migration, backwards in plan if not backwards]):
+        stdout.write(f"{line}\n")
+
+
+def describe_plan(migrations: Sequence[Migration]) -> Iterator[str]:
+    """Yield a line for each lock that a migration holds for longer than a second, and for code that cannot be read."""
+    sizes = _read_sizes()
+    if not any(table.size for table in sizes.values()):
+        return
+    loader = MigrationLoader(connection, replace_migrations=False)
+    for migration in migrations:
+        if migration.app_label != "lab":
+            continue
+        try:
+            statements = loader.collect_sql([(migration, False)])
+        except (ValueError, DatabaseError):  # it builds on a migration that is not applied yet
+            yield f"{migration.name} cannot be estimated."
+            continue
+        for lock in find_long_locks(statements, sizes):
+            yield f"{migration.name} locks {lock.sentence}"
+        if any(NO_SQL in statement for statement in statements):
+            yield f"{migration.name} runs code on stored rows; how long it takes cannot be estimated."
+
+
+def _read_sizes() -> dict[str, TableSize]:
+    tables = connection.introspection.table_names()
+    with connection.cursor() as cursor:
+        cursor.execute(_SELECT_SIZES, [[table for table in tables if table.startswith("lab_")]])
+        return {name: TableSize(rows, size) for name, rows, size in cursor.fetchall()}
