@@ -36,7 +36,7 @@ def test_the_usual_group_comes_first_and_has_the_controls(run: Run) -> None:
 
 def test_a_run_shows_a_rate_for_each_pack_and_none_over_several(run: Run) -> None:
     page = get_run_page(run.pk)
-    assert [(line.group, line.answered.k, line.answered.n) for line in page.lines] == [
+    assert [(line.group, line.answered.k, line.answered.n) for line in page.config_rows] == [
         ("tools", 3, 3),
         ("recovery", 0, 4),
     ]

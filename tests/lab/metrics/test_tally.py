@@ -38,7 +38,7 @@ def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> No
     panel = get_row_details(get_matrix(MatrixQuery(scope="real", cell=str(repeating.config_id))))
     assert panel is not None
     page, trace = get_run_page(repeating.run_id), get_trace(repeating.trials.all()[0].pk, TrialFilter())
-    line = page.lines[0]
+    line = page.config_rows[0]
     shown: list[Rate | None] = [
         panel.answered,
         panel.delivered,

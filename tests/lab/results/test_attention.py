@@ -1,4 +1,4 @@
-"""What the home page says needs a look."""
+"""Runs and cells that need attention on the home page."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ def test_failing_and_paused_runs_and_errors_need_a_look() -> None:
     assert found[0].text.endswith("is paused: The limit is reached.")
 
 
-def test_a_good_run_needs_no_look() -> None:
+def test_run_without_problems_needs_no_attention() -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 20})
     assert list_attention(get_runs("own"), ()) == ()
 

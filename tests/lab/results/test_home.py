@@ -1,4 +1,4 @@
-"""What the first page reads: failures worth opening are real ones, of different kinds, newest first."""
+"""Home page: the newest failures of different classes, runs and workers."""
 
 from datetime import timedelta
 
@@ -47,7 +47,7 @@ def test_a_worker_that_has_not_beaten_for_a_minute_is_not_working() -> None:
     assert not get_home_page().has_worker
 
 
-def test_the_number_of_queries_does_not_grow() -> None:
+def test_number_of_queries_does_not_grow() -> None:
     counts = []
     for _ in range(2):
         for kind in ("a", "b", "c", "d"):

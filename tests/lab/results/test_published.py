@@ -1,4 +1,4 @@
-"""The published matrix as published and under our rules, with what it does not say left unsaid."""
+"""The published matrix, as published and by the rules of Toolbench."""
 
 import re
 

@@ -37,7 +37,7 @@ GIVING_WORK: dict[str, Callable[[Cell], object]] = {
 }
 
 
-def test_cancelling_ends_what_waits_at_once() -> None:
+def test_cancelling_ends_queued_trials_at_once() -> None:
     run = launch_run(make_model(), trials=4)
     control.cancel_run(run.pk)
     run.refresh_from_db()
@@ -55,7 +55,7 @@ def test_cancelling_ends_a_run_whose_last_trial_is_not_counted_yet() -> None:
     assert (Run.objects.get().state, cell.passed, cell.stale) == (Run.State.CANCELLED, 1, False)
 
 
-def test_cancelling_waits_for_what_is_in_flight() -> None:
+def test_cancelling_waits_for_trials_in_flight() -> None:
     run = launch_run(make_model(), trials=4)
     run.trials.filter(position=0).update(state="running")
     control.cancel_run(run.pk)
@@ -80,7 +80,7 @@ def test_pausing_keeps_the_reason_and_resuming_drops_it() -> None:
     assert (run.state, run.stopped_reason) == (Run.State.RUNNING, "")
 
 
-def test_a_run_at_its_cap_cannot_be_resumed_before_the_cap_is_raised() -> None:
+def test_run_at_its_limit_cannot_be_resumed_before_it_is_raised() -> None:
     run = launch_run(make_model(), request_cap=10)
     Run.objects.filter(pk=run.pk).update(requests_reserved=10, state=Run.State.PAUSED)
     with pytest.raises(RunActionError, match="limit of 10 requests is reached: raise it first"):
@@ -118,7 +118,7 @@ def test_sweep_of_a_count_below_the_stored_attempts_corrects_it() -> None:
     assert run.requests_reserved == 3
 
 
-def test_oversized_cap_is_refused_and_earlier_caps_stay() -> None:
+def test_too_large_limit_is_refused_and_earlier_limits_stay() -> None:
     run = launch_run(make_model(), request_cap=10)
     with pytest.raises(RunActionError, match="at most 2,147,483,647 requests"):
         control.set_limits_and_resume(run.pk, request_cap=10**15, token_cap=None)
@@ -147,7 +147,7 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
     assert cell.input_tokens == 400 * 6 + 900
 
 
-def test_a_pass_after_a_retried_error_is_an_answer_and_was_not_delivered() -> None:
+def test_pass_after_a_retried_error_counts_in_answered_success_only() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 8, "infra": 2})
     control.retry_errored_trials(cell.run_id)
@@ -162,7 +162,7 @@ def test_a_pass_after_a_retried_error_is_an_answer_and_was_not_delivered() -> No
     assert table.warnings == ("2 trials were retried after an error; end-to-end success counts them as failures.",)
 
 
-def test_an_error_of_the_set_up_that_was_mended_costs_no_delivery() -> None:
+def test_retried_setup_error_counts_as_an_ordinary_trial() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 7})
     for answered in (0, 0, 1):  # a key that was taken before and is refused later is the endpoint's affair
@@ -175,7 +175,7 @@ def test_an_error_of_the_set_up_that_was_mended_costs_no_delivery() -> None:
     assert (delivered.k, delivered.n) == (9, 10)
 
 
-def test_nothing_of_the_first_try_is_left_in_a_trial_that_is_queued_again() -> None:
+def test_requeued_trial_has_the_columns_of_a_new_one() -> None:
     cell = make_cell(make_config(make_run()))
     fields: dict[str, Any] = {
         "cause": "never_sent",
@@ -223,13 +223,13 @@ def test_added_trials_are_marked() -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, 1001])
-def test_only_a_sensible_number_can_be_added(count: int) -> None:
+def test_number_of_added_trials_is_limited(count: int) -> None:
     run = launch_run(make_model())
     with pytest.raises(RunActionError, match="Between 1 and 1000"):
         control.add_trials(run.pk, run.cells.get().pk, count)
 
 
-def test_nothing_is_added_to_a_cell_that_is_gone_or_whose_provider_is() -> None:
+def test_trials_of_unknown_cell_or_deleted_provider_are_refused() -> None:
     run = launch_run(make_model())
     with pytest.raises(RunActionError, match="no such cell"):
         control.add_trials(run.pk, make_cell(make_config(make_run())).pk, 1)
@@ -238,13 +238,13 @@ def test_nothing_is_added_to_a_cell_that_is_gone_or_whose_provider_is() -> None:
         control.add_trials(run.pk, run.cells.get().pk, 1)
 
 
-def test_trials_added_to_a_cell_that_does_not_apply_do_not_apply() -> None:
+def test_trials_added_to_a_not_applicable_cell_are_not_applicable() -> None:
     run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=1)
     control.add_trials(run.pk, run.cells.get().pk, 2)
     assert set(run.trials.values_list("state", "outcome", "failure_class")) == {("done", "na", "tools_off")}
 
 
-def test_a_repeat_has_the_same_seeds_and_knows_its_model_run() -> None:
+def test_repeat_has_equal_seeds_and_names_its_original() -> None:
     run = launch_run(make_model(), trials=2)
     again = control.start_repeat(run.pk, owner=None)
     assert (again.repeat_of_id, again.seed, again.order_seed) == (run.pk, run.seed, run.order_seed)
@@ -252,7 +252,7 @@ def test_a_repeat_has_the_same_seeds_and_knows_its_model_run() -> None:
     assert list(again.trials.values_list(*planned)) == list(run.trials.values_list(*planned))
 
 
-def test_a_repeat_is_of_what_was_frozen_whatever_the_model_is_set_to_now() -> None:
+def test_repeat_uses_the_frozen_settings() -> None:
     model = make_model(workarounds=["tool_use_disabled"])
     run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=2)
     control.add_trials(run.pk, run.cells.get(scenario="chat_only").pk, 3)
@@ -268,7 +268,7 @@ def test_a_repeat_is_of_what_was_frozen_whatever_the_model_is_set_to_now() -> No
     assert (again.trial_count, again.trials_per_cell) == (4, 2)
 
 
-def test_a_repeat_of_a_trial_sent_again_is_that_one_trial() -> None:
+def test_repeat_of_a_resent_trial_is_that_trial() -> None:
     run = launch_run(make_model(), trials=7)
     one = resend_trial(run.trials.order_by("pk")[3].pk)
     again = control.start_repeat(one.pk, owner=None)
@@ -276,19 +276,19 @@ def test_a_repeat_of_a_trial_sent_again_is_that_one_trial() -> None:
     assert (again.trial_count, again.trials.count()) == (1, 1)
 
 
-def test_a_repeat_with_nothing_to_do_is_over_at_once() -> None:
+def test_repeat_without_trials_is_finished_at_once() -> None:
     run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=2)
     assert control.start_repeat(run.pk, owner=None).state == Run.State.FINISHED
 
 
-def test_what_has_no_provider_any_more_cannot_be_repeated() -> None:
+def test_run_whose_provider_was_deleted_cannot_be_repeated() -> None:
     run = launch_run(make_model())
     Provider.objects.all().delete()
     with pytest.raises(RunActionError, match="The run cannot be repeated: the provider Example was deleted"):
         control.start_repeat(run.pk, owner=None)
 
 
-def test_a_scenario_that_has_changed_gets_no_trials_more() -> None:
+def test_changed_scenario_is_not_repeated_and_gets_no_trials() -> None:
     run = launch_run(make_model())
     Cell.objects.update(scenario_version=99)
     with pytest.raises(RunActionError, match="happy_path has changed since"):
@@ -297,7 +297,7 @@ def test_a_scenario_that_has_changed_gets_no_trials_more() -> None:
         control.add_trials(run.pk, run.cells.get().pk, 1)
 
 
-def test_what_may_cost_much_is_not_sent_unasked() -> None:
+def test_paid_requests_above_the_limit_need_confirmation() -> None:
     run = launch_run(make_model(provider=make_provider(max_attempts=2)), trials=300, overrides={"max_turns": 4})
     cell = run.cells.get()
     run.trials.update(state="done", outcome="infra")
@@ -313,7 +313,7 @@ def test_what_may_cost_much_is_not_sent_unasked() -> None:
     assert [bool(verb(most)) for verb, most in verbs] == [True, True, True]
 
 
-def test_what_the_cap_leaves_is_all_that_can_be_spent() -> None:
+def test_run_limit_bounds_the_paid_requests_of_added_trials() -> None:
     run = launch_run(make_model(), request_cap=100)
     assert control.add_trials(run.pk, run.cells.get().pk, 1000) == 1000
 
@@ -323,7 +323,7 @@ def test_simulated_trials_cost_nothing() -> None:
     assert control.add_trials(run.pk, run.cells.get().pk, 1000) == 1000
 
 
-def test_a_label_is_kept_and_a_deleted_run_is_gone_for_every_verb() -> None:
+def test_label_is_stripped_and_deleted_run_is_unknown() -> None:
     run = launch_run(make_model())
     control.set_label(run.pk, "  kept  ")
     control.delete_run(run.pk)
@@ -334,7 +334,7 @@ def test_a_label_is_kept_and_a_deleted_run_is_gone_for_every_verb() -> None:
 
 
 @pytest.mark.parametrize("verb", GIVING_WORK)
-def test_a_run_that_gets_work_while_it_is_being_finished_stays_open(elsewhere: RunInThread, verb: str) -> None:
+def test_run_that_gets_trials_while_it_ends_stays_open(elsewhere: RunInThread, verb: str) -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     make_trial(cell, "infra")
     recompute([cell.pk])
@@ -348,7 +348,7 @@ def test_a_run_that_gets_work_while_it_is_being_finished_stays_open(elsewhere: R
     assert (run.state, run.finished_at) == (Run.State.RUNNING, None)
 
 
-def test_a_finished_run_with_trials_to_do_is_opened_by_the_sweep() -> None:
+def test_sweep_opens_a_finished_run_with_queued_trials() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "queued")
     sweep()
@@ -357,7 +357,7 @@ def test_a_finished_run_with_trials_to_do_is_opened_by_the_sweep() -> None:
 
 
 @pytest.mark.parametrize("verb", GIVING_WORK)
-def test_a_run_that_is_being_cancelled_gets_no_work(verb: str) -> None:
+def test_no_trials_are_added_to_a_run_that_is_being_cancelled(verb: str) -> None:
     cell = make_cell(make_config(make_run(state=Run.State.CANCELLING)))
     make_trial(cell, "infra")
     make_trial(cell, "running")
@@ -367,14 +367,14 @@ def test_a_run_that_is_being_cancelled_gets_no_work(verb: str) -> None:
     assert Run.objects.get().state == Run.State.CANCELLING
 
 
-def test_nothing_is_added_to_a_deleted_run() -> None:
+def test_no_trials_are_added_to_a_deleted_run() -> None:
     cell = make_cell(make_config(make_run()))
     control.delete_run(cell.run_id)
     with pytest.raises(RunActionError, match="There is no run"):
         control.add_trials(cell.run_id, cell.pk, 1)
 
 
-def test_a_deleted_run_is_not_claimed_from() -> None:
+def test_trials_of_a_deleted_run_are_not_claimed() -> None:
     model = make_model()
     run = launch_run(model)
     Run.objects.filter(pk=run.pk).update(deleted_at=run.created_at)

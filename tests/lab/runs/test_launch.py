@@ -102,12 +102,12 @@ def test_a_simulated_model_marks_the_run() -> None:
     assert (run.simulated, run.configs.get().service) == (True, "simulated")
 
 
-def test_what_was_skipped_is_kept_with_the_run() -> None:
+def test_launch_stores_skipped_configurations() -> None:
     run = launch_run(make_model(), methods=("native", "constrained"))
     assert run.skipped[0]["why"] == "The endpoint is not known to constrain answers."
 
 
-def test_workers_are_woken_only_when_the_launch_is_committed(
+def test_workers_are_notified_after_the_launch_is_committed(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     with django_capture_on_commit_callbacks() as callbacks:

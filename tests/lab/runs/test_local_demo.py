@@ -1,4 +1,4 @@
-"""The six ways of asking: launched once, shown while they run."""
+"""Local demonstration: its run of six configurations and the box on the home page."""
 
 from datetime import timedelta
 
@@ -119,7 +119,7 @@ def test_a_way_keeps_its_name_when_its_provider_is_gone() -> None:
     assert get_local_demo().methods[0].label == "native tools, the model's own template"
 
 
-def test_our_own_deadline_is_no_answer_here_either() -> None:
+def test_local_demo_leaves_out_trials_over_the_deadline() -> None:
     run = half_done()
     Trial.objects.filter(run=run, outcome="fail").update(end="DEADLINE_EXCEEDED")
     assert get_local_demo().methods[0].valid.n == 1

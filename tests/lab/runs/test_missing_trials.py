@@ -1,4 +1,4 @@
-"""Trials that are missing in several cells of a run, added at once."""
+"""Adding the missing trials of several cells at once."""
 
 import pytest
 

@@ -33,7 +33,9 @@ def test_a_stored_plan_is_sent_again_byte_for_byte(scripted: ScriptedServer) -> 
     assert (run.repeat_of_id, run.trial_count, run.purpose) == (trial.run_id, 1, "resend")
 
 
-def test_the_command_says_where_to_look(scripted: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resend_command_prints_the_path_of_the_run(
+    scripted: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     trial = launch_run(make_scripted_model(scripted)).trials.first()
     assert trial is not None
     call_command("resend", str(trial.pk))

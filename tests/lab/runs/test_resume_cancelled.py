@@ -1,4 +1,4 @@
-"""A cancelled run goes on with exactly its cancelled planned trials; everything else stays as it was."""
+"""Resuming a cancelled run: only its cancelled planned trials are queued again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Runs that go on until each cell is decided."""
+"""Runs with sequential stopping."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ def test_open_cells_get_more_trials_and_decided_ones_none() -> None:
     ]
 
 
-def test_a_cell_that_stays_open_ends_with_its_trials_and_says_so() -> None:
+def test_open_cell_ends_with_its_last_trial_and_stays_open() -> None:
     cell = sequential_cell(most=12)
     make_trials(cell, **{"pass": 8, "fail": 2})
     assert analyse_undecided_runs() == 2
@@ -87,7 +87,7 @@ def test_a_cell_that_stays_open_ends_with_its_trials_and_says_so() -> None:
     assert (cell.decided, cell.passed) == ("limit", 10)
 
 
-def test_nothing_is_decided_while_a_trial_of_the_round_is_under_way() -> None:
+def test_cell_is_not_decided_while_a_trial_of_its_round_runs() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"fail": 9, "running": 1})
     assert analyse_undecided_runs() == 0
@@ -95,7 +95,7 @@ def test_nothing_is_decided_while_a_trial_of_the_round_is_under_way() -> None:
     assert cell.decided == ""
 
 
-def test_a_run_with_an_open_cell_does_not_end_between_two_rounds() -> None:
+def test_run_with_an_open_cell_does_not_end_between_rounds() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"pass": 8, "fail": 2})
     sweep()
@@ -104,7 +104,7 @@ def test_a_run_with_an_open_cell_does_not_end_between_two_rounds() -> None:
     assert cell.trials.filter(state="queued").count() == ANALYSIS_STEP_TRIALS
 
 
-def test_a_paused_run_gets_no_further_round_and_a_cancelled_one_ends() -> None:
+def test_paused_run_gets_no_round_and_cancelled_run_ends() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"pass": 8, "fail": 2})
     control.pause_run(cell.run_id)
@@ -115,7 +115,7 @@ def test_a_paused_run_gets_no_further_round_and_a_cancelled_one_ends() -> None:
     assert cell.run.state == Run.State.CANCELLED
 
 
-def test_the_cap_on_requests_holds_over_all_rounds(scripted: ScriptedServer) -> None:
+def test_request_limit_holds_over_all_rounds(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=60, until={"rule": "threshold", "target": 95}, request_cap=40)
     run_worker_session(model)
@@ -126,7 +126,7 @@ def test_the_cap_on_requests_holds_over_all_rounds(scripted: ScriptedServer) -> 
     assert (run.state, run.requests_reserved, len(scripted.seen)) == (Run.State.PAUSED, 40, 40)
 
 
-def test_answers_that_repeat_end_a_cell_of_a_deterministic_endpoint() -> None:
+def test_repeated_answers_end_a_cell_of_a_deterministic_endpoint() -> None:
     cell = sequential_cell(deterministic=True)
     for _ in range(10):
         make_trial(cell, "pass", answer_hash="same")
@@ -146,7 +146,7 @@ def test_the_best_of_a_scenario_is_decided_among_all_its_cells() -> None:
     assert words == ["", "", "beaten"]
 
 
-def test_the_best_of_one_is_refused_and_so_is_a_rule_nobody_knows(scripted: ScriptedServer) -> None:
+def test_best_of_one_and_an_unknown_rule_are_refused(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     with pytest.raises(LaunchError, match="at least two configurations"):
         build_plan(build_request(model, until={"rule": "best"}))
@@ -154,7 +154,7 @@ def test_the_best_of_one_is_refused_and_so_is_a_rule_nobody_knows(scripted: Scri
         build_plan(build_request(model, until={"rule": "luck"}))
 
 
-def test_a_plan_names_the_fewest_and_the_most_trials_and_asks_for_the_most(scripted: ScriptedServer) -> None:
+def test_plan_has_least_and_most_trials_and_confirms_the_most(scripted: ScriptedServer) -> None:
     plan = build_plan(build_request(make_paid_model(scripted), trials=60, until=AGAINST_70))
     assert (plan.least_trials, plan.trials, plan.least_requests) == (
         FIRST_ANALYSIS_TRIALS,
@@ -164,7 +164,7 @@ def test_a_plan_names_the_fewest_and_the_most_trials_and_asks_for_the_most(scrip
     assert list(plan.paid_requests.values()) == [plan.most_requests]
 
 
-def test_cells_that_went_on_until_decided_show_no_ordinary_interval() -> None:
+def test_sequential_cells_show_anytime_valid_intervals() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"pass": 36, "fail": 4})
     cell.refresh_from_db()
@@ -181,7 +181,7 @@ def test_cells_that_went_on_until_decided_show_no_ordinary_interval() -> None:
     assert tally_cells([fixed]).compute_end_to_end_success().interval_name == "Wilson, 95 %"
 
 
-def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:
+def test_run_page_names_the_rule_and_why_each_cell_ended() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"fail": 10})
     open_one = make_cell(cell.config, "long_arguments_guard", error=0.05)
@@ -189,11 +189,11 @@ def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:
     analyse_undecided_runs()
     page = get_run_page(cell.run_id)
     assert page.until == "answered success against 70 %, error 5 % a cell"
-    assert [line.decided for line in page.lines[0].scenarios] == ["decided: below the target", "open"]
-    assert page.lines[0].answered.interval_name == "anytime-valid, 95 %"
+    assert [line.decided for line in page.config_rows[0].scenarios] == ["decided: below the target", "open"]
+    assert page.config_rows[0].answered.interval_name == "anytime-valid, 95 %"
 
 
-def test_the_matrix_and_its_export_say_which_intervals_hold_at_every_look() -> None:
+def test_matrix_and_export_mark_anytime_valid_intervals() -> None:
     make_trials(sequential_cell(), **{"pass": 36, "fail": 4})
     query = MatrixQuery(scope="real")
     assert get_matrix(query).warnings == ("Some cells used sequential stopping: their intervals are anytime-valid.",)
@@ -202,7 +202,7 @@ def test_the_matrix_and_its_export_say_which_intervals_hold_at_every_look() -> N
     assert (row["given_low"], row["given_high"], row["interval"]) == (0.689, 0.9879, "anytime-valid, 95 %")
 
 
-def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
+def test_failures_and_what_if_mark_anytime_valid_intervals() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"pass": 8})
     make_trial(cell, "fail", cause="no_call", cause_signature="no_call · happy_path", taxonomy=read_taxonomy_version())
@@ -217,7 +217,7 @@ def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
     )
 
 
-def test_run_that_cannot_be_looked_at_leaves_the_others() -> None:
+def test_run_with_an_unreadable_rule_does_not_stop_other_runs() -> None:
     bad, good = sequential_cell(most=12), sequential_cell(most=12)
     for cell in (bad, good):
         make_trials(cell, **{"pass": 8, "fail": 2})

@@ -104,7 +104,7 @@ def get_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
     names = ("run", "live", "retryable", "resumable")
     return {name: getattr(page, name) for name in names} | {
         "counts": page.tally,
-        "configs": [build_config(row) for row in page.lines],
+        "configs": [build_config(row) for row in page.config_rows],
         "failures": page.groups,
         "seconds_left": page.pace.left,
     }

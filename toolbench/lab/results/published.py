@@ -26,7 +26,7 @@ class PublishedRow:
         failures: the published failures in the words of the source.
         split: success by scenario; None if it was not published.
         recommendation: the published recommendation for the model and profile; None without one.
-        again: whether the row above has the same model.
+        repeats_model: whether the row above has the same model.
     """
 
     position: int
@@ -46,7 +46,7 @@ class PublishedRow:
     failures: str
     split: tuple[tuple[str, Rate | None], ...]
     recommendation: PublishedRecommendation | None
-    again: bool = False
+    repeats_model: bool = False
 
     @property
     def key(self) -> str:
@@ -155,9 +155,11 @@ def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
 
 
 def _mark_repeated_models(rows: tuple[PublishedRow, ...]) -> tuple[PublishedRow, ...]:
-    """Set `again` in each row whose previous row has the same model."""
+    """Set `repeats_model` in each row whose previous row has the same model."""
     previous_models = ("", *(row.model for row in rows))
-    return tuple(replace(row, again=row.model == model) for row, model in zip(rows, previous_models, strict=False))
+    return tuple(
+        replace(row, repeats_model=row.model == model) for row, model in zip(rows, previous_models, strict=False)
+    )
 
 
 def _build_total_rate(snapshot: PublishedSnapshot, name: str, target: int | None) -> Rate:

@@ -1,4 +1,4 @@
-"""Several sides against one baseline: the intervals hold together, and "cannot tell" is never "equal"."""
+"""Several sides against one baseline, with simultaneous intervals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Two sides: what is paired, what is claimed, what is said beside it."""
+"""Comparison of two sides: pairing, results, secondary metrics and warnings."""
 
 import json
 import random
@@ -37,7 +37,7 @@ def tried(passed: int, failed: int, **config: Any) -> Run:
 
 
 def met(cell: Cell, outcomes: str) -> None:
-    """One drawn instance per letter: p passed, f failed."""
+    """Make a run with a drawn instance for each letter: p for a pass, f for a failure."""
     for seed, letter in enumerate(outcomes):
         outcome = {"p": "pass", "f": "fail"}[letter]
         make_trial(cell, outcome, instance_kind="drawn", instance_seed=seed)
@@ -65,7 +65,7 @@ def test_repeats_of_the_published_wording_are_never_paired() -> None:
     assert compared(a_run=tried(20, 0).pk, b_run=tried(20, 0).pk).how == "stratified"
 
 
-def test_shared_instances_are_paired_and_their_fates_are_told() -> None:
+def test_shared_instances_are_paired_and_counted_by_change() -> None:
     run = make_run(instance_kind="drawn")
     met(cell_of(run, method="native"), "ppppppppppff")
     met(cell_of(run, method="text_json"), "pppppppppffpp")
@@ -76,7 +76,7 @@ def test_shared_instances_are_paired_and_their_fates_are_told() -> None:
     assert page.whole.first.n == page.whole.second.n == 12
 
 
-def test_pairs_can_be_left_alone() -> None:
+def test_stratified_comparison_can_be_chosen_for_shared_instances() -> None:
     run = make_run(instance_kind="drawn")
     met(cell_of(run, method="native"), "p" * 12)
     met(cell_of(run, method="text_json"), "p" * 12)
@@ -122,7 +122,7 @@ def test_configurations_are_strata_unless_they_are_what_is_compared() -> None:
 
 
 def test_rows_shown_together_have_simultaneous_intervals() -> None:
-    """The issue's row: +20 to +83 points beside a corrected p that shows no difference."""
+    """A difference of +20 to +83 points alone is not significant after the correction."""
     a, b = make_run(), make_run()
     scenarios = ("happy_path", *(f"scenario_{number}" for number in range(11)))
     for run, passed in ((a, 2), (b, 9)):
@@ -139,7 +139,7 @@ def test_rows_shown_together_have_simultaneous_intervals() -> None:
 
 
 def test_every_verdict_of_the_page_is_that_of_its_interval() -> None:
-    """Over random tables: rows, calls, times, cost and the whole."""
+    """Check rows, calls, times, cost and the whole of random comparisons."""
     drawn = random.Random(3)
     for _ in range(4):
         a, b = make_run(), make_run()
@@ -170,7 +170,7 @@ def assert_agrees(one: RateComparison) -> None:
     assert one.differs == (one.result_text in ("better", "worse"))
 
 
-def test_infrastructure_counts_in_delivered_success_only() -> None:
+def test_infrastructure_errors_count_in_end_to_end_success_only() -> None:
     a, b = make_run(), make_run()
     make_trials(cell_of(a), **{"pass": 20})
     make_trials(cell_of(b), **{"pass": 20, "infra": 20})
@@ -214,7 +214,7 @@ def test_sequential_side_is_not_paired_and_has_anytime_valid_intervals() -> None
     assert any(warning.startswith("These sides used sequential stopping") for warning in page.warnings)
 
 
-def test_violations_stand_beside_by_kind_and_fewer_are_better() -> None:
+def test_fewer_violations_are_better() -> None:
     a, b = make_run(), make_run()
     for run, wrong in ((a, 1), (b, 0)):
         cell = cell_of(run)
@@ -245,7 +245,7 @@ def test_simulated_runs_take_part_only_when_they_are_named() -> None:
     assert "Simulated" in named.warnings[0]
 
 
-def test_what_makes_the_sides_unlike_is_said() -> None:
+def test_warnings_name_the_differences_of_the_sides() -> None:
     a, b = make_run(), make_run()
     early = timezone.now() - timedelta(hours=3)
     make_trial(cell_of(a), started_at=early, concurrency=2, engine_version="1")
@@ -277,7 +277,7 @@ def test_comparison_of_equal_engine_versions_has_no_warning() -> None:
     assert compared(a_run=runs[0].pk, b_run=runs[1].pk).warnings == ()
 
 
-def test_a_side_without_trials_is_unlike_in_nothing() -> None:
+def test_side_without_trials_has_no_warnings() -> None:
     run = tried(3, 0)
     for sides in (
         {"a_run": run.pk, "b_run": run.pk + 1},
@@ -296,14 +296,14 @@ def test_controls_and_other_groups_are_never_pooled_with_the_tools() -> None:
     assert set(page.counts.groups) == {"tools", "weather"}
 
 
-def test_the_number_of_queries_does_not_grow(django_assert_max_num_queries: object) -> None:
+def test_number_of_queries_does_not_grow(django_assert_max_num_queries: object) -> None:
     a, b = tried(10, 0), tried(9, 1)
     with django_assert_max_num_queries(15):  # type: ignore[operator]  # pytest-django types the fixture loosely
         compared(a_run=a.pk, b_run=b.pk)
 
 
 def in_versions(run: Run, passed: dict[int, int], scenario: str = "happy_path", **config: Any) -> None:
-    """Ten trials of the scenario in each version, so many of them passed."""
+    """Make ten trials of each version, with this number of passes."""
     for version, count in passed.items():
         cell = make_cell(make_config(run, **config), scenario, scenario_version=version)
         make_trials(cell, **{"pass": count, "fail": 10 - count})
@@ -331,8 +331,8 @@ def test_versions_none_shared_newest_of_each_side_is_compared() -> None:
     assert said_of_versions(page).endswith(": happy_path version 9 (first side).")
 
 
-def test_versions_none_shared_is_asked_of_each_scenario() -> None:
-    """Equal numbers of two scenarios are no shared version."""
+def test_versions_are_matched_for_each_scenario() -> None:
+    """Equal version numbers of two different scenarios are not a shared version."""
     a, b = make_run(), make_run()
     in_versions(a, {1: 1, 2: 2})
     in_versions(b, {3: 3})
@@ -369,8 +369,8 @@ def test_versions_of_one_scenario_alone_differ_and_are_named() -> None:
     assert said_of_versions(page).endswith(": happy_path version 1 (first side), happy_path version 2 (second side).")
 
 
-def test_versions_of_a_stratum_of_one_side_hide_no_other() -> None:
-    """A newer version that only another model tried does not take the place of the one that both models tried."""
+def test_version_of_one_side_does_not_hide_shared_versions() -> None:
+    """The newest version is chosen for each stratum: another model's older version is not compared."""
     a, b = make_run(), make_run()
     in_versions(a, {1: 5})
     in_versions(a, {2: 5}, model=make_model("vendor/other"))

@@ -1,4 +1,4 @@
-"""One model at two providers: which of the two is at fault, and what is proposed."""
+"""Diagnosis of one model at two providers, and the suggested preset."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ CALLS_AS_TEXT = {"failure_class": "call_in_tags", "structured_answers": 0, "call
 def compared(
     good: str, bad: str, *, canonical: str = "acme/one", failing: Mapping[str, Any] = CALLS_AS_TEXT
 ) -> Comparison:
-    """`good` and `bad` are outcomes at two providers, p or f."""
+    """Compare trials at two providers; `good` and `bad` have a letter for each outcome, p or f."""
     Preset.objects.get_or_create(name="content_tag_tool_call_fallback", defaults={"description": "Reads tags."})
     run = make_run()
     for name, outcomes in (("Good host", good), ("Bad host", bad)):
@@ -47,7 +47,7 @@ def test_difference_between_providers_of_equal_weights_names_provider() -> None:
     assert [difference.label for difference in found.differences] == ["Success", "Structured-call rate"]
 
 
-def test_preset_healing_commonest_failure_is_proposed_in_filled_form() -> None:
+def test_diagnosis_suggests_preset_for_the_most_frequent_failure() -> None:
     found = diagnosed("p" * 20, "f" * 20)
     assert found is not None
     assert found.suggested_preset is not None
@@ -59,7 +59,7 @@ def test_preset_healing_commonest_failure_is_proposed_in_filled_form() -> None:
 
 
 def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
-    """30/40 against 38/40: +2.2 to +37.9 points alone, which 0 enters as one of three."""
+    """30/40 against 38/40 is significant alone, but not as one of three comparisons."""
     page = compared("p" * 38 + "f" * 2, "p" * 30 + "f" * 10, failing={})
     assert page.secondary.comparisons > 1
     assert page.whole.difference is not None
@@ -75,7 +75,7 @@ def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
 
 
 def test_failures_of_trials_that_are_not_compared_are_not_counted() -> None:
-    """Another version, prompt, group, kind and scenario of the worse side alone."""
+    """Only the worse side has another version, prompt, group, kind and scenario."""
     page = compared("p" * 20, "f" * 20)
     config = RunConfig.objects.get(provider_name="Bad host")
     cell = config.cells.get()
@@ -95,23 +95,23 @@ def test_failures_of_trials_that_are_not_compared_are_not_counted() -> None:
     assert [(failure.failure_class, failure.count) for failure in found.failures] == [("call_in_tags", 20)]
 
 
-def test_two_bad_providers_make_it_the_models() -> None:
+def test_diagnosis_of_two_bad_providers_names_the_model() -> None:
     found = diagnosed("f" * 38 + "p" * 2, "f" * 38 + "p" * 2)
     assert found is not None
     assert found.verdict == "model"
     assert found.suggested_preset is None
 
 
-def test_two_good_providers_leave_it_open() -> None:
+def test_diagnosis_of_two_good_providers_is_open() -> None:
     found = diagnosed("p" * 20, "p" * 19 + "f")
     assert found is not None
     assert found.verdict == "open"
 
 
-def test_models_that_are_not_said_to_be_the_same_are_not_diagnosed() -> None:
+def test_models_without_a_common_canonical_name_are_not_diagnosed() -> None:
     assert diagnosed("p" * 20, "f" * 20, canonical="") is None
 
 
-def test_every_class_and_preset_of_the_table_exists() -> None:
+def test_class_presets_name_existing_classes_and_presets() -> None:
     assert set(load_class_presets()) <= {row.code for row in load_classes()}
     assert set(load_class_presets().values()) <= set(list_preset_names())

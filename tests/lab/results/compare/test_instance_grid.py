@@ -1,4 +1,4 @@
-"""Trials by instance and side: what is shown, and the pair of trials to read side by side."""
+"""Trials by instance and side, and the pair of trials for the diff view."""
 
 import pytest
 from django.http import QueryDict
@@ -21,7 +21,7 @@ def get_grid(run: Run, query: str = "") -> InstanceGrid:
 
 @pytest.fixture
 def run() -> Run:
-    """Three models with three instances each: all pass 1, two pass 2, and one fails 3 once of twice."""
+    """Make three models with three instances: all pass 1, two pass 2, and one fails one of two trials of 3."""
     run = make_run(instance_kind="drawn")
     for number, outcomes in enumerate(("pp pp pp", "pp pp pf", "pp ff pp")):
         cell = make_cell(make_config(run, make_model(f"vendor/m{number}")))

@@ -1,4 +1,4 @@
-"""A/A: the same once more, with chance of its own."""
+"""A/A repeats and the noise that they measure."""
 
 import pytest
 from django.http import QueryDict
@@ -23,7 +23,7 @@ def compared(first: Run, second: Run) -> CompareQuery:
     return CompareQuery.from_query(QueryDict(f"a_run={first.pk}&b_run={second.pk}"))
 
 
-def test_an_aa_repeat_has_the_same_instances_and_seeds_of_its_own() -> None:
+def test_aa_repeat_has_equal_instances_and_new_seeds() -> None:
     run = tried(20)
     again = repeat_for_noise(run, owner=None)
     assert (again.purpose, again.repeat_of) == (NOISE_PURPOSE, run)
@@ -32,7 +32,7 @@ def test_an_aa_repeat_has_the_same_instances_and_seeds_of_its_own() -> None:
     assert set(again.trials.values_list("seed", flat=True)).isdisjoint(run.trials.values_list("seed", flat=True))
 
 
-def test_a_comparison_shows_the_noise_floor_of_its_runs() -> None:
+def test_comparison_shows_the_aa_noise_of_its_runs() -> None:
     one, other = tried(18), tried(12)
     again = tried(17, purpose=NOISE_PURPOSE, repeat_of=one)
     (floor,) = measure_noise(get_comparison(compared(one, other)))
@@ -41,7 +41,7 @@ def test_a_comparison_shows_the_noise_floor_of_its_runs() -> None:
     assert floor.compared.difference.value == pytest.approx(-0.05)
 
 
-def test_the_aa_comparison_itself_says_what_it_is() -> None:
+def test_aa_comparison_has_equal_settings() -> None:
     one = tried(18)
     page = get_comparison(compared(one, tried(17, purpose=NOISE_PURPOSE, repeat_of=one)))
     assert page.has_equal_settings

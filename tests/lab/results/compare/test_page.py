@@ -1,4 +1,4 @@
-"""What stands under a comparison: instances that came out differently, each with its trials."""
+"""Instances of a comparison whose outcome changed, each with its trials."""
 
 import pytest
 from django.http import QueryDict
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_changed_instance_leads_to_trials_of_its_own_stratum() -> None:
-    """Instance 3 of one model in version 1 regressed; of the other model and version it came out as before."""
+    """Instance 3 regressed for one model in version 1 only, so the trials of that stratum are linked."""
     a, b = make_run(instance_kind="drawn"), make_run(instance_kind="drawn")
     for run, outcome in ((a, "pass"), (b, "fail")):
         for model, version in (("one", 1), ("one", 2), ("two", 1)):

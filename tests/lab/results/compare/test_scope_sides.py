@@ -1,4 +1,4 @@
-"""Sides of a scope where the URL names none."""
+"""Sides of a comparison whose URL names none."""
 
 import pytest
 from django.http import QueryDict

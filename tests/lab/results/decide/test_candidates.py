@@ -1,4 +1,4 @@
-"""What a decision is computed over: sums of cells with equal settings, never a simulated one beside a real one."""
+"""Candidates of a decision: sums of cells with equal settings."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -25,7 +25,7 @@ from toolbench.lab.results.matrix.table import get_matrix
 pytestmark = pytest.mark.django_db
 
 
-def test_runs_with_equal_settings_are_pooled_and_others_kept_apart() -> None:
+def test_runs_with_equal_settings_are_one_candidate() -> None:
     for settings in ("one", "one", "two"):
         make_trials(make_cell(make_config(make_run(), policy_hash=settings)), **{"pass": 3, "infra": 1})
     found = {candidate.policy_hash: candidate for candidate in get_candidate_pool(DecideQuery()).candidates}
@@ -34,14 +34,14 @@ def test_runs_with_equal_settings_are_pooled_and_others_kept_apart() -> None:
     assert found["two"].measured.tried == 4
 
 
-def test_controls_confirmations_and_deleted_runs_take_no_part() -> None:
+def test_controls_confirmations_and_deleted_runs_are_excluded() -> None:
     make_trials(make_cell(make_config(make_run()), "chat_only"), **{"pass": 3})
     make_trials(make_cell(make_config(make_run(purpose="confirm"))), **{"pass": 3})
     make_trials(make_cell(make_config(make_run(deleted_at="2026-01-01T00:00Z"))), **{"pass": 3})
     assert get_candidate_pool(DecideQuery()).candidates == ()
 
 
-def test_what_was_lost_is_named_and_what_was_paid_is_counted() -> None:
+def test_infrastructure_errors_are_named_and_their_cost_counts() -> None:
     cell = make_cell(make_config(make_run()))
     for _ in range(4):
         make_trial(cell, cost=0.01)
@@ -71,7 +71,7 @@ def test_unreported_cost_uses_dated_price_list_and_all_paid_tokens() -> None:
     assert measured.cost_from.startswith("list price of 20")
 
 
-def test_a_cost_that_is_known_of_some_trials_only_is_unknown_in_words() -> None:
+def test_cost_that_is_known_for_some_trials_only_is_unknown() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, cost=0.01)
     make_trial(cell)
@@ -96,7 +96,7 @@ def test_repeated_instances_count_by_independence_and_scenarios_equally() -> Non
     assert measured.end_to_end_pool.share == pytest.approx((0.8 + 1) / 2)
 
 
-def test_errors_tried_again_are_not_delivered_and_are_named() -> None:
+def test_retried_errors_are_failures_and_named_as_a_caution() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "pass", errors_retried=1)
     make_trials(cell, **{"pass": 3})
@@ -115,7 +115,7 @@ def test_sequential_cells_have_anytime_valid_bounds() -> None:
     assert build_frozen_rate(frozen.evidence[0]) == row.end_to_end
 
 
-def test_whoever_did_not_meet_every_scenario_is_told_so() -> None:
+def test_candidate_names_the_scenarios_that_it_lacks() -> None:
     run = make_run()
     both, one = make_config(run, make_model("vendor/both")), make_config(run, make_model("vendor/one"))
     for config, scenario in ((both, "happy_path"), (both, "long_arguments_guard"), (one, "happy_path")):
@@ -124,7 +124,7 @@ def test_whoever_did_not_meet_every_scenario_is_told_so() -> None:
     assert missing == {"vendor/both": (), "vendor/one": ("long_arguments_guard",)}
 
 
-def test_the_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     for name in ("vendor/a", "vendor/b", "vendor/c"):
         make_trials(make_cell(make_config(make_run(), make_model(name))), **{"pass": 1})
     with django_assert_num_queries(4):

@@ -1,4 +1,4 @@
-"""A winner among several is confirmed on new trials, and only that is reported."""
+"""Confirmation of a decision on new trials."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def finish(run: Run, *, outcome: str = "pass") -> None:
 
 @pytest.fixture
 def record() -> DecisionRecord:
-    """The record of a persona that passed every one of 76 trials."""
+    """Save the decision on a simulated model that passed all of 76 trials."""
     model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
     SamplingProfile.objects.create(name="default")
     run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=76, instance_kind="drawn"))
@@ -57,7 +57,7 @@ def test_confirmation_run_tries_leader_with_its_settings_and_new_seed(record: De
     assert (run.instance_kind, run.trials.count()) == ("drawn", 72)
 
 
-def test_only_the_confirmation_is_kept_and_only_at_its_end(record: DecisionRecord) -> None:
+def test_confirmation_is_saved_only_after_its_end(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
     record.refresh_from_db()
     with pytest.raises(NewTrialsError, match="has not ended"):
@@ -75,7 +75,7 @@ def test_only_the_confirmation_is_kept_and_only_at_its_end(record: DecisionRecor
     assert record.confirmed["passed"] == 72
 
 
-def test_a_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionRecord) -> None:
+def test_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
     finish(run, outcome="fail")
     record.refresh_from_db()
@@ -86,7 +86,7 @@ def test_a_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionR
     assert "success" in [reason["name"] for reason in record.confirmed["reasons"]]
 
 
-def test_trials_added_to_a_confirmation_by_hand_do_not_count(record: DecisionRecord) -> None:
+def test_manually_added_trials_of_a_confirmation_do_not_count(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
     finish(run)
     run.trials.filter(index__gt=60).update(added_by_hand=True)
@@ -108,19 +108,19 @@ def test_paid_requests_are_sent_up_to_confirmed_number_only(
     assert launch_confirmation(record, owner=None, trials=72, agreed=asked.value.max_request_count).trials.count() == 72
 
 
-def test_there_is_one_confirmation_and_no_choice_among_several(record: DecisionRecord) -> None:
+def test_second_confirmation_is_refused(record: DecisionRecord) -> None:
     launch_confirmation(record, owner=None, trials=5)
     with pytest.raises(NewTrialsError, match="already"):
         launch_confirmation(record, owner=None, trials=5)
 
 
-def test_other_settings_are_no_confirmation(record: DecisionRecord) -> None:
+def test_confirmation_with_other_settings_is_refused(record: DecisionRecord) -> None:
     record.evidence[0]["settings"] = "another"
     with pytest.raises(NewTrialsError, match="other settings would be tried"):
         launch_confirmation(record, owner=None, trials=5)
 
 
-def test_a_confirmation_never_enters_a_later_choice(record: DecisionRecord) -> None:
+def test_trials_of_a_confirmation_are_in_no_candidate(record: DecisionRecord) -> None:
     finish(launch_confirmation(record, owner=None, trials=5))
     assert [candidate.measured.tried for candidate in get_candidate_pool(replace(DEMO)).candidates] == [76]
 
@@ -136,7 +136,7 @@ def test_a_confirmation_never_enters_a_later_choice(record: DecisionRecord) -> N
         (ScenarioSample(55, 55), ScenarioSample(5, 5)),
     ],
 )
-def test_the_trials_wanted_clear_the_bound_at_the_shares_seen(parts: tuple[ScenarioSample, ...]) -> None:
+def test_trials_needed_lift_the_bound_at_the_observed_share(parts: tuple[ScenarioSample, ...]) -> None:
     passed, tried = (sum(int(count) for count in counts) for counts in zip(*((p.k, p.n) for p in parts), strict=True))
     rule = {"want": "reliable", "success": 90.0, "within_ms": None}
     row = assessment_to_json(
@@ -150,7 +150,7 @@ def test_the_trials_wanted_clear_the_bound_at_the_shares_seen(parts: tuple[Scena
     assert pool_samples([ScenarioSample(each * part.k / part.n, each) for part in parts]).low >= 0.9
 
 
-def test_the_trials_wanted_close_p95_where_time_counts() -> None:
+def test_trials_needed_give_p95_a_bound_if_time_counts() -> None:
     row = assessment_to_json(assess_config(MeasuredConfig("a", "a", 80, 80, 80), DecisionRule("reliable", 90.0, None)))
     record = DecisionRecord(leader="a", evidence=[row | {"scenarios": ["one", "two"]}])
     record.rule = {"want": "fastest", "success": 90.0, "within_ms": None}

@@ -1,4 +1,4 @@
-"""The button plans exactly the trials that are missing, and the decision counts them."""
+"""Plan and launch of the missing trials of a decision."""
 
 import threading
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def finish(run: Run) -> None:
 
 @pytest.fixture
 def run() -> Run:
-    """A persona that passed every one of 40 trials of two scenarios."""
+    """Make a run of a simulated model that passed all of 40 trials of two scenarios."""
     model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
     SamplingProfile.objects.create(name="default")
     scenarios = ("happy_path", "missing_workspace_id")
@@ -50,12 +50,12 @@ def page(query: DecideQuery = DEMO) -> DecidePage:
 
 
 def planned_now(query: DecideQuery, *, agreed: int = 0) -> Run:
-    """What is planned by whoever has just seen the page."""
+    """Launch the plan that the page shows now."""
     offer = get_missing_trials_plan(page(query))
     return launch_missing_trials(query, owner=None, shown=offer.shown if offer else "", agreed=agreed)
 
 
-def test_button_plans_the_missing_trials_and_they_decide(run: Run) -> None:
+def test_missing_trials_are_launched_and_decide(run: Run) -> None:
     assert "it closes with 32 more trials (16 of each scenario)" in page().decision.sentence
     offer = get_missing_trials_plan(page())
     assert offer
@@ -74,7 +74,7 @@ def test_button_plans_the_missing_trials_and_they_decide(run: Run) -> None:
     assert get_missing_trials_plan(found) is None
 
 
-def test_trials_that_are_still_to_come_are_not_planned_again(run: Run) -> None:
+def test_pending_trials_are_not_planned_again(run: Run) -> None:
     planned = planned_now(DEMO)
     assert get_missing_trials_plan(page()) is None
     assert page().runs_in_progress == (planned.pk,)
@@ -82,14 +82,14 @@ def test_trials_that_are_still_to_come_are_not_planned_again(run: Run) -> None:
         planned_now(DEMO)
 
 
-def test_chosen_runs_count_the_trials_planned_for_them(run: Run) -> None:
+def test_named_runs_count_the_missing_trials_planned_for_them(run: Run) -> None:
     chosen = replace(DEMO, scope="runs", runs=(run.pk,))
     finish(planned_now(chosen))
     assert page(chosen).rows[0].assessment.measured.tried == 72
     assert not any("which it repeats" in offer.title for offer in get_compare_choices().suggestions)
 
 
-def test_a_failure_among_them_leaves_the_remaining_obstacle(run: Run) -> None:
+def test_failed_missing_trial_leaves_the_decision_open(run: Run) -> None:
     planned = planned_now(DEMO)
     finish(planned)
     planned.trials.filter(index__lte=3).update(outcome="fail", task_pass=False)
@@ -119,9 +119,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("change", REFUSED)
-def test_what_cannot_be_planned_is_said_in_place_of_the_button(
-    run: Run, change: Callable[[], None], owner_client: Client
-) -> None:
+def test_plan_that_cannot_be_launched_has_a_refusal(run: Run, change: Callable[[], None], owner_client: Client) -> None:
     change()
     offer = get_missing_trials_plan(page())
     assert offer
@@ -134,7 +132,7 @@ def test_what_cannot_be_planned_is_said_in_place_of_the_button(
         planned_now(DEMO)
 
 
-def test_more_trials_than_can_be_planned_are_refused_beforehand(run: Run) -> None:
+def test_plan_with_too_many_trials_has_a_refusal(run: Run) -> None:
     run.trials.filter(index=1).update(outcome="fail", task_pass=False)
     recompute(list(run.cells.values_list("pk", flat=True)))
     offer = get_missing_trials_plan(page(replace(DEMO, success="94.5")))
@@ -143,7 +141,7 @@ def test_more_trials_than_can_be_planned_are_refused_beforehand(run: Run) -> Non
     assert offer.refusal.endswith("trials of a scenario are missing; at most 2,000 can be planned here.")
 
 
-def test_other_trials_than_were_shown_are_not_planned(run: Run) -> None:
+def test_plan_that_has_changed_since_it_was_shown_is_refused(run: Run) -> None:
     offer = get_missing_trials_plan(page())
     assert offer
     run.trials.filter(index=1).update(outcome="fail", task_pass=False)
@@ -154,7 +152,7 @@ def test_other_trials_than_were_shown_are_not_planned(run: Run) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_requests_at_once_plan_one_run(run: Run) -> None:
+def test_simultaneous_requests_launch_one_run(run: Run) -> None:
     offer = get_missing_trials_plan(page())
     assert offer
     together = threading.Barrier(2)
@@ -175,7 +173,7 @@ def test_two_requests_at_once_plan_one_run(run: Run) -> None:
     assert told[1].startswith("run ")
 
 
-def test_paid_trials_are_asked_about_first(run: Run) -> None:
+def test_paid_missing_trials_need_confirmation(run: Run) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
     with pytest.raises(PaidRequestsUnconfirmedError) as asked:
         planned_now(DEMO)

@@ -1,4 +1,4 @@
-"""A decision record holds what was known when it was made."""
+"""Decision records: saved figures, later changes and exports."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def steady(name: str = "vendor/steady", **run: Any) -> Cell:
     return cell
 
 
-def test_a_record_keeps_rule_evidence_answer_and_who(owner: User) -> None:
+def test_record_has_rule_evidence_sentence_and_user(owner: User) -> None:
     cell = steady()
     record = save_record(FASTEST, owner=owner, note="for the weather bot")
     row = find_leader_row(record)
@@ -41,7 +41,7 @@ def test_a_record_keeps_rule_evidence_answer_and_who(owner: User) -> None:
     assert row["settings"] == cell.config.policy_hash
 
 
-def test_newer_trials_never_change_a_record_and_are_said_to_differ() -> None:
+def test_newer_trials_change_no_record_and_are_listed_as_changes() -> None:
     cell = steady()
     record = save_record(FASTEST, owner=None)
     assert list_record_changes(record) == ()
@@ -59,14 +59,14 @@ def test_newer_trials_never_change_a_record_and_are_said_to_differ() -> None:
     assert new.then == "not there"
 
 
-def test_a_record_without_a_winner_is_a_record_too() -> None:
+def test_record_without_a_leader_is_saved() -> None:
     make_trials(make_cell(make_config(make_run())), **{"fail": 5})
     record = save_record(FASTEST, owner=None)
     assert (record.verdict, record.leader) == ("none", "")
     assert find_leader_row(record) is None
 
 
-def test_a_record_can_be_taken_away_whole_and_as_a_table() -> None:
+def test_record_is_exported_whole_and_as_a_table() -> None:
     steady(simulated=True)
     record = save_record(DecideQuery(want="fastest", scope="demo"), owner=None)
     table = export_record(record)

@@ -199,7 +199,7 @@ def test_trial_recovered_problem_stands_beside_the_cause(runs: tuple[Run, Run], 
     assert "Ask another way: another method, examples, or tool_choice required." in shown
 
 
-def test_the_number_of_queries_does_not_grow(
+def test_number_of_queries_does_not_grow(
     runs: tuple[Run, Run], django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_max_num_queries(9):

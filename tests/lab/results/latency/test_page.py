@@ -1,4 +1,4 @@
-"""Latency over any runs: every quantile from one answer on, with open bounds where there are too few."""
+"""Latency page: quantiles with open bounds if there are few answers, groups, pooled runs and filters."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The open row: its split by scenario and the trials behind it."""
+"""Panel of a matrix row: its split by scenario and its trials."""
 
 from typing import Any
 

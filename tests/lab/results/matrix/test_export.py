@@ -1,4 +1,4 @@
-"""What is taken away: the case study's seven columns first, unchanged, ours after them."""
+"""Exports of the matrix: the seven columns of the case study, then those of Toolbench."""
 
 from dataclasses import replace
 

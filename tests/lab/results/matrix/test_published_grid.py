@@ -1,4 +1,4 @@
-"""The grid of the published snapshot: nothing in it is completed."""
+"""Grid of the published snapshot."""
 
 import pytest
 from django.http import QueryDict

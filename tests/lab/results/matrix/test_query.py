@@ -1,4 +1,4 @@
-"""The matrix's address: everything in it is kept, and nothing in it can break the page."""
+"""Query of the matrix: round trip through the URL, and unreadable values."""
 
 from dataclasses import replace
 

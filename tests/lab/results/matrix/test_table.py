@@ -1,4 +1,4 @@
-"""The matrix sums cells by what was asked of which model, and keeps apart what must not be mixed."""
+"""Rows of the matrix: sums of cells, warnings and exclusions."""
 
 import json
 from dataclasses import replace
@@ -69,7 +69,7 @@ def test_runs_of_one_config_are_pooled_and_differing_settings_are_named() -> Non
     assert any("different settings" in warning for warning in matrix.warnings)
 
 
-def test_versions_of_the_engine_that_are_pooled_are_said() -> None:
+def test_matrix_warns_of_pooled_engine_versions() -> None:
     for engine in ("aaa", "bbb"):
         make_trials(make_cell(make_config(make_run(engine_version=engine))), **{"pass": 5})
     matrix = get_matrix(REAL)

@@ -1,4 +1,4 @@
-"""Every frozen key says who decided it."""
+"""Frozen settings of a run with the layer of each value."""
 
 import pytest
 

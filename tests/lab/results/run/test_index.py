@@ -1,4 +1,4 @@
-"""The list of runs adds up what each has."""
+"""List of runs with their sums."""
 
 import pytest
 from django.db import connection

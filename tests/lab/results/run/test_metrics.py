@@ -1,4 +1,4 @@
-"""All metrics of one run: the same numbers as its cells, and nothing where nothing was counted."""
+"""All metrics of a run by configuration."""
 
 import pytest
 

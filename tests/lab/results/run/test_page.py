@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 def test_the_two_rates_differ_by_infrastructure() -> None:
     run = make_run()
     make_trials(make_cell(make_config(run)), **{"pass": 3, "fail": 1, "infra": 2})
-    line = get_run_page(run.pk).lines[0]
+    line = get_run_page(run.pk).config_rows[0]
     assert (line.answered.k, line.answered.n) == (3, 4)
     assert (line.delivered.k, line.delivered.n) == (3, 6)
 
@@ -35,7 +35,7 @@ def test_controls_are_kept_out_of_the_tool_rate() -> None:
     config = make_config(run)
     make_trials(make_cell(config), **{"pass": 2})
     make_trials(make_cell(config, "chat_only"), **{"fail": 2})
-    line = get_run_page(run.pk).lines[0]
+    line = get_run_page(run.pk).config_rows[0]
     assert (line.answered.k, line.answered.n) == (2, 2)
     assert line.control.failed == 2
 
@@ -51,7 +51,7 @@ def test_failures_are_grouped_by_signature_most_frequent_first() -> None:
     ]
 
 
-def test_only_errors_whose_provider_still_exists_can_be_tried_again() -> None:
+def test_only_errors_with_an_existing_provider_can_be_retried() -> None:
     run = make_run()
     gone = make_config(run, make_model("b", provider=make_provider("Gone")))
     for config in (make_config(run), gone):
@@ -61,7 +61,7 @@ def test_only_errors_whose_provider_still_exists_can_be_tried_again() -> None:
     assert get_run_page(run.pk).retryable == 3
 
 
-def test_what_is_polled_reads_no_layers_and_no_request() -> None:
+def test_polled_part_reads_no_layers_and_no_request() -> None:
     run = make_run(state=Run.State.RUNNING)
     make_trials(make_cell(make_config(run)), **{"pass": 1, "fail": 1, "queued": 1})
     with CaptureQueriesContext(connection) as seen:
@@ -71,7 +71,7 @@ def test_what_is_polled_reads_no_layers_and_no_request() -> None:
     assert not [name for name in ('"layers"', '"options"', '"request"') if name in read]
 
 
-def test_a_paused_run_is_looked_at_again_until_nothing_of_it_is_in_flight() -> None:
+def test_paused_run_is_polled_until_no_trial_is_in_flight() -> None:
     run = make_run(state=Run.State.PAUSED)
     cell = make_cell(make_config(run))
     make_trials(cell, **{"running": 1, "queued": 1})
@@ -115,13 +115,13 @@ def test_trials_that_wait_for_a_model_that_does_not_run_say_so() -> None:
     assert get_run_page(run.pk).blocking_providers == ()
 
 
-def test_a_cap_that_is_used_up_has_to_be_raised() -> None:
+def test_run_page_at_its_limit_says_to_raise_it() -> None:
     run = make_run(state=Run.State.PAUSED, request_cap=10, requests_reserved=10)
     assert get_run_page(run.pk).is_limit_reached
     assert not get_run_page(make_run(request_cap=10, requests_reserved=9).pk).is_limit_reached
 
 
-def test_nothing_is_said_of_the_pace_before_two_trials_are_done() -> None:
+def test_run_page_has_no_pace_before_two_finished_trials() -> None:
     run = make_run(state=Run.State.RUNNING)
     make_trials(make_cell(make_config(run)), **{"pass": 1, "queued": 9})
     assert get_run_page(run.pk).pace.per_minute is None
@@ -147,7 +147,7 @@ def test_run_page_line_pools_the_times_of_tool_scenarios() -> None:
     for scenario, time in (("happy_path", 100.0), ("type_error_recovery", 900.0), ("chat_only", 5_000.0)):
         make_trial(make_cell(config, scenario), duration_ms=time)
     recompute_stale()
-    (line,) = get_run_page(config.run_id).lines
+    (line,) = get_run_page(config.run_id).config_rows
     assert (line.times.p50, line.times.p95) == (
         compute_quantile([100.0, 900.0], 0.5),
         compute_quantile([100.0, 900.0], 0.95),
@@ -164,7 +164,7 @@ def test_first_attempt_rate_is_shown_if_a_call_was_requested_again() -> None:
     make_trial(again, "pass", asked_again=1, output_retries=1)
     make_trial(again, "pass")
     recompute_stale()
-    first, second = get_run_page(run.pk).lines
+    first, second = get_run_page(run.pk).config_rows
     assert first.first is None
     assert second.first is not None
     assert (second.first.k, second.answered.k) == (1, 2)
@@ -176,9 +176,9 @@ def test_configurations_of_a_large_run_stand_on_several_pages(monkeypatch: pytes
     for name in ("a", "b", "c"):
         make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 2})
     pages = [get_run_page(run.pk, number) for number in (1, 2, 9)]
-    assert [[line.config.model_name for line in found.lines] for found in pages] == [["a", "b"], ["c"], ["c"]]
+    assert [[line.config.model_name for line in found.config_rows] for found in pages] == [["a", "b"], ["c"], ["c"]]
     assert [(found.page, found.pages, found.tally.passed) for found in pages] == [(1, 2, 6), (2, 2, 6), (2, 2, 6)]
-    assert len(get_run_page(run.pk).lines) == 3
+    assert len(get_run_page(run.pk).config_rows) == 3
 
 
 def test_pages_of_a_large_run_are_linked(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

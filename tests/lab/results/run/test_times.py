@@ -1,4 +1,4 @@
-"""Every time on the run page says what it measures, and is that."""
+"""Durations and pace on the run page."""
 
 from datetime import datetime, timedelta
 
@@ -50,7 +50,7 @@ def test_run_page_after_later_retry_shows_both_durations() -> None:
     run = ran([(0, 180), (750, 780)])
     Run.objects.filter(pk=run.pk).update(created_at=at(0), finished_at=at(780), state=Run.State.FINISHED)
     page = get_run_page(run.pk)
-    assert (page.ran, page.took) == (210, 780)
+    assert (page.active_seconds, page.total_seconds) == (210, 780)
 
 
 def test_pace_names_the_window_that_was_observed() -> None:

@@ -1,4 +1,4 @@
-"""Verdicts of people beside the judge's."""
+"""Human verdicts on trials."""
 
 from urllib.parse import urlencode
 

@@ -1,4 +1,4 @@
-"""Where two lists of lines differ."""
+"""Hunks of two lists of lines."""
 
 from toolbench.lab.results.trial.line_diff import MAX_COMPARED_LINES, build_hunks
 
@@ -7,14 +7,14 @@ def shown(left: list[str], right: list[str]) -> tuple[list[tuple[str, str]], ...
     return tuple([(line.mark, line.text) for line in side] for side in build_hunks(left, right))
 
 
-def test_what_differs_stands_with_a_little_around_it() -> None:
+def test_hunks_have_two_lines_of_context() -> None:
     same = [f"line {number}" for number in range(10)]
     left, right = shown([*same, "Done."], [*same, "Not yet.", "So."])
     assert left == [("skip", "… 8 lines alike"), ("", "line 8"), ("", "line 9"), ("chg", "Done.")]
     assert right[-2:] == [("chg", "Not yet."), ("chg", "So.")]
 
 
-def test_a_difference_deep_in_a_huge_text_is_found_and_little_of_it_shown() -> None:
+def test_difference_deep_in_a_huge_text_is_found() -> None:
     same = ["x"] * 300_000
     left, right = build_hunks([*same, "a", *same], [*same, "b", *same])
     assert [line.text for line in left if line.mark == "chg"] == ["a"]

@@ -57,7 +57,7 @@ def test_the_page_opens_at_the_first_bad_step() -> None:
     assert any(line.mark == "bad" for line in trace.step.right.code.lines)
 
 
-def test_the_rail_has_the_same_parts_in_every_turn() -> None:
+def test_timeline_has_the_same_parts_in_every_turn() -> None:
     parts = [line.part for turn in open_at(failed_trial()).timeline for line in turn.steps]
     assert parts == ["request", "response", "transforms", "calls", "dispatch", "result"]
 

@@ -1,4 +1,4 @@
-"""The way from trial to trial within a filter."""
+"""Links to the previous and the next trial of a filter."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The address decides, and nothing in it can break the page."""
+"""Trial filter: round trip through the URL, and unreadable values."""
 
 import pytest
 from django.http import QueryDict

@@ -1,4 +1,4 @@
-"""Words find trials by beginnings, quotes find parts, and nothing that is typed breaks the search."""
+"""Text search: words match beginnings, quoted texts match parts."""
 
 import pytest
 

@@ -141,7 +141,7 @@ def _build_row(
         label=first.name,
         title=first.model,
         note=first.profile if len(rows) == 1 else f"{len(rows)} profiles",
-        is_repeated=first.again,
+        is_repeated=first.repeats_model,
         overall=_build_cell(published, query, overall, is_off=is_off),
         cells=cells,
         tally=_NO_TALLY,

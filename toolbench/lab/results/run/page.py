@@ -123,11 +123,11 @@ class RunPage:
     Attributes:
         live: whether figures can still change: the run is running or cancelling, or it is paused and trials are
             still running.
-        took: seconds from the launch to the end; None before the end.
-        ran: seconds during which a trial was running; None before the end.
+        total_seconds: seconds from the launch to the end; None before the end.
+        active_seconds: seconds during which a trial was running; None before the end.
         tally: counts of all cells.
         source: the run with its configurations and cells.
-        lines: figures by configuration and group of scenarios, of one page or of the whole run.
+        config_rows: figures by configuration and group of scenarios, of one page or of the whole run.
         groups: largest failure groups.
         retryable: number of trials with infrastructure errors that can be queued again.
         resumable: number of cancelled trials of an ended run that can be queued again.
@@ -136,17 +136,17 @@ class RunPage:
         set_aside: cells whose sums could not be computed.
         blocking_providers: providers that are not available, if trials are queued and none is running.
         refused: request parameters that endpoints refused.
-        page: the number of the page of `lines`, from 1.
+        page: the number of the page of `config_rows`, from 1.
         pages: the number of these pages.
     """
 
     source: RunCells
     live: bool
-    took: float | None
-    ran: float | None
+    total_seconds: float | None
+    active_seconds: float | None
     tally: Tally
     pace: Pace
-    lines: tuple[ConfigRow, ...]
+    config_rows: tuple[ConfigRow, ...]
     groups: tuple[RunFailureGroup, ...]
     retryable: int
     resumable: int
@@ -221,11 +221,11 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
     return RunPage(
         source=source,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.is_changing for cell in cells),
-        took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
-        ran=measure_active_seconds(run) if run.finished_at else None,
+        total_seconds=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
+        active_seconds=measure_active_seconds(run) if run.finished_at else None,
         tally=whole,
         pace=get_pace(run, whole),
-        lines=tuple(
+        config_rows=tuple(
             _build_config_row(config, group, [(cell, source.times[cell.pk]) for cell in group_cells], target)
             for config, group, group_cells in shown
         ),

@@ -16,29 +16,29 @@ class TimelineRow:
 
     Attributes:
         key: `<ordinal>.<part>`.
-        bad: whether the part has a problem.
-        ok: whether a tool's result was ok.
-        at: start in percent of the trial's time; None for a row without a bar.
-        waiting: time until the first byte in percent of the trial's time.
-        share: time after the first byte in percent of the trial's time.
-        tool: whether the bar is that of a tool execution.
+        has_problem: whether the part has a problem.
+        is_ok: whether the part is a tool execution that succeeded.
+        start_percent: start of the bar in percent of the trial's time; None for a row without a bar.
+        waiting_percent: length of the bar until the first byte of an answer, in percent of the trial's time.
+        busy_percent: length of the rest of the bar, in percent of the trial's time.
+        is_tool: whether the bar is that of a tool execution.
     """
 
     key: str
     part: str
     title: str
     note: str
-    bad: bool = False
-    ok: bool = False
-    at: float | None = None
-    waiting: float = 0.0
-    share: float = 0.0
-    tool: bool = False
+    has_problem: bool = False
+    is_ok: bool = False
+    start_percent: float | None = None
+    waiting_percent: float = 0.0
+    busy_percent: float = 0.0
+    is_tool: bool = False
 
     @property
-    def first_byte_at(self) -> float:
+    def first_byte_percent(self) -> float:
         """Return the position of the answer's first byte in percent of the trial's time."""
-        return (self.at or 0.0) + self.waiting
+        return (self.start_percent or 0.0) + self.waiting_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTur
     """Return the turns of the steps of one execution. Rows of a step without step details have no counts."""
     if not steps:
         return ()
-    whole = max(step.started_ms + step.duration_ms for step in steps) or 1.0
+    total_ms = max(step.started_ms + step.duration_ms for step in steps) or 1.0
     turns: dict[int, list[Step]] = defaultdict(list)
     for step in steps:
         turns[step.turn].append(step)
@@ -70,7 +70,7 @@ def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTur
         TimelineTurn(
             turn=turn,
             seconds=sum(step.duration_ms for step in turn_steps) / 1000,
-            steps=tuple(row for step in turn_steps for row in _build_rows(step, facts.get(step.pk), whole)),
+            steps=tuple(row for step in turn_steps for row in _build_rows(step, facts.get(step.pk), total_ms)),
             user_message=next(
                 (str(facts[step.pk]["said"]) for step in turn_steps if facts.get(step.pk, {}).get("said")), ""
             ),
@@ -79,24 +79,24 @@ def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTur
     )
 
 
-def _build_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
-    """Return the rows of a step; `whole` is the trial's time in milliseconds."""
+def _build_rows(step: Step, facts: JsonObject | None, total_ms: float) -> list[TimelineRow]:
+    """Return the rows of a step; `total_ms` is the trial's time in milliseconds."""
     build = _build_tool_rows if step.kind == Step.Kind.TOOL else _build_exchange_rows
-    return build(step, facts, whole)
+    return build(step, facts, total_ms)
 
 
-def _build_exchange_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
+def _build_exchange_rows(step: Step, facts: JsonObject | None, total_ms: float) -> list[TimelineRow]:
     attempt = f", attempt {step.attempt}" if step.attempt > 1 else ""
-    first_byte = step.first_byte_ms if step.first_byte_ms is not None else step.duration_ms
+    first_byte_ms = step.first_byte_ms if step.first_byte_ms is not None else step.duration_ms
     answer = TimelineRow(
         key=f"{step.ordinal}.response",
         part="response",
         title=f"Raw response{attempt}" if step.ok else f"{step.status or 'No'} answer{attempt}",
         note=f"{step.duration_ms / 1000:.2f} s",
-        bad=step.ok is False,
-        at=100 * step.started_ms / whole,
-        waiting=100 * first_byte / whole,
-        share=100 * max(step.duration_ms - first_byte, 0) / whole,
+        has_problem=step.ok is False,
+        start_percent=100 * step.started_ms / total_ms,
+        waiting_percent=100 * first_byte_ms / total_ms,
+        busy_percent=100 * max(step.duration_ms - first_byte_ms, 0) / total_ms,
     )
     request = TimelineRow(f"{step.ordinal}.request", "request", f"Request{attempt}", f"{step.request_bytes:,} B")
     if not step.ok:
@@ -104,7 +104,9 @@ def _build_exchange_rows(step: Step, facts: JsonObject | None, whole: float) -> 
     changes, calls = _describe_counts(facts)
     has_findings = bool(facts and facts.get("findings"))
     transforms = TimelineRow(f"{step.ordinal}.transforms", "transforms", f"After transforms{changes}", "")
-    parsed = TimelineRow(f"{step.ordinal}.calls", "calls", f"Parsed calls{calls}", step.finish_reason, bad=has_findings)
+    parsed = TimelineRow(
+        f"{step.ordinal}.calls", "calls", f"Parsed calls{calls}", step.finish_reason, has_problem=has_findings
+    )
     return [request, answer, transforms, parsed]
 
 
@@ -119,18 +121,18 @@ def _describe_counts(facts: JsonObject | None) -> tuple[str, str]:
     return f", {changes}", f", {len(facts.get('calls', ()))}{ignored_text}"
 
 
-def _build_tool_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
+def _build_tool_rows(step: Step, facts: JsonObject | None, total_ms: float) -> list[TimelineRow]:
     is_refused = not (facts or {}).get("executed", True)
     dispatch = TimelineRow(
         key=f"{step.ordinal}.dispatch",
         part="dispatch",
         title=f"Dispatch {step.tool_name or '(no name)'}{', refused' if is_refused else ''}",
         note=f"{step.duration_ms:.0f} ms",
-        bad=not step.ok,
-        ok=bool(step.ok),
-        at=100 * step.started_ms / whole,
-        share=100 * step.duration_ms / whole,
-        tool=True,
+        has_problem=not step.ok,
+        is_ok=bool(step.ok),
+        start_percent=100 * step.started_ms / total_ms,
+        busy_percent=100 * step.duration_ms / total_ms,
+        is_tool=True,
     )
     title = "Result, ok" if step.ok else f"Result, {step.error_code}"
     return [dispatch, TimelineRow(f"{step.ordinal}.result", "result", title, f"{step.response_bytes:,} B")]
@@ -139,17 +141,17 @@ def _build_tool_rows(step: Step, facts: JsonObject | None, whole: float) -> list
 def find_first_bad_key(trial: Trial, timeline: Sequence[TimelineTurn]) -> str:
     """Return the key of the row with the first problem; empty if the verdict names no step.
 
-    It is the first bad row of that step, else the row of its response or result.
+    It is the first row of that step with a problem, else the row of its response or result.
     """
     if trial.first_bad_ordinal is None:
         return ""
     rows = [row for turn in timeline for row in turn.steps if row.key.startswith(f"{trial.first_bad_ordinal}.")]
     response_key = next((row.key for row in rows if row.part in ("response", "result")), "")
-    return next((row.key for row in rows if row.bad), response_key)
+    return next((row.key for row in rows if row.has_problem), response_key)
 
 
 def find_open_row(timeline: Sequence[TimelineTurn], key: str, first_bad_key: str) -> TimelineRow | None:
-    """Return the row with the key, else the first bad row, else the first response; None without rows."""
+    """Return the row with the key, else the first row with a problem, else the first response; None without rows."""
     rows = [row for turn in timeline for row in turn.steps]
     by_key = {row.key: row for row in rows}
     response = next((row for row in rows if row.part == "response"), None)

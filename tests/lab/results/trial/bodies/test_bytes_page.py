@@ -23,7 +23,7 @@ def test_what_cannot_be_seen_is_escaped_and_the_rest_stands_as_it_is() -> None:
     assert next(piece.text for piece in split_invisible(RAW) if piece.escaped) == "\\r\\n\n\\t"
 
 
-def test_an_escape_that_a_model_wrote_is_no_escape_of_ours() -> None:
+def test_escape_written_by_a_model_is_shown_as_text() -> None:
     assert [piece.escaped for piece in split_invisible(b"a\\x00b")] == [False]
 
 
