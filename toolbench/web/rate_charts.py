@@ -10,6 +10,7 @@ from toolbench.lab.models import PacePoint
 
 WIDTH, HEIGHT = 620, 132
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 612, 12, 108
+MIN_BAR_HEIGHT = 8  # so that a single rejection can be seen
 GAP_SECONDS = 120.0  # without a point, after which a line is interrupted
 
 
@@ -115,7 +116,11 @@ def _build_chart(
         draw(read_limit),
         draw(read_value),
         tuple(
-            RateBar(place_x(point), place_y(value), f"{point.at:%H:%M:%S}: {point.rejections} rejected")
+            RateBar(
+                place_x(point),
+                min(place_y(value), _BOTTOM - MIN_BAR_HEIGHT),
+                f"{point.at:%H:%M:%S}: {point.rejections} rejected",
+            )
             for point, value in bars
         ),
         f"{start:%-d %b, %H:%M}",
