@@ -98,7 +98,7 @@ def test_buttons_launch_pause_resume_and_delete(owner_client: Client) -> None:
     assert "A baseline consists of finished runs" in press("baseline", baseline=[schedule.runs.get().pk])
     schedule.runs.update(state=Run.State.FINISHED)
     assert "Baseline: 1 run." in press("baseline", baseline=[schedule.runs.get().pk])
-    assert "That button is not known" in press("explode")
+    assert "This button is not known" in press("explode")
     assert "is deleted. Its runs are kept." in press("delete")
     assert Run.objects.filter(schedule=None).count() == 1
 
@@ -119,7 +119,7 @@ def test_rule_is_added_tested_switched_and_deleted(owner_client: Client) -> None
         ("test", "E-mail: the test was sent."),
         ("off", "is off."),
         ("on", "is on."),
-        ("explode", "That button is not known"),
+        ("explode", "This button is not known"),
         ("delete", "are deleted."),
     ):
         answer = owner_client.post(f"/schedules/rules/{rule.pk}/act/", {"action": action}, follow=True)
