@@ -25,7 +25,7 @@ MUTATION_KINDS = ("missing field", "wrong enum", "wrong type", "unknown name")
 
 def try_case(case: BfclCase, counts: Counter[str]) -> Iterator[str]:
     """Counts what became of a case's calls, and tells of those that were not as they should be."""
-    asked = ConstraintOptions(final=False)
+    asked = ConstraintOptions(allows_final=False)
     oracles = {way: GrammarMatcher(compile_constraint(case.tools, way, asked).grammar) for way in GRAMMAR_KINDS}
     parameters = {tool["function"]["name"]: tool["function"]["parameters"] for tool in case.tools}
     for name, given in build_golden_calls(case):

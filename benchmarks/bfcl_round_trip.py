@@ -49,7 +49,7 @@ class FormatTally:
 def has_markers(form: str) -> bool:
     """Whether a format has markers of its own."""
     definition = get_format(form)
-    return bool(definition.blocks or definition.named(["f"]))
+    return bool(definition.blocks or definition.build_named_blocks(["f"]))
 
 
 def iter_round_trips(chosen: Sequence[BfclCase], form: str, seed: int) -> Iterator[RoundTrip]:

@@ -28,7 +28,7 @@ from toolbench.engine.strict_json import read_json, write_json
 from toolbench.engine.types import JsonObject
 
 TOOLS: list[JsonObject] = json.loads((Path(__file__).parent / "data" / "constrained_tools.json").read_text("utf-8"))
-SIZE_LIMITS = SizeLimits(max_string=40, max_items=4)  # so that a small model comes to an end
+SIZE_LIMITS = SizeLimits(max_string_length=40, max_items=4)  # so that a small model comes to an end
 CONSTRAINT_MODES = {
     "response_format": ("response_format", ""),
     "gbnf": ("gbnf", ""),
@@ -76,14 +76,14 @@ def run_trial(server: LocalServer, way: str, number: int, most: int) -> CheckedA
     constraint, format = CONSTRAINT_MODES[way]
     function = TOOLS[number % len(TOOLS)]
     tool: JsonObject = {"type": "function", "function": function}
-    asked = ConstraintOptions(final=False, format=format, limits=SIZE_LIMITS)
+    asked = ConstraintOptions(allows_final=False, text_format=format, limits=SIZE_LIMITS)
     body = {
         "model": server.model,
         "messages": [{"role": "user", "content": f"Call {function['name']}."}],
         "max_tokens": most,
         "temperature": 1.0,
         "seed": number,
-        **compile_constraint([tool], constraint, asked).fields,
+        **compile_constraint([tool], constraint, asked).request_fields,
     }
     headers = {"Authorization": f"Bearer {server.key}"}
     answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=600, trust_env=False)
@@ -97,7 +97,7 @@ def run_trial(server: LocalServer, way: str, number: int, most: int) -> CheckedA
 def check_answer(way: str, tool: JsonObject, text: str, *, cut: bool) -> CheckedAnswer:
     constraint, format = CONSTRAINT_MODES[way]
     call = read_call(text, format, tool)
-    answers = build_allowed_answers([tool], final=False, support=SCHEMA_SUPPORT[constraint], limits=SIZE_LIMITS)
+    answers = build_allowed_answers([tool], allows_final=False, support=SCHEMA_SUPPORT[constraint], limits=SIZE_LIMITS)
     kept = call is not None and jsonschema_rs.is_valid(build_answer_schema(answers), call, validate_formats=True)
     own = tool["function"]["parameters"]
     fits = call is not None and jsonschema_rs.is_valid(own, call.get("arguments"), validate_formats=True)
@@ -118,9 +118,9 @@ def read_call(text: str, format: str, tool: JsonObject) -> JsonObject | None:
 
 def count_dropped_keywords(way: str) -> Counter[str]:
     constraint, format = CONSTRAINT_MODES[way]
-    asked = ConstraintOptions(final=False, format=format, limits=SIZE_LIMITS)
+    asked = ConstraintOptions(allows_final=False, text_format=format, limits=SIZE_LIMITS)
     tools = [{"type": "function", "function": function} for function in TOOLS]
-    return Counter(one.keyword for one in compile_constraint(tools, constraint, asked).dropped)
+    return Counter(one.keyword for one in compile_constraint(tools, constraint, asked).dropped_keywords)
 
 
 def print_report(way: str, seen: Sequence[CheckedAnswer]) -> None:

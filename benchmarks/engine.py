@@ -150,7 +150,7 @@ def _build_whole_turn(method: str) -> Work:
     setup, _ = _build_turn(method)
 
     def call() -> object:
-        ask = build_ask(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
+        ask = build_ask(setup, 1, [{"role": "user", "content": "hi"}], has_tools=True)
         return _read_and_dispatch(setup, ask, ANSWER_BY_METHOD[method])
 
     return call
@@ -159,13 +159,13 @@ def _build_whole_turn(method: str) -> Work:
 def _build_turn(method: str) -> tuple[TurnSetup, Ask]:
     policy = Policy(method=method)
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(build_definitions()), options={}, seed=None)
-    return setup, build_ask(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
+    return setup, build_ask(setup, 1, [{"role": "user", "content": "hi"}], has_tools=True)
 
 
 def _read_and_dispatch(setup: TurnSetup, ask: Ask, body: bytes) -> list[bool]:
     ask.decoder.feed(body)
     calls = ask.decoder.close().calls
-    return [dispatch(call, setup.tools, setup.policy).refused is None for call in calls]
+    return [dispatch(call, setup.tools, setup.policy).refusal is None for call in calls]
 
 
 def iter_compiling_work() -> Iterator[MeasuredWork]:

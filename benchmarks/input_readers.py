@@ -10,7 +10,7 @@ import benchmarks.django_setup  # noqa: F401
 from toolbench.engine import formats
 from toolbench.engine.arguments import read_arguments
 from toolbench.engine.partial_json import JsonEndFinder, read_partial
-from toolbench.engine.repairs import REPAIR_NAMES, repair
+from toolbench.engine.repairs import REPAIR_NAMES, repair_arguments
 from toolbench.engine.strict_json import read_json
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
@@ -76,7 +76,7 @@ def _find_extent(text: str) -> bool:
     extent = JsonEndFinder()
     for at in range(0, len(text), 7):
         extent.feed(text[at : at + 7])
-    return extent.closed
+    return extent.is_closed
 
 
 def _count_events(body: bytes) -> int:
@@ -170,15 +170,17 @@ READER_BY_NAME: Mapping[str, InputReader] = {
         lambda size: f"```json\n{{{_build_keys(size)}}}\n```", lambda text: read_arguments(text, 1 << 24)
     ),
     "repairs, single quotes and commas": InputReader(
-        lambda size: f"{{{_build_keys(size)},}}".replace('"', "'"), lambda text: repair(text, REPAIR_NAMES), 75
+        lambda size: f"{{{_build_keys(size)},}}".replace('"', "'"),
+        lambda text: repair_arguments(text, REPAIR_NAMES),
+        75,
     ),
     "repairs, open brackets": InputReader(
-        lambda size: '{"a":[' * (size // 6), lambda text: repair(text, REPAIR_NAMES, cut=True), 170
+        lambda size: '{"a":[' * (size // 6), lambda text: repair_arguments(text, REPAIR_NAMES, is_truncated=True), 170
     ),
     "repairs, objects in a row": InputReader(
-        lambda size: '{"a":1}' * (size // 7), lambda text: repair(text, REPAIR_NAMES), 20
+        lambda size: '{"a":1}' * (size // 7), lambda text: repair_arguments(text, REPAIR_NAMES), 20
     ),
-    "repairs, quotes": InputReader(lambda size: '"' * size, lambda text: repair(text, REPAIR_NAMES), 130),
+    "repairs, quotes": InputReader(lambda size: '"' * size, lambda text: repair_arguments(text, REPAIR_NAMES), 130),
     "tagged calls": InputReader(lambda size: "<tool_call>{}</tool_call>" * (size // 25), extract_tagged_calls, 16),
     "tags without an end": InputReader(lambda size: "<tool_call>" * (size // 11), extract_tagged_calls, 5),
     "events, one long line": InputReader(lambda size: b'data: {"a": "' + b"x" * size, _count_events, 3),

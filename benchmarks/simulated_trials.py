@@ -132,7 +132,7 @@ def _plan(cell: Cell, instance: Instance, seed: int) -> LoopPlan:
         history=instance.history,
         tools=ToolRegistry(instance.tools),
         seed=seed,
-        stream=cell.stream,
+        is_streamed=cell.stream,
         wire=cell.wire,
     )
 

@@ -74,7 +74,7 @@ def list_parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
     ended = run_loop_once(plan)
     assert ended.end is EndReason.FINAL
     messages = ended.history[:4]  # user, answer, two results
-    ask = build_ask(setup, 1, messages, with_tools=True)
+    ask = build_ask(setup, 1, messages, has_tools=True)
     calls = _read_answer(ask, TWO_CALL_ANSWER).calls
     assert len(calls) == 2
 
@@ -84,7 +84,7 @@ def list_parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
 
     return {
         "prepare, once per run": prepare,
-        "build the request": lambda: build_ask(setup, 1, messages, with_tools=True),
+        "build the request": lambda: build_ask(setup, 1, messages, has_tools=True),
         "decode the answer": lambda: _read_answer(ask, TWO_CALL_ANSWER),
         "dispatch, write results": dispatched,
     }

@@ -196,7 +196,7 @@ def _iter_steps(ended: LoopResult) -> Iterator[WireStep]:
         error = record.failure
         ordinal += 1
         refused = bool(error and error.tool_support)
-        sent = record.request.tools_sent
+        sent = record.request.has_tools
         yield ExchangeAttempt(ordinal, record.turn, sent, record.answer, error.code if error else "", refused)
         for result in record.results:
             ordinal += 1

@@ -38,9 +38,15 @@ def list_words() -> list[str]:
         "get_weather",
     }
     for form in dialects.FORMATS:
-        found |= {*form.dropped, *(word for pair in form.reasoning for word in pair)}
-        for block in (*form.blocks, *form.named(["ping"]), *form.bare(["ping"])):
-            found |= {block.opener, *block.closers, *block.enders, *block.starts, *(block.guard or ())}
+        found |= {*form.dropped_tokens, *(word for pair in form.reasoning_markers for word in pair)}
+        for block in (*form.blocks, *form.build_named_blocks(["ping"]), *form.build_bare_blocks(["ping"])):
+            found |= {
+                block.start_marker,
+                *block.end_markers,
+                *block.next_markers,
+                *block.body_starts,
+                *(block.value_markers or ()),
+            }
     return sorted(word for word in found if word.strip())
 
 

@@ -12,7 +12,7 @@ from toolbench.engine.errors import InvalidJsonError, MalformedAnswerError
 from toolbench.engine.events import AnswerDecoder
 from toolbench.engine.formats import list_format_names, parse, stream
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.loop.turn import read_answer
+from toolbench.engine.loop.turn import parse_chat_turn
 from toolbench.engine.loop.turn_setup import prepare_turns
 from toolbench.engine.methods.text_json import TextJsonMethod
 from toolbench.engine.partial_json import read_partial
@@ -81,7 +81,7 @@ def fuzz_literals(text: str, cuts: Sequence[int]) -> None:
 
 
 def fuzz_text_json(text: str, cuts: Sequence[int]) -> None:
-    TextJsonMethod().read({"role": "assistant", "content": text}, TOOLS)
+    TextJsonMethod().parse_answer({"role": "assistant", "content": text}, TOOLS)
 
 
 def fuzz_bodies(text: str, cuts: Sequence[int]) -> None:
@@ -135,7 +135,7 @@ def _measure_seconds(target: Callable[[str, Sequence[int]], None], text: str) ->
 
 
 def _read_answer(answer: ChatAnswer) -> Turn:
-    return read_answer(_SETUP, answer, with_tools=True)
+    return parse_chat_turn(_SETUP, answer, has_tools=True)
 
 
 def _encode(text: str) -> bytes:

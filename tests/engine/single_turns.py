@@ -26,11 +26,11 @@ def setup(
 
 
 def body(given: TurnSetup, *, with_tools: bool = True) -> JsonObject:
-    sent: JsonObject = json.loads(build_request(given, 0, USER, with_tools=with_tools).body)
+    sent: JsonObject = json.loads(build_request(given, 0, USER, has_tools=with_tools).body)
     return sent
 
 
 def read(given: TurnSetup, raw: bytes, *, with_tools: bool = True) -> Turn:
-    decoder = build_ask(given, 0, USER, with_tools=with_tools).decoder
+    decoder = build_ask(given, 0, USER, has_tools=with_tools).decoder
     decoder.feed(raw)
     return decoder.close()

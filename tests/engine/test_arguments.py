@@ -17,7 +17,7 @@ def test_arguments_are_read_by_the_golden_table(row: dict[str, Any]) -> None:
     read = read_arguments(row["raw"], row["max"])
     assert read.status == row["status"], read
     assert read.arguments == row.get("arguments")
-    assert read.size == row.get("size", read.size)
+    assert read.size_bytes == row.get("size", read.size_bytes)
     assert bool(read.problem) == (read.status != "ok")
 
 
@@ -26,7 +26,7 @@ def test_the_inner_text_of_a_double_encoding_is_measured_too() -> None:
     outer = json.dumps(inner, ensure_ascii=False)
     size = len(inner.encode())
     assert read_arguments(outer, len(outer.encode())).status == "ok"
-    assert read_arguments(outer, len(outer.encode())).size == size
+    assert read_arguments(outer, len(outer.encode())).size_bytes == size
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_hostile_arguments_are_invalid_and_raise_nothing(raw: object) -> None:
 
 
 def test_a_lone_surrogate_counts_three_bytes() -> None:
-    assert read_arguments('{"a":"\ud800"}', 11).size == 11
+    assert read_arguments('{"a":"\ud800"}', 11).size_bytes == 11
     assert read_arguments('{"a":"\ud800"}', 10).status == "too_large"
 
 
@@ -79,14 +79,14 @@ def test_no_text_raises_and_what_is_read_can_be_written(raw: str) -> None:
 @pytest.mark.parametrize("raw", [7, 1.5, True, object(), b"{}"])
 def test_arguments_neither_text_nor_json_have_no_size(raw: object) -> None:
     read = read_arguments(raw, 300)
-    assert (read.status, read.size, measure_arguments(raw)) == (INVALID_JSON, 0, 0)
+    assert (read.status, read.size_bytes, measure_arguments(raw)) == (INVALID_JSON, 0, 0)
     assert type(raw).__name__ in read.problem
 
 
 def test_arguments_json_cannot_hold_say_why_in_200_characters() -> None:
     unwritable = type("L" * 300, (), {})()
     read = read_arguments({"a": unwritable}, 300)
-    assert (read.status, read.size, len(read.problem)) == (INVALID_JSON, 0, 200)
+    assert (read.status, read.size_bytes, len(read.problem)) == (INVALID_JSON, 0, 200)
 
 
 def nested(levels: int) -> dict[str, object]:
@@ -99,7 +99,7 @@ def nested(levels: int) -> dict[str, object]:
 
 def test_arguments_nested_too_deeply_are_refused_without_a_size() -> None:
     read = read_arguments(nested(140), 200_000)
-    assert (read.status, read.size) == (INVALID_JSON, 0)
+    assert (read.status, read.size_bytes) == (INVALID_JSON, 0)
     assert read.problem == "arguments are nested too deeply"
 
 
@@ -124,11 +124,11 @@ def test_a_code_fence_needs_both_ends(raw: str, status: str) -> None:
 
 def test_arguments_read_before_are_measured_but_not_read_again() -> None:
     raw, value = '{"a":"é"}', {"a": "é"}
-    read = read_arguments(raw, 10, value=value)
-    assert (read.status, read.size) == ("ok", 10)
+    read = read_arguments(raw, 10, parsed_value=value)
+    assert (read.status, read.size_bytes) == ("ok", 10)
     assert read.arguments is value
-    over = read_arguments(raw, 9, value=value)
-    assert (over.status, over.size, over.arguments) == ("too_large", 10, None)
+    over = read_arguments(raw, 9, parsed_value=value)
+    assert (over.status, over.size_bytes, over.arguments) == ("too_large", 10, None)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,6 @@ def test_arguments_read_before_are_measured_but_not_read_again() -> None:
     ],
 )  # fmt: skip
 def test_standard_arguments_are_the_text_of_an_object(raw: object, most: int, status: str, size: int) -> None:
-    read = read_arguments(raw, most, standard_only=True)
-    assert (read.status, read.size) == (status, size)
+    read = read_arguments(raw, most, is_standard_only=True)
+    assert (read.status, read.size_bytes) == (status, size)
     assert read.arguments == ({"a": 1} if status == "ok" else None)

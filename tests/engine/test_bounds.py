@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbench.engine.bounds import (
-    MAX_COST,
+    MAX_COST_USD,
     MAX_DURATION_MS,
     MAX_TOKENS,
-    check_year,
+    filter_valid_date,
     parse_cost,
     parse_count,
     parse_duration_ms,
@@ -31,7 +31,7 @@ def test_bounded_count_of_no_count_is_unknown(value: Any) -> None:
     assert parse_count(value) is None
 
 
-@pytest.mark.parametrize("value", [*NO_FIGURE, MAX_COST * 1.001])
+@pytest.mark.parametrize("value", [*NO_FIGURE, MAX_COST_USD * 1.001])
 def test_bounded_cost_of_no_cost_is_unknown(value: Any) -> None:
     assert parse_cost(value) is None
 
@@ -58,6 +58,6 @@ def test_bounded_figures_can_always_be_summed(value: Any) -> None:
     ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "1969-12-31T23:59:59+00:00", "2026-01-01T00:00:00"],
 )
 def test_bounded_moment_out_of_its_years_is_unknown(text: str) -> None:
-    assert check_year(datetime.fromisoformat(text)) is None
+    assert filter_valid_date(datetime.fromisoformat(text)) is None
     kept = datetime.fromisoformat("2026-11-22T10:00:00+05:30")
-    assert check_year(kept) is kept
+    assert filter_valid_date(kept) is kept

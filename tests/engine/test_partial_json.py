@@ -52,6 +52,6 @@ def test_no_beginning_of_json_is_beyond_reading(value: object, place: int) -> No
 def test_the_end_of_a_value_is_known_however_it_is_split(value: object, size: int) -> None:
     text, extent = json.dumps(value), JsonEndFinder()
     for at in range(0, len(text), size):
-        assert not extent.closed
+        assert not extent.is_closed
         extent.feed(text[at : at + size])
-    assert extent.closed
+    assert extent.is_closed

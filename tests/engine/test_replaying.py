@@ -20,7 +20,7 @@ DETAILS = [
 def sent_back(body: bytes, *, as_stream: bool, **policy: Any) -> JsonObject:
     """The answer as the second request shows it."""
     script = [render_as_stream(body), render_as_stream(build_answer())] if as_stream else [body, build_answer()]
-    played = run_script(replace(build_plan(**policy), stream=as_stream), script)
+    played = run_script(replace(build_plan(**policy), is_streamed=as_stream), script)
     message: JsonObject = played.bodies[1]["messages"][1]
     return message
 
@@ -45,7 +45,7 @@ def test_blank_reasoning_comes_back_too() -> None:
     parts = render_stream(
         render_chunk({"reasoning_content": ""}), render_chunk(build_call_delta("{}", name="state_get", id="a", index=0))
     )
-    played = run_script(replace(build_plan(), stream=True), [parts, render_as_stream(build_answer())])
+    played = run_script(replace(build_plan(), is_streamed=True), [parts, render_as_stream(build_answer())])
     assert played.bodies[1]["messages"][1]["reasoning_content"] == ""
 
 
@@ -64,7 +64,7 @@ def test_a_signature_that_comes_in_a_delta_of_its_own_belongs_to_its_call() -> N
         {"tool_calls": [{"index": 0, "extra_content": SIGNATURE}]},
     ]
     body = render_stream(*(render_chunk(delta) for delta in deltas))
-    played = run_script(replace(build_plan(), stream=True), [body, render_as_stream(build_answer())])
+    played = run_script(replace(build_plan(), is_streamed=True), [body, render_as_stream(build_answer())])
     (made,) = played.bodies[1]["messages"][1]["tool_calls"]
     assert (made["extra_content"], made["function"]["arguments"]) == (SIGNATURE, "{}")
 
@@ -74,7 +74,7 @@ def test_a_signature_that_comes_in_a_delta_of_its_own_belongs_to_its_call() -> N
 def test_an_id_comes_back_as_it_was_on_both_sides(call_id: str, as_stream: bool) -> None:
     body = build_answer(None, calls=[build_call(call_id=call_id)], finish="tool_calls")
     script = [render_as_stream(body), render_as_stream(build_answer())] if as_stream else [body, build_answer()]
-    said, told = run_script(replace(build_plan(), stream=as_stream), script).bodies[1]["messages"][1:3]
+    said, told = run_script(replace(build_plan(), is_streamed=as_stream), script).bodies[1]["messages"][1:3]
     assert (said["tool_calls"][0]["id"], told["tool_call_id"]) == (call_id, call_id)
 
 

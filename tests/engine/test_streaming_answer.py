@@ -35,7 +35,7 @@ def test_arguments_are_seen_while_they_are_written() -> None:
 
 def test_a_watcher_of_the_loop_hears_what_the_stream_says() -> None:
     watched = StreamingAnswer()
-    loop = run_loop(replace(build_plan(), stream=True), watched.take)
+    loop = run_loop(replace(build_plan(), is_streamed=True), watched.take)
     ask = next(loop)
     assert isinstance(ask, Ask)
     ask.decoder.feed(render_chunk({"reasoning_content": "Hm."}) + render_chunk({"content": "So."}))
@@ -43,12 +43,12 @@ def test_a_watcher_of_the_loop_hears_what_the_stream_says() -> None:
     ask.decoder.feed(render_chunk(build_call_delta('{"ops": [1', name="state_patch", index=1, id="b")))
 
     assert (watched.reasoning, watched.text) == ("Hm.", "So.")
-    assert [(call.name, call.arguments, call.whole) for call in watched.calls] == [
+    assert [(call.name, call.arguments, call.is_complete) for call in watched.calls] == [
         ("state_get", None, False),
         ("state_patch", {"ops": [1]}, False),
     ]
     ask.decoder.feed(render_chunk(build_call_delta("]}", index=1)) + render_stream())
-    assert (watched.calls[1].written, watched.calls[1].whole) == ('{"ops": [1]}', True)
+    assert (watched.calls[1].arguments_text, watched.calls[1].is_complete) == ('{"ops": [1]}', True)
 
 
 def test_a_new_turn_and_a_new_attempt_begin_anew() -> None:
@@ -74,4 +74,4 @@ def test_what_is_seen_only_ever_grows_to_the_whole(value: dict[str, object], siz
         assert known <= set(seen)
         known = set(seen)
     assert watched.calls[0].arguments == value
-    assert watched.calls[0].whole
+    assert watched.calls[0].is_complete

@@ -51,7 +51,7 @@ def test_旁白_JSON(text: str) -> None:
     """Narration around JSON: the call runs, the narration is told."""
     played = in_text(text)
     assert [call.name for call in played.ran] == ["state_get"]
-    assert (played.ended.final_text, played.ended.turns[0].answer and played.ended.turns[0].answer.path) == (
+    assert (played.ended.final_text, played.ended.turns[0].answer and played.ended.turns[0].answer.method_used) == (
         "完成。",
         "json_fallback",
     )
@@ -72,7 +72,7 @@ def test_截断_JSON(text: str, repairs: list[str]) -> None:
     turn = played.ended.turns[0].answer
     assert turn is not None
     assert (played.ran, played.ended.end, played.ended.final_text) == ([], EndReason.FINAL, text)
-    assert (turn.not_executed, turn.stop_reason, turn.notice[:19]) == (True, "stop", "Tool not executed: ")
+    assert (turn.has_unexecuted_call, turn.stop_reason, turn.notice[:19]) == (True, "stop", "Tool not executed: ")
     assert [error.mode for error in turn.parse_errors] == ["json_fallback"]
 
 
@@ -96,7 +96,7 @@ def test_弱模型串行模式() -> None:
         build_plan(serial_calls=True), [build_calling_answer(*calls), build_calling_answer(calls[1]), DONE]
     )
     assert [call.id for call in played.ran] == ["c1", "c2"]
-    assert [record.answer.ignored_calls for record in played.ended.turns if record.answer] == [1, 0, 0]
+    assert [record.answer.ignored_call_count for record in played.ended.turns if record.answer] == [1, 0, 0]
     for body in played.bodies:
         assert all(len(message.get("tool_calls", ())) <= 1 for message in body["messages"])
 
@@ -111,7 +111,7 @@ def test_unusable_call_is_requested_again_with_error_and_example() -> None:
     assert said[1]["role"] == "user"
     assert said[1]["content"].startswith("Tool not executed: no call of a known tool can be read.")
     assert said[1]["content"].count("```json") == 1
-    assert ([call.name for call in played.ran], played.ended.asked_again) == (["state_get"], 1)
+    assert ([call.name for call in played.ran], played.ended.reprompt_count) == (["state_get"], 1)
     assert [told["reason"] for told in played.list_event_data("tool_not_executed")] == [
         "no call of a known tool can be read"
     ]
@@ -122,7 +122,7 @@ def test_it_is_asked_only_once_and_then_the_answer_stands_as_text() -> None:
         build_plan(method="text_json", repair_request=True),
         [build_answer('{"name": "st'), build_answer('{"name": "sta')],
     )
-    assert (len(played.bodies), played.ended.asked_again) == (2, 1)
+    assert (len(played.bodies), played.ended.reprompt_count) == (2, 1)
     assert (played.ended.end, played.ended.final_text) == (EndReason.FINAL, '{"name": "sta')
 
 
@@ -146,7 +146,7 @@ def test_a_native_model_that_writes_its_call_is_told_to_fill_in_parameters() -> 
 )
 def test_without_need_or_leave_or_turns_nobody_is_asked_again(text: str, policy: JsonObject) -> None:
     played = run_script(build_plan(**policy), [build_answer(text)])
-    assert (len(played.bodies), played.ended.asked_again, played.ended.end) == (1, 0, EndReason.FINAL)
+    assert (len(played.bodies), played.ended.reprompt_count, played.ended.end) == (1, 0, EndReason.FINAL)
 
 
 def test_the_two_templates_say_the_opposite_and_are_never_in_one_request() -> None:
@@ -186,7 +186,7 @@ def test_no_answer_ends_a_turn_by_a_parse_error(method: str, text: str, argument
         build_plan(method=method, repair_request=again, max_turns=3, argument_repairs=list(REPAIR_NAMES)), script
     )
     assert played.ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED)
-    assert played.ended.asked_again <= 1
+    assert played.ended.reprompt_count <= 1
     for record in played.ended.turns:
         assert record.answer is not None
         assert len(record.results) == len(record.answer.calls)

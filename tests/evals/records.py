@@ -47,7 +47,7 @@ def run_tool(workspace: Workspace, name: str, arguments: dict[str, Any]) -> Tool
 
 def build_calling_turn(turn: int, *results: ToolResult, finish: str = "tool_calls", ignored: int = 0) -> TurnRecord:
     calls = tuple(result.call for result in results)
-    answer = Turn({}, "", calls, calls, ignored_calls=ignored, finish_reason=finish)
+    answer = Turn({}, "", calls, calls, ignored_call_count=ignored, finish_reason=finish)
     return TurnRecord(turn, build_request(turn), answer, results=results)
 
 
@@ -56,7 +56,7 @@ def build_text_turn(
 ) -> TurnRecord:
     """An answer without calls; `finding` is the code of what the engine remarked on it."""
     findings = (Finding(finding, f"The engine found {finding}.", "$.content"),) if finding else ()
-    answer = Turn({}, text, finish_reason=finish, path="text", findings=findings)
+    answer = Turn({}, text, finish_reason=finish, method_used="text", findings=findings)
     return TurnRecord(turn, build_request(turn, tools_sent=tools_sent), answer)
 
 

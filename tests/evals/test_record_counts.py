@@ -76,7 +76,7 @@ def test_calls_read_from_tags_or_text_are_not_structured() -> None:
     tagged = read_from_tags(build_calling_turn(0, build_result("state_get", {})))
     record = build_calling_turn(1, build_result("state_get", {}))
     assert record.answer is not None
-    fallback = replace(record, answer=replace(record.answer, path="json_fallback"))
+    fallback = replace(record, answer=replace(record.answer, method_used="json_fallback"))
     counts = record_counts.count_trial(
         build_ended(tagged, fallback, build_text_turn(2, "state_get()", finding="call_in_text"))
     )

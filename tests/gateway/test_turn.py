@@ -55,7 +55,9 @@ def describe(step: ExchangeStep) -> tuple[Any, ...]:
     """Return what was sent and what was read of the answer, without the ids that the engine makes."""
     read = step.turn_read
     turn = (
-        (read.text, read.path, [(call.name, call.arguments) for call in read.calls], read.finish_reason) if read else ()
+        (read.text, read.method_used, [(call.name, call.arguments) for call in read.calls], read.finish_reason)
+        if read
+        else ()
     )
     return step.request_body, step.status, step.error.code if step.error else "", turn
 

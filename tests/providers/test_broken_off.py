@@ -43,7 +43,7 @@ def test_exchange_broken_off_gets_its_code(
 ) -> None:
     notes = TrialNotes()
     endpoint = Endpoint(faulty.base_url, f"{point.name} {ending}", max_attempts=ATTEMPTS)
-    ended = drive_trial(endpoint, notes, replace(build_plan(), model=endpoint.model, stream=streamed))
+    ended = drive_trial(endpoint, notes, replace(build_plan(), model=endpoint.model, is_streamed=streamed))
     code = expected_code(point, ending, streamed=streamed)
     assert notes.codes == [code] * (ATTEMPTS if RETRYABLE.get(code) else 1)
     if code:

@@ -27,7 +27,7 @@ SEARCH = CanarySearch(CANARIES.values())
 def _driven(given: JsonObject, answer: ScriptedReply, *, stream: bool) -> tuple[LoopResult, TrialNotes]:
     policy = {name: value for name, value in given.items() if name != "wire"}
     wire = str(given.get("wire", "chat"))
-    loop_plan: LoopPlan = replace(build_plan(max_turns=2, **policy), stream=stream, wire=wire)
+    loop_plan: LoopPlan = replace(build_plan(max_turns=2, **policy), is_streamed=stream, wire=wire)
     notes = TrialNotes(tool=lambda name, arguments, call_id: {"joined": "".join(map(str, arguments.values()))})
     with ScriptedServer(lambda seen: answer) as provider:
         endpoint = provider.endpoint(

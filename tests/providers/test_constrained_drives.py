@@ -21,7 +21,7 @@ FINAL = '{"final": "Rain."}'
 
 
 def constrained(constraint: str, *, stream: bool = False, **policy: Any) -> LoopPlan:
-    return replace(build_plan(method="constrained", constraint=constraint, **policy), stream=stream)
+    return replace(build_plan(method="constrained", constraint=constraint, **policy), is_streamed=stream)
 
 
 def streamed(text: str) -> ScriptedReply:

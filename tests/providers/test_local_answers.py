@@ -50,7 +50,7 @@ def test_a_cut_call_has_arguments_that_are_no_json() -> None:
 
 def test_a_constrained_answer_is_a_valid_call_of_the_wrong_city() -> None:
     message = json.loads(read_answer("constrained").body)["choices"][0]["message"]
-    read = ConstrainedMethod("grammar").read(message, [WEATHER])
+    read = ConstrainedMethod("grammar").parse_answer(message, [WEATHER])
     assert [call["function"]["name"] for call in read.calls] == ["get_weather"]
     assert "Oslo" not in read.calls[0]["function"]["arguments"]
 

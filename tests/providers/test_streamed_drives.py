@@ -39,11 +39,11 @@ STREAMED_TEXT = sse(part({"content": "Ra"}), part({"content": "in."}), part({}, 
 def test_a_streamed_trial_runs_to_its_end_and_its_first_moments_are_timed(provider: ScriptedServer) -> None:
     provider.set_script(sse(*CALL, pause=0.01), STREAMED_TEXT)
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
     assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
     assert [seen.json()["stream"] for seen in provider.seen] == [True, True]
     first, last = notes.exchanges
-    assert first.request.stream
+    assert first.request.is_streamed
     assert first.response_body.count(b"data: ") == 5
     assert None not in (first.first_byte_ms, first.first_token_ms, first.first_call_ms)
     assert (first.first_byte_ms or 0) <= (first.first_token_ms or 0) <= (first.first_call_ms or 0) <= first.duration_ms
@@ -77,7 +77,7 @@ def test_a_call_that_stands_in_the_text_is_timed_when_it_is_whole(
 ) -> None:
     provider.set_script(sse(piece(text[:20]), piece(text[20:]), piece("\n"), pause=0.01), sse(piece("Rain.")))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**patch), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**patch), is_streamed=True))
     assert ended.turns[0].answer is not None
     assert [call.name for call in ended.turns[0].answer.calls] == ["get_weather"]
     first, last = notes.exchanges
@@ -89,9 +89,9 @@ def test_a_call_that_stands_in_the_text_is_timed_when_it_is_whole(
 def test_a_stream_that_ends_inside_arguments_executes_nothing(provider: ScriptedServer) -> None:
     provider.set_script(sse(*HALF, done=False))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
     assert ended.turns[0].answer is not None
-    assert ended.turns[0].answer.cut
+    assert ended.turns[0].answer.is_truncated
     assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep"]
 
 
@@ -108,11 +108,11 @@ def test_cut_answer_is_requested_again_only_if_policy_says_so(
 ) -> None:
     provider.set_script(answer, STREAMED_TEXT)
     notes = TrialNotes()
-    drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
+    drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
     assert len(notes.exchanges) == 1
     provider.set_script(answer, STREAMED_TEXT)
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), is_streamed=True))
     assert ended.final_text == "Rain."
     assert [step.retry_reason for step in notes.exchanges] == ["", code]
 
@@ -120,7 +120,7 @@ def test_cut_answer_is_requested_again_only_if_policy_says_so(
 def test_an_error_in_a_stream_keeps_the_half_that_came(provider: ScriptedServer) -> None:
     provider.set_script(sse(*HALF, {"error": {"code": 502, "message": "gone"}}))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
     step = notes.exchanges[0]
     assert (ended.end, notes.codes) == (EndReason.PROVIDER_ERROR, ["answer_cut"])
     assert step.error is not None
@@ -131,14 +131,14 @@ def test_an_error_in_a_stream_keeps_the_half_that_came(provider: ScriptedServer)
 def test_an_error_before_the_first_token_is_the_providers_and_may_pass(provider: ScriptedServer) -> None:
     provider.set_script(sse({"error": {"code": 502, "message": "gone"}}), STREAMED_TEXT)
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
     assert (ended.final_text, notes.codes) == ("Rain.", ["bad_gateway", ""])
 
 
 def test_a_cancelled_stream_keeps_the_half_that_came(provider: ScriptedServer) -> None:
     provider.set_script(replace(sse(part({"content": "Half"}), done=False), ending=ConnectionEnd.HANG))
     notes = TrialNotes()
-    given = replace(build_plan(), stream=True)
+    given = replace(build_plan(), is_streamed=True)
     ended = drive_trial(provider.endpoint(), notes, given, cancel_at=notes.has_heard)
     assert (ended.end, notes.codes) == (EndReason.CANCELLED, ["cancelled"])
     assert notes.exchanges[0].partial["content"] == "Half"
@@ -147,7 +147,7 @@ def test_a_cancelled_stream_keeps_the_half_that_came(provider: ScriptedServer) -
 def test_a_key_that_a_stream_repeats_is_overwritten_in_what_is_read(provider: ScriptedServer) -> None:
     provider.set_script(sse(part({"content": "sk-secret-1234"}), part({}, "stop")))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(key="sk-secret-1234"), notes, replace(build_plan(), stream=True))
+    ended = drive_trial(provider.endpoint(key="sk-secret-1234"), notes, replace(build_plan(), is_streamed=True))
     assert ended.final_text == "*" * len("sk-secret-1234")
     assert len([event for event in notes.events if event.type == "llm_delta"]) == 1  # read again, and heard once
 
@@ -157,10 +157,10 @@ def test_stream_watcher_sees_growing_arguments_and_second_attempt_anew(
 ) -> None:
     provider.set_script(sse(*HALF, done=False), sse(*CALL), STREAMED_TEXT)
     notes, watched, seen = TrialNotes(), StreamingAnswer(), []
-    drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), stream=True))
+    drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), is_streamed=True))
     for event in notes.events:
         watched.take(event)
-        seen += [(watched.calls[0].arguments, watched.calls[0].whole)] if "call" in event.data else []
+        seen += [(watched.calls[0].arguments, watched.calls[0].is_complete)] if "call" in event.data else []
     assert seen == [
         (None, False),
         ({}, False),
@@ -174,7 +174,7 @@ def test_stream_watcher_sees_growing_arguments_and_second_attempt_anew(
 def test_a_stream_of_nothing_that_was_meant_is_no_answer(provider: ScriptedServer) -> None:
     provider.set_script(sse({"hello": 1}))
     notes = TrialNotes()
-    drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
+    drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
     assert notes.codes == ["malformed_answer"]
 
 
@@ -214,7 +214,7 @@ def test_a_refused_call_is_healed_in_a_stream_as_with_status_400(
     provider.set_script(answer, STREAMED_TEXT)
     notes = TrialNotes()
 
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**HEALED), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**HEALED), is_streamed=True))
 
     assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
     assert ended.turns[0].answer is not None
@@ -230,7 +230,7 @@ def test_a_refused_call_is_the_models_failure_without_the_transform(
     provider.set_script(answer, STREAMED_TEXT)
     notes = TrialNotes()
 
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), is_streamed=True))
 
     assert (ended.end, notes.codes) == (EndReason.PROVIDER_ERROR, ["model_format"])
     assert notes.exchanges[0].error is not None

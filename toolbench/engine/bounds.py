@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime
 
 MAX_TOKENS = 10**9
-MAX_COST = 10**6  # US dollars
+MAX_COST_USD = 10**6  # US dollars
 MAX_DURATION_MS = 7 * 24 * 3600 * 1000  # 7 days
 VALID_YEARS = range(1970, 2201)
 
@@ -27,8 +27,8 @@ def parse_number(value: object, limit: float) -> float | None:
 
 
 def parse_cost(value: object) -> float | None:
-    """Return `value` as US dollars from 0 to MAX_COST, or None for anything else."""
-    return parse_number(value, MAX_COST)
+    """Return `value` as US dollars from 0 to MAX_COST_USD, or None for anything else."""
+    return parse_number(value, MAX_COST_USD)
 
 
 def parse_duration_ms(value: object, *, per_unit: float = 1.0) -> float | None:
@@ -42,7 +42,7 @@ def parse_duration_ms(value: object, *, per_unit: float = 1.0) -> float | None:
     return None if number is None else number * per_unit
 
 
-def check_year(value: datetime) -> datetime | None:
+def filter_valid_date(value: datetime) -> datetime | None:
     """Return `value` if it is aware and its year in UTC lies in VALID_YEARS, else None."""
     try:
         return value if value.tzinfo and value.astimezone(UTC).year in VALID_YEARS else None

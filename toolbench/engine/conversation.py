@@ -70,7 +70,7 @@ class Conversation:
             history=self.history,
             tools=self.tools,
             options=self.options,
-            stream=self.stream,
+            is_streamed=self.stream,
         )
 
     def take(self, result: LoopResult) -> bool:

@@ -38,13 +38,13 @@ class OmittedParameter:
     """An optional parameter that was left out of a request.
 
     Attributes:
-        why: why it was left out, as a sentence or the error message of the endpoint.
-        known: True if it was left out from the start of the run; False if an error of this run was the reason.
+        reason: why it was left out, as a sentence or the error message of the endpoint.
+        was_known: True if it was left out from the start of the run; False if an error of this run was the reason.
     """
 
     name: str
-    why: str
-    known: bool = True
+    reason: str
+    was_known: bool = True
 
 
 @light(frozen=True, slots=True)
@@ -55,25 +55,25 @@ class Request:
         turn: the number of the turn, from 0.
         path: the path below the endpoint's prefix, such as `chat/completions`.
         body: the exact bytes to send.
-        tools_sent: whether the request has tools.
-        stream: whether the answer is requested as a stream.
+        has_tools: whether the request has tools.
+        is_streamed: whether the answer is requested as a stream.
         changes: changes that message and tool transforms made to the request.
-        cut_retries: how often the request may be repeated if its streamed answer is truncated.
-        message: the index, from 0, of the user message that the request belongs to.
+        truncation_retries: how often the request may be repeated if its streamed answer is truncated.
+        message_index: the index, from 0, of the user message that the request belongs to.
         user_message: the text of a further user message that the request adds; "" for none.
-        left_out: optional parameters that were removed from the body.
+        omitted_parameters: optional parameters that were removed from the body.
     """
 
     turn: int
     path: str
     body: bytes
-    tools_sent: bool
-    stream: bool = False
+    has_tools: bool
+    is_streamed: bool = False
     changes: tuple[TransformChange, ...] = ()
-    cut_retries: int = 0
-    message: int = 0
+    truncation_retries: int = 0
+    message_index: int = 0
     user_message: str = ""
-    left_out: tuple[OmittedParameter, ...] = ()
+    omitted_parameters: tuple[OmittedParameter, ...] = ()
 
 
 @light(frozen=True, slots=True)
@@ -83,18 +83,18 @@ class Delta:
     Attributes:
         text: the new part of the text; "" for none.
         reasoning: the new part of the reasoning; "" for none.
-        call: the index of the call, from 0; None for text and reasoning.
+        call_index: the index of the call, from 0; None for text and reasoning.
         name: the name of the call; "" if this part does not have it.
         arguments: the new part of the arguments text.
-        closed: whether the arguments of the call are complete.
+        is_closed: whether the arguments of the call are complete.
     """
 
     text: str = ""
     reasoning: str = ""
-    call: int | None = None
+    call_index: int | None = None
     name: str = ""
     arguments: str = ""
-    closed: bool = False
+    is_closed: bool = False
 
 
 @light(frozen=True, slots=True)
@@ -103,13 +103,13 @@ class Ask:
 
     Attributes:
         decoder: decodes the answer; the driver passes the received bytes to it.
-        read_refused: parses an answer that the server quotes in an error. It returns a turn if the policy reads calls
-            in text and the answer has one, else a sentence for the error's hint, or "".
+        parse_refused_answer: parses an answer that the server quotes in an error. It returns a turn if the policy reads
+            calls in text and the answer has one, else a sentence for the error's hint, or "".
     """
 
     request: Request
     decoder: AnswerDecoder
-    read_refused: Callable[[str], Turn | str] = lambda text: ""
+    parse_refused_answer: Callable[[str], Turn | str] = lambda text: ""
 
 
 @light(frozen=True, slots=True)
@@ -133,12 +133,12 @@ class Execute:
     """A step of the loop: run the calls of one turn.
 
     Attributes:
-        side_by_side: whether successive calls may run in parallel, except those with `alone`.
+        is_parallel: whether successive calls may run in parallel, except those with `alone`.
     """
 
     turn: int
     calls: tuple[PreparedCall, ...]
-    side_by_side: bool = False
+    is_parallel: bool = False
 
 
 @light(frozen=True, slots=True)
@@ -292,7 +292,7 @@ class LoopResult:
         message: a sentence about the reason for the end; "" for FINAL.
         error: the error of the last exchange for PROVIDER_ERROR; None for other ends.
         failed_tools: for TOOL_ERROR, sorted names of the tools whose last call failed, unless failures are tolerated.
-        asked_again: the number of re-prompts: requests that quote an error because a call could not run.
+        reprompt_count: the number of re-prompts: requests that quote an error because a call could not run.
     """
 
     end: EndReason
@@ -303,7 +303,7 @@ class LoopResult:
     message: str = ""
     error: ExchangeError | None = None
     failed_tools: tuple[str, ...] = ()
-    asked_again: int = 0
+    reprompt_count: int = 0
 
 
 @light(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from toolbench.engine.strict_json import write_json
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def render_json_path(parts: Sequence[str | int]) -> str:
+def render_json_path(keys_and_indexes: Sequence[str | int]) -> str:
     """Render `["ops", 0, "path"]` as `$.ops[0].path`.
 
     A name that is not a plain word is written in brackets and quotes.
     """
     path = "$"
-    for part in parts:
-        path = f"{path}[{part}]" if isinstance(part, int) else build_member_path(path, part)
+    for key_or_index in keys_and_indexes:
+        path = f"{path}[{key_or_index}]" if isinstance(key_or_index, int) else build_member_path(path, key_or_index)
     return path
 
 

@@ -18,51 +18,51 @@ class JsonEndFinder:
     The time is linear in the length of the text. The grammar is not checked.
 
     Attributes:
-        started: whether an object or a list has begun.
-        quoted: whether the text so far ends inside a string.
-        open: the brackets that are open, outermost first.
+        has_started: whether an object or a list has begun.
+        is_in_string: whether the text so far ends inside a string.
+        open_brackets: the brackets that are open, outermost first.
         safe_end: offset in the text fed so far at which an incomplete last member can be removed: after the last
             opening bracket, or before the last comma.
     """
 
     def __init__(self) -> None:
-        self.started = False
-        self.quoted = False
-        self.open: list[str] = []
+        self.has_started = False
+        self.is_in_string = False
+        self.open_brackets: list[str] = []
         self.safe_end = 0
         self._read_length = 0
         self._escaped = False
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the object or list is complete."""
-        return self.started and not self.open and not self.quoted
+        return self.has_started and not self.open_brackets and not self.is_in_string
 
     def feed(self, text: str) -> None:
         """Read the next chunk of the text."""
         index = 0
         if self._escaped and text:
             index, self._escaped = 1, False
-        while match := (_STRING_END_OR_ESCAPE if self.quoted else _STRUCTURE).search(text, index):
+        while match := (_STRING_END_OR_ESCAPE if self.is_in_string else _STRUCTURE).search(text, index):
             index = match.end()
-            self._take(match.group(), self._read_length + index)
+            self._read_character(match.group(), self._read_length + index)
             if self._escaped and index < len(text):
                 index, self._escaped = index + 1, False
         self._read_length += len(text)
 
-    def _take(self, character: str, end: int) -> None:
+    def _read_character(self, character: str, end: int) -> None:
         if character == '"':
-            self.quoted = not self.quoted
+            self.is_in_string = not self.is_in_string
         elif character == "\\":
-            self._escaped = self.quoted
+            self._escaped = self.is_in_string
         elif character in _CLOSING:
-            self.started = True
-            self.open.append(character)
+            self.has_started = True
+            self.open_brackets.append(character)
             self.safe_end = end
         elif character == ",":
             self.safe_end = end - 1
-        elif character in "}]" and self.open:
-            self.open.pop()
+        elif character in "}]" and self.open_brackets:
+            self.open_brackets.pop()
 
 
 def read_partial(text: str) -> Any:
@@ -74,10 +74,10 @@ def read_partial(text: str) -> Any:
     """
     finder = JsonEndFinder()
     finder.feed(text)
-    if not finder.started or len(finder.open) > MAX_DEPTH:
+    if not finder.has_started or len(finder.open_brackets) > MAX_DEPTH:
         return None
-    closing_brackets = "".join(_CLOSING[sign] for sign in reversed(finder.open))
-    closed_text = _INCOMPLETE_ESCAPE.sub(r"\1", text) + '"' if finder.quoted else text.rstrip()
+    closing_brackets = "".join(_CLOSING[sign] for sign in reversed(finder.open_brackets))
+    closed_text = _INCOMPLETE_ESCAPE.sub(r"\1", text) + '"' if finder.is_in_string else text.rstrip()
     for candidate in (closed_text, text[: finder.safe_end]):
         try:
             return read_json(candidate + closing_brackets)

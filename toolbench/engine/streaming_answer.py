@@ -13,15 +13,15 @@ class StreamingCall:
 
     Attributes:
         name: the tool's name; "" until it is received.
-        whole: whether the arguments are complete. Do not execute the call before that.
+        is_complete: whether the arguments are complete. Do not execute the call before that.
     """
 
     name: str = ""
-    whole: bool = False
+    is_complete: bool = False
     _parts: list[str] = field(default_factory=list)
 
     @property
-    def written(self) -> str:
+    def arguments_text(self) -> str:
         """The text of the arguments so far."""
         return "".join(self._parts)
 
@@ -31,13 +31,13 @@ class StreamingCall:
 
         Each access parses the whole text again, in linear time.
         """
-        return read_partial(self.written)
+        return read_partial(self.arguments_text)
 
     def add_part(self, name: str, arguments: str, *, is_complete: bool) -> None:
         """Add the next part of the call; an empty name keeps the name so far."""
         self.name = name or self.name
         self._parts.append(arguments)
-        self.whole = self.whole or is_complete
+        self.is_complete = self.is_complete or is_complete
 
 
 class StreamingAnswer:

@@ -15,8 +15,8 @@ from toolbench.engine.errors import InvalidJsonError
 MAX_DEPTH = 128
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
+def _refuse_constant(constant_name: str) -> float:
+    raise ValueError(f"{constant_name} is not JSON")
 
 
 def read_finite(text: str) -> float:
@@ -70,12 +70,12 @@ def read_json_at(text: str, start: int) -> tuple[Any, int]:
     return value, end
 
 
-def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
-    """Return whether objects and arrays in `value` are nested deeper than `limit` levels."""
-    level = [value]
-    for _ in range(limit):
-        level = [child for parent in level for child in _iterate_children(parent)]
-        if not level:
+def is_too_deep(value: Any, max_depth: int = MAX_DEPTH) -> bool:
+    """Return whether objects and arrays in `value` are nested deeper than `max_depth` levels."""
+    values = [value]
+    for _ in range(max_depth):
+        values = [child for parent in values for child in _iterate_children(parent)]
+        if not values:
             return False
     return True
 
@@ -122,12 +122,12 @@ def encode_object(value: Mapping[str, Any], json_by_key: Mapping[str, str]) -> b
     """
     if not json_by_key:
         return encode_json(value)
-    members = (
-        f"{write_json(key)}:{json_by_key[key] if key in json_by_key else write_json(part)}"
-        for key, part in value.items()
+    rendered_members = (
+        f"{write_json(key)}:{json_by_key[key] if key in json_by_key else write_json(member_value)}"
+        for key, member_value in value.items()
     )
     try:
-        return f"{{{','.join(members)}}}".encode()
+        return f"{{{','.join(rendered_members)}}}".encode()
     except UnicodeEncodeError:
         return encode_json(value)
 

@@ -23,13 +23,13 @@ class ReadArguments:
 
     Attributes:
         status: ok, invalid_json or too_large.
-        size: UTF-8 bytes of the trimmed text without a code fence, or of the object as compact JSON.
+        size_bytes: UTF-8 bytes of the trimmed text without a code fence, or of the object as compact JSON.
         arguments: the object; None unless the status is ok.
         problem: why there is no object; "" if the status is ok.
     """
 
     status: str
-    size: int
+    size_bytes: int
     arguments: JsonObject | None = None
     problem: str = ""
 
@@ -41,13 +41,13 @@ class ToolCall:
     Attributes:
         id: the call's id; "" if the model sent none.
         arguments: the arguments as received: a text, an object or anything else.
-        read: the result of `read_arguments`; None if the arguments were not read yet.
+        read_arguments: the result of `read_arguments`; None if the arguments were not read yet.
     """
 
     id: str
     name: str
     arguments: object = None
-    read: ReadArguments | None = field(default=None, compare=False, repr=False)
+    read_arguments: ReadArguments | None = field(default=None, compare=False, repr=False)
 
 
 @light(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class ParseError:
     truncated: bool = False
 
     @property
-    def mended(self) -> bool:
+    def is_repaired(self) -> bool:
         """Whether repairs made the call readable and it was not truncated."""
         return bool(self.repairs) and not self.truncated
 
@@ -139,19 +139,19 @@ class Turn:
         text: the text of the answer without its calls.
         calls: the calls that the loop keeps, with unique ids.
         calls_found: all calls of the answer, before transforms, repairs and limits.
-        ignored_calls: the number of calls dropped by the limit per turn or because tools are off.
+        ignored_call_count: the number of calls dropped by the limit per turn or because tools are off.
         finish_reason: the reason in OpenAI's terms, such as `stop`, or an unknown one; None if the answer has none.
         usage: the tokens and cost; None if the endpoint reports none.
-        path: the method used: tool_use, json_fallback, constrained, template or text.
+        method_used: the method used: tool_use, json_fallback, constrained, template or text.
         changes: the changes that transforms and repairs made to the answer.
         findings: deviations of the answer from its format.
         upstream: the upstream provider that a router names; "" for none.
         model_echoed: the model that the answer names; "" for none.
         fingerprint: the `system_fingerprint` of the answer; "" for none.
-        cut: whether the stream was truncated. None of its calls is then kept.
-        continues: whether the endpoint paused and expects a request to continue.
+        is_truncated: whether the stream was truncated. None of its calls is then kept.
+        is_paused: whether the endpoint paused and expects a request to continue.
         parse_errors: the calls that could not be read, or only after repairs.
-        not_executed: whether the model attempted a call that is not valid, so that no call of the answer ran.
+        has_unexecuted_call: whether the model attempted a call that is not valid, so that no call of the answer ran.
         mode: how calls were requested, as in ParseError; "" without tools.
     """
 
@@ -159,19 +159,19 @@ class Turn:
     text: str
     calls: tuple[ToolCall, ...] = ()
     calls_found: tuple[ToolCall, ...] = ()
-    ignored_calls: int = 0
+    ignored_call_count: int = 0
     finish_reason: str | None = None
     usage: Usage | None = None
-    path: str = "tool_use"
+    method_used: str = "tool_use"
     changes: tuple[TransformChange, ...] = ()
     findings: tuple[Finding, ...] = ()
     upstream: str = ""
     model_echoed: str = ""
     fingerprint: str = ""
-    cut: bool = False
-    continues: bool = False
+    is_truncated: bool = False
+    is_paused: bool = False
     parse_errors: tuple[ParseError, ...] = ()
-    not_executed: bool = False
+    has_unexecuted_call: bool = False
     mode: str = ""
 
     @property
@@ -180,18 +180,22 @@ class Turn:
         return "tool_use" if self.calls else "length" if self.finish_reason == "length" else "stop"
 
     @property
-    def not_run_because(self) -> str:
+    def unexecuted_reason(self) -> str:
         """Why a call that the model attempted did not run, as part of a sentence; "" if there is no such call."""
         message = next(
-            (finding.message for finding in self.findings if self.not_executed and finding.code in CALL_ATTEMPT_CODES),
+            (
+                finding.message
+                for finding in self.findings
+                if self.has_unexecuted_call and finding.code in CALL_ATTEMPT_CODES
+            ),
             "",
         )
         return message[:1].lower() + message[1:].partition(";")[0].rstrip(".")
 
     @property
     def notice(self) -> str:
-        """A sentence for users about why no tool ran; "" unless `not_executed` is set."""
-        return f"Tool not executed: {self.not_run_because}." if self.not_executed else ""
+        """A sentence for users about why no tool ran; "" unless `has_unexecuted_call` is set."""
+        return f"Tool not executed: {self.unexecuted_reason}." if self.has_unexecuted_call else ""
 
 
 @light(frozen=True, slots=True)

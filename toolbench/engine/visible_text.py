@@ -23,4 +23,6 @@ def is_blank(text: str) -> bool:
     Invisible are spaces, control and format characters (such as the zero-width space), the blank Braille pattern, and
     the fillers and selectors that Unicode calls default-ignorable. Every other character counts as visible.
     """
-    return all(unicodedata.category(letter) in _BLANK_CATEGORIES or ord(letter) in _BLANK_CODES for letter in text)
+    return all(
+        unicodedata.category(character) in _BLANK_CATEGORIES or ord(character) in _BLANK_CODES for character in text
+    )

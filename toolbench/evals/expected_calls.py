@@ -105,7 +105,7 @@ def _iter_valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObje
     for step in steps:
         if isinstance(step, ExchangeAttempt):
             errors = step.answer.parse_errors if step.answer else ()
-            repaired = frozenset(error.call for error in errors if error.mended and error.call is not None)
+            repaired = frozenset(error.call for error in errors if error.is_repaired and error.call is not None)
             call_index = 0
         elif isinstance(step, ToolRun):
             if call_index not in repaired and is_valid_call(step.result):

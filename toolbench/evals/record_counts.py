@@ -65,7 +65,7 @@ def has_calls(loop_result: LoopResult) -> bool:
 
 def is_without_tools(loop_result: LoopResult) -> bool:
     """Return whether no request offered a tool, neither in the body nor in the prompt; False without turns."""
-    return bool(loop_result.turns) and not any(record.request.tools_sent for record in loop_result.turns)
+    return bool(loop_result.turns) and not any(record.request.has_tools for record in loop_result.turns)
 
 
 def has_answer(loop_result: LoopResult) -> bool:
@@ -103,7 +103,7 @@ def count_trial(loop_result: LoopResult) -> JsonObject:
         "calling_turns": calling_count,
         "parse_error_ends": int(_is_ended_by_parse_error(loop_result)),
         "fallback_turns": sum(answer.mode == FALLBACK_MODE for _, answer in answers),
-        "ignored_calls": sum(answer.ignored_calls for _, answer in answers),
+        "ignored_calls": sum(answer.ignored_call_count for _, answer in answers),
     }
 
 
@@ -116,7 +116,7 @@ def is_valid_call(result: ToolResult) -> bool:
 
 def _list_repaired_results(record: TurnRecord, answer: Turn) -> list[ToolResult]:
     """Return the results of calls whose arguments were readable only after a repair."""
-    repaired = {error.call for error in answer.parse_errors if error.mended}
+    repaired = {error.call for error in answer.parse_errors if error.is_repaired}
     return [result for index, result in enumerate(record.results) if index in repaired]
 
 
@@ -138,7 +138,7 @@ def _is_ended_by_parse_error(loop_result: LoopResult) -> bool:
 
 def _is_structured(answer: Turn) -> bool:
     read_from_tags = any(change.name == TAG_TRANSFORM for change in answer.changes)
-    return bool(answer.calls_found) and answer.path == "tool_use" and not read_from_tags
+    return bool(answer.calls_found) and answer.method_used == "tool_use" and not read_from_tags
 
 
 def _has_parse_error(record: TurnRecord, answer: Turn) -> bool:

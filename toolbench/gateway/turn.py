@@ -138,7 +138,7 @@ def build_plan(request: GatewayRequest, target: TurnTarget) -> LoopPlan:
         history=tuple(messages),
         tools=request.tools,
         options=request.options,
-        stream=request.stream,
+        is_streamed=request.stream,
         wire=target.endpoint.wire,
     )
 
@@ -151,7 +151,7 @@ def _read_result(outcome: TurnOutcome, result: LoopResult, request: GatewayReque
     elif result.end is EndReason.DEADLINE_EXCEEDED:
         outcome.error = GatewayError(504, "upstream_timeout", "The model did not answer within the time limit.")
         outcome.is_upstream_fault = True
-    elif record is None or record.answer is None or record.answer.cut:
+    elif record is None or record.answer is None or record.answer.is_truncated:
         outcome.error = GatewayError(502, "upstream_failed", "The model's answer broke off.")
         outcome.is_upstream_fault = True
     elif problem := _find_call_problem(record):
@@ -175,8 +175,8 @@ def _find_call_problem(record: TurnRecord) -> str:
     if invalid is not None:
         return f"The model's call of {invalid.call.name[:64]} is not valid: {_describe_refusal(invalid)}"
     answer = record.answer
-    if answer is not None and answer.not_executed and not answer.calls:
-        return f"The model attempted a call that cannot be read: {answer.not_run_because[:300]}"
+    if answer is not None and answer.has_unexecuted_call and not answer.calls:
+        return f"The model attempted a call that cannot be read: {answer.unexecuted_reason[:300]}"
     return ""
 
 
@@ -201,5 +201,5 @@ def _build_answer(record: TurnRecord, result: LoopResult, request: GatewayReques
     ]
     changes += [change for tool in record.results for change in tool.changes]
     return GatewayAnswer(
-        request.alias, answer.text, calls, finish, result.usage, answer.path, tuple(changes), max(1, requests)
+        request.alias, answer.text, calls, finish, result.usage, answer.method_used, tuple(changes), max(1, requests)
     )

@@ -11,7 +11,7 @@ def test_what_a_provider_declares_is_dated_and_names_its_source() -> None:
     for template in TEMPLATES:
         told = find_declared_capabilities(template)
         assert told is not None
-        assert told.capabilities.known()
+        assert told.capabilities.get_known_values()
         assert told.at is not None
         assert told.who
 

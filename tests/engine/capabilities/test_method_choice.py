@@ -32,9 +32,9 @@ def test_the_first_path_that_the_endpoint_can_take_is_taken(known: dict[str, obj
 def test_the_route_says_why_and_what_was_passed_over() -> None:
     chosen = choose_method(PATHS, Capabilities(tools_field="refused"))
 
-    assert [item.method for item in chosen.passed] == ["native", "template", "constrained"]
-    assert chosen.passed[0].why == "The endpoint refuses requests with tools."
-    assert chosen.deprecated
+    assert [item.method for item in chosen.skipped_methods] == ["native", "template", "constrained"]
+    assert chosen.skipped_methods[0].reason == "The endpoint refuses requests with tools."
+    assert chosen.is_deprecated
     assert "deprecated" in chosen.reason
     assert chosen.to_json()["passed"][0] == {"method": "native", "why": "The endpoint refuses requests with tools."}
 

@@ -27,7 +27,7 @@ def layers(known: Capabilities, **options: object) -> dict[str, JsonObject]:
 def sent_body(*patches: JsonObject, history: Sequence[Message] = ()) -> JsonObject:
     policy = resolve_policy((str(place), patch) for place, patch in enumerate(patches)).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
-    sent: JsonObject = json.loads(build_request(setup, 0, history, with_tools=False).body)
+    sent: JsonObject = json.loads(build_request(setup, 0, history, has_tools=False).body)
     return sent
 
 

@@ -21,7 +21,7 @@ MEASURED = CapabilityRecord(
 
 
 def test_nothing_is_known_to_begin_with() -> None:
-    assert Capabilities().known() == {}
+    assert Capabilities().get_known_values() == {}
     assert all(doc.endswith(".") for doc in DOCS.values())
 
 
@@ -29,10 +29,14 @@ def test_nothing_is_known_to_begin_with() -> None:
 def test_what_was_seen_beats_what_is_declared_in_whatever_order_it_is_told(order: tuple[CapabilityRecord, ...]) -> None:
     effective = merge_records(order)
 
-    assert effective.capabilities.known() == {"supports_tool_use": False, "max_tools": 128, "json_stability": "low"}
+    assert effective.capabilities.get_known_values() == {
+        "supports_tool_use": False,
+        "max_tools": 128,
+        "json_stability": "low",
+    }
     assert effective.origins["supports_tool_use"] is PROBED
     assert effective.origins["max_tools"] is DECLARED
-    assert effective.contradicted == {"supports_tool_use": (DECLARED,)}
+    assert effective.overruled_records == {"supports_tool_use": (DECLARED,)}
 
 
 def test_what_a_probe_could_not_tell_leaves_what_is_declared() -> None:
@@ -42,7 +46,7 @@ def test_what_a_probe_could_not_tell_leaves_what_is_declared() -> None:
 def test_false_is_known_and_an_empty_list_is_known() -> None:
     said = Capabilities(supports_strict=False, constrained=())
 
-    assert said.known() == {"supports_strict": False, "constrained": ()}
+    assert said.get_known_values() == {"supports_strict": False, "constrained": ()}
 
 
 def test_a_person_declares_over_the_documentation() -> None:
@@ -54,7 +58,7 @@ def test_a_person_declares_over_the_documentation() -> None:
 def test_a_record_is_read_back_as_it_was_written() -> None:
     said = Capabilities(supports_tool_use=False, constrained=("grammar",), max_tools=8, text_format="hermes")
 
-    assert parse_capabilities(said.known()) == said
+    assert parse_capabilities(said.get_known_values()) == said
     assert parse_capabilities({"supports_tool_use": None}) == Capabilities()
 
 

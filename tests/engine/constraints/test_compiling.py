@@ -33,14 +33,14 @@ TOOL: dict[str, Any] = {
 )
 def test_compile_constraint_sets_the_field_of_the_constraint(constraint: str, field: str, wrapped: list[Any]) -> None:
     compiled = compile_constraint([TOOL], constraint, ConstraintOptions())
-    assert list(compiled.fields) == [field]
-    part = compiled.fields[field]
+    assert list(compiled.request_fields) == [field]
+    part = compiled.request_fields[field]
     for step in wrapped:
         part = part[step]
     assert part
     assert compiled.grammar == (part if isinstance(part, str) else "")
-    assert [dropped.keyword for dropped in compiled.dropped] == ["not"]
-    json.dumps(compiled.fields)
+    assert [dropped.keyword for dropped in compiled.dropped_keywords] == ["not"]
+    json.dumps(compiled.request_fields)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
@@ -49,15 +49,15 @@ def test_compile_constraint_with_equal_tools_returns_cached_result(constraint: s
     assert compile_constraint(json.loads(json.dumps([TOOL])), constraint, ConstraintOptions()) is first
     renamed = {"type": "function", "function": {**TOOL["function"], "name": "g"}}
     assert compile_constraint([renamed], constraint, ConstraintOptions()) is not first
-    assert compile_constraint([TOOL], constraint, ConstraintOptions(final=False)) is not first
+    assert compile_constraint([TOOL], constraint, ConstraintOptions(allows_final=False)) is not first
 
 
 @pytest.mark.parametrize(
     ("constraint", "options"),
     [
         ("xml", ConstraintOptions()),
-        ("response_format", ConstraintOptions(format="hermes")),
-        ("gbnf", ConstraintOptions(format="x")),
+        ("response_format", ConstraintOptions(text_format="hermes")),
+        ("gbnf", ConstraintOptions(text_format="x")),
     ],
 )
 def test_compile_constraint_refuses_unknown_or_unenforceable_options(

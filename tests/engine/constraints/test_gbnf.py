@@ -13,14 +13,14 @@ from toolbench.engine.constraints.allowed_answers import build_allowed_answers, 
 from toolbench.engine.constraints.grammars import build_gbnf
 from toolbench.engine.constraints.schema_support import GBNF_SUPPORT, SizeLimits
 
-LIMITS = SizeLimits(max_string=40, max_items=4)
+LIMITS = SizeLimits(max_string_length=40, max_items=4)
 
 
 def compile_schema(schema: Any, limits: SizeLimits = LIMITS) -> tuple[GrammarMatcher, Any]:
     """Return the grammar of a tool `f` with an argument `a` of this schema, and the schema of its answers."""
     parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-    answers = build_allowed_answers([tool], final=False, support=GBNF_SUPPORT, limits=limits)
+    answers = build_allowed_answers([tool], allows_final=False, support=GBNF_SUPPORT, limits=limits)
     return GrammarMatcher(build_gbnf(answers, limits)), build_answer_schema(answers)
 
 
@@ -61,7 +61,7 @@ def test_repetitions_are_bounded_and_within_llama_cpp_limit() -> None:
     parameters = {"properties": {"s": {"type": "string"}, "p": {"pattern": "^a+b*$"}, "l": {"type": "array"}, "o": {}}}
     tool = {"function": {"name": "f", "parameters": parameters}}
     text = build_gbnf(
-        build_allowed_answers([tool], final=True, support=GBNF_SUPPORT, limits=SizeLimits()), SizeLimits()
+        build_allowed_answers([tool], allows_final=True, support=GBNF_SUPPORT, limits=SizeLimits()), SizeLimits()
     )
     counts = [int(part.split("}")[0].split(",")[-1]) for part in text.split("{") if part[0].isdigit()]
     assert counts
@@ -76,7 +76,7 @@ def test_character_classes_avoid_syntax_that_xgrammar_misreads() -> None:
     assert [accepts_value(schema, text) for text in ("é.aé", "b.aé", "c -é", "c.bé")] == [True, False, True, False]
     tool = {"function": {"name": "f", "parameters": {"properties": {"a": schema}}}}
     text = build_gbnf(
-        build_allowed_answers([tool], final=True, support=GBNF_SUPPORT, limits=SizeLimits()), SizeLimits()
+        build_allowed_answers([tool], allows_final=True, support=GBNF_SUPPORT, limits=SizeLimits()), SizeLimits()
     )
     assert not re.search(r"\\x[0-9A-F]{2}[0-9a-fA-F]", text)
     assert all(others.isascii() for others in re.findall(r"\[\^([^\]]*)\]", text))
@@ -121,9 +121,9 @@ def test_grammar_refuses_invalid_json_strings(inside: str) -> None:
 def test_grammar_limits_white_space_between_tokens() -> None:
     call_text = json.dumps({"name": "f", "arguments": {"a": [1, 2]}}, indent=1)
     schema = {"type": "array", "items": {"type": "integer"}}
-    assert not compile_schema(schema, SizeLimits(whitespace=1))[0].accepts(call_text)
-    assert compile_schema(schema, SizeLimits(whitespace=4))[0].accepts(call_text)
-    assert not compile_schema(schema, SizeLimits(whitespace=0))[0].accepts(
+    assert not compile_schema(schema, SizeLimits(max_whitespace=1))[0].accepts(call_text)
+    assert compile_schema(schema, SizeLimits(max_whitespace=4))[0].accepts(call_text)
+    assert not compile_schema(schema, SizeLimits(max_whitespace=0))[0].accepts(
         json.dumps({"name": "f", "arguments": {"a": []}})
     )
 

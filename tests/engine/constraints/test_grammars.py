@@ -15,7 +15,7 @@ from toolbench.engine.constraints.schema_support import GBNF_SUPPORT, LLGUIDANCE
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats.types import TextCall
 
-LIMITS = SizeLimits(max_string=40, max_items=4)
+LIMITS = SizeLimits(max_string_length=40, max_items=4)
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"properties": {key: {"type": "integer"}}}}}
     for name, key in (("f", "x"), ("g", "y"))
@@ -33,7 +33,7 @@ JSON_FORMATS = (
 
 
 def build_answers(support: Any, *, final: bool = True, max_calls: int = 1) -> AllowedAnswers:
-    return build_allowed_answers(TOOLS, final=final, support=support, limits=LIMITS, max_calls=max_calls)
+    return build_allowed_answers(TOOLS, allows_final=final, support=support, limits=LIMITS, max_calls=max_calls)
 
 
 def build_matchers(format: str, *, final: bool = True, max_calls: int = 1) -> list[GrammarMatcher]:
@@ -51,7 +51,7 @@ def build_matchers(format: str, *, final: bool = True, max_calls: int = 1) -> li
 def test_llguidance_enforces_every_supported_keyword(data: st.DataObject, schema: Any) -> None:
     parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
     tool = {"function": {"name": "f", "parameters": parameters}}
-    allowed_answers = build_allowed_answers([tool], final=False, support=LLGUIDANCE_SUPPORT, limits=LIMITS)
+    allowed_answers = build_allowed_answers([tool], allows_final=False, support=LLGUIDANCE_SUPPORT, limits=LIMITS)
     matcher, answer_schema = (
         GrammarMatcher(build_llguidance(allowed_answers, LIMITS)),
         build_answer_schema(allowed_answers),

@@ -13,12 +13,12 @@ TOOL: dict[str, Any] = {
     "type": "function",
     "function": {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}, "required": ["a"]}},
 }
-GRAMMAR = compile_constraint([TOOL], "grammar", ConstraintOptions(final=False)).grammar
+GRAMMAR = compile_constraint([TOOL], "grammar", ConstraintOptions(allows_final=False)).grammar
 
 
 def list_allowed_tokens(mask: Mask) -> list[int]:
     bits = int.from_bytes(mask.allowed(), "little")
-    return [token for token in range(BYTE_VOCABULARY.size) if bits >> token & 1]
+    return [token for token in range(BYTE_VOCABULARY.token_count) if bits >> token & 1]
 
 
 def build_mask_after(text: str) -> Mask:

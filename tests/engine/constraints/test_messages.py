@@ -32,7 +32,7 @@ TOOL: dict[str, Any] = {"type": "function", "function": {"name": "f", "descripti
 
 def encode_request(constraint: str) -> dict[str, Any]:
     compiled = compile_constraint([TOOL], constraint, ConstraintOptions(max_calls=4))
-    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], **compiled.fields}
+    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], **compiled.request_fields}
     sent, changes = get_wire_format("anthropic").encode(body)
     assert changes == ()
     return sent
@@ -70,8 +70,8 @@ def test_strict_tool_use_keeps_optional_keys_optional() -> None:
 @pytest.mark.parametrize("constraint", ["output_config", "strict_tool_use"])
 def test_compile_constraint_reports_every_dropped_keyword(constraint: str) -> None:
     dropped = {
-        (item.path.rpartition(".properties.")[2], item.kept)
-        for item in compile_constraint([TOOL], constraint, ConstraintOptions()).dropped
+        (item.path.rpartition(".properties.")[2], item.replacement)
+        for item in compile_constraint([TOOL], constraint, ConstraintOptions()).dropped_keywords
     }
 
     assert {

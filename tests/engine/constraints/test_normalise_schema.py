@@ -51,8 +51,8 @@ def normalise_property(
     normaliser = SchemaNormaliser(support, LIMITS)
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}
     arguments = normaliser.normalise_arguments(tool, 0)
-    dropped_keywords = [(dropped.path, dropped.keyword) for dropped in normaliser.dropped]
-    assert {dropped.constraint for dropped in normaliser.dropped} <= {support.name}
+    dropped_keywords = [(dropped.path, dropped.keyword) for dropped in normaliser.dropped_keywords]
+    assert {dropped.constraint for dropped in normaliser.dropped_keywords} <= {support.name}
     return arguments["properties"]["a"], normaliser.definitions, dropped_keywords
 
 
@@ -63,16 +63,16 @@ def normalise(schema: Any, support: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
 def build_answers(parameters: Any, support: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
     """Return the schema of all answers of one tool with these parameters."""
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-    return build_answer_schema(build_allowed_answers([tool], final=True, support=support, limits=LIMITS))
+    return build_answer_schema(build_allowed_answers([tool], allows_final=True, support=support, limits=LIMITS))
 
 
-@pytest.mark.parametrize("support", [d for d in SCHEMA_SUPPORT.values() if "maxLength" in d.keeps])
+@pytest.mark.parametrize("support", [d for d in SCHEMA_SUPPORT.values() if "maxLength" in d.keywords])
 def test_every_string_and_list_has_a_maximum_length(support: SchemaSupport) -> None:
     schema = build_answers({"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {}}}, support)
     jsonschema_rs.meta.validate(schema)
     for part in iterate_parts(schema):
         if part.get("type") == "string" and "enum" not in part:
-            assert part["maxLength"] == min(LIMITS.max_string, support.longest or LIMITS.max_string)
+            assert part["maxLength"] == min(LIMITS.max_string_length, support.max_length or LIMITS.max_string_length)
         if part.get("type") == "array":
             assert part["maxItems"] == LIMITS.max_items
 
@@ -197,7 +197,7 @@ def test_references_are_replaced_by_their_targets() -> None:
 def test_recursive_schema_stays_recursive(support: SchemaSupport) -> None:
     schema = build_answers(TREE, support)
     jsonschema_rs.meta.validate(schema)
-    strict = support.strict
+    strict = support.requires_all_keys
     leaf = {"name": "leaf", **({"children": None} if strict else {})}
     good = {"name": "f", "arguments": {"root": {"name": "a", "children": [{"name": "b", "children": [leaf]}]}}}
     bad = {"name": "f", "arguments": {"root": {"name": "a", "children": [{"children": [leaf]}]}}}

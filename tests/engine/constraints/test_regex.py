@@ -25,7 +25,7 @@ def render_node(node: Node) -> str:
     if isinstance(node, CharacterClass):
         return "[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in node.ranges) + "]"
     if isinstance(node, Repetition):
-        return f"(?:{render_node(node.node)}){{{node.least},{'' if node.most is None else node.most}}}"
+        return f"(?:{render_node(node.node)}){{{node.min_count},{'' if node.max_count is None else node.max_count}}}"
     if isinstance(node, Alternation):
         return f"(?:{'|'.join(map(render_node, node.options))})"
     return "".join(map(render_node, node.parts))
@@ -33,7 +33,10 @@ def render_node(node: Node) -> str:
 
 def matches_text(branches: tuple[Branch, ...], text: str) -> bool:
     patterns = (
-        ("" if b.from_start else r"[\s\S]*") + render_node(b.node) + ("" if b.to_end else r"[\s\S]*") for b in branches
+        ("" if b.is_anchored_at_start else r"[\s\S]*")
+        + render_node(b.node)
+        + ("" if b.is_anchored_at_end else r"[\s\S]*")
+        for b in branches
     )
     return any(re.fullmatch(pattern, text) for pattern in patterns)
 

@@ -62,7 +62,7 @@ def test_calls_come_back_with_the_arguments_that_the_tool_knows() -> None:
     arguments = json.dumps(filled({"city": "Oslo"}))
     call = {"id": "c1", "type": "function", "function": {"name": "plan", "arguments": arguments}}
     broken = {**call, "id": "c2", "function": {"name": "plan", "arguments": '{"city": null'}}
-    read = call_method.read({"role": "assistant", "content": None, "tool_calls": [call, broken]}, [TOOL])
+    read = call_method.parse_answer({"role": "assistant", "content": None, "tool_calls": [call, broken]}, [TOOL])
     assert json.loads(read.calls[0]["function"]["arguments"]) == {"city": "Oslo", "note": None}
     assert read.calls[1] == broken
 

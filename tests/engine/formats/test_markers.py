@@ -17,7 +17,7 @@ def all_found(markers: MarkerFinder, text: str, at: int = 0) -> list[str]:
 def test_leftmost_longest_marker_is_found_among_shared_prefixes(words: list[str], text: str) -> None:
     longest_first = sorted(words, key=len, reverse=True)
     plain = "|".join([*map(re.escape, longest_first), "`+"])
-    assert all_found(MarkerFinder(words, ticks=True), text) == re.findall(plain, text)
+    assert all_found(MarkerFinder(words, finds_backticks=True), text) == re.findall(plain, text)
 
 
 def test_finder_accepts_many_words_that_begin_with_each_other() -> None:

@@ -16,8 +16,17 @@ ROWS: list[dict[str, str]] = json.loads((DATA_FOLDER / "natural_texts.json").rea
 TEXTS = [row["text"] for row in ROWS]
 NAMES = [tool["function"]["name"] for tool in TOOLS]
 MARKERS = sorted(
-    {word for form in FORMATS for word in (*form.dropped, *(tag for pair in form.reasoning for tag in pair))}
-    | {word for form in FORMATS for block in form.blocks for word in (block.opener, *block.closers, *block.enders)}
+    {
+        word
+        for form in FORMATS
+        for word in (*form.dropped_tokens, *(tag for pair in form.reasoning_markers for tag in pair))
+    }
+    | {
+        word
+        for form in FORMATS
+        for block in form.blocks
+        for word in (block.start_marker, *block.end_markers, *block.next_markers)
+    }
 )
 SENTENCES = [
     "The marker {} stands in a sentence.",

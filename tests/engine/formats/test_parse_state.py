@@ -8,8 +8,8 @@ from tests.engine.formats.golden_cases import TOOLS, parse_in_chunks
 from toolbench.engine.formats import ParsedText, parse, split_reasoning
 from toolbench.engine.formats.registry import AUTO, FORMATS
 
-PAIRS = sorted({pair for form in FORMATS for pair in form.reasoning})
-OWNERS = {pair: next(form.name for form in FORMATS if pair in form.reasoning) for pair in PAIRS}
+PAIRS = sorted({pair for form in FORMATS for pair in form.reasoning_markers})
+OWNERS = {pair: next(form.name for form in FORMATS if pair in form.reasoning_markers) for pair in PAIRS}
 PING = '{"name": "ping", "arguments": {}}'
 CALL = f"<tool_call>{PING}</tool_call>"
 

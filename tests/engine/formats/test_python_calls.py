@@ -31,7 +31,7 @@ TOOLS = [{"name": "f", "parameters": {"properties": {"a": {}, "b": {}}}}, {"name
 def test_python_calls_are_read_with_their_raw_text(text: str, calls: list[tuple[str, dict[str, Any], str]]) -> None:
     parsed = parse(text, format="pythonic", tools=TOOLS)
 
-    assert [(call.name, call.arguments, call.raw) for call in parsed.calls] == calls
+    assert [(call.name, call.arguments, call.raw_text) for call in parsed.calls] == calls
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from toolbench.engine.formats import TextCall, is_round_trip_safe, list_format_n
 from toolbench.engine.formats.registry import get_format
 
 FORMAT_NAMES = [name for name in list_format_names() if name != "auto"]
-MARKED_FORMAT_NAMES = [name for name in FORMAT_NAMES if get_format(name).blocks or get_format(name).named(["f"])]
+MARKED_FORMAT_NAMES = [
+    name for name in FORMAT_NAMES if get_format(name).blocks or get_format(name).build_named_blocks(["f"])
+]
 
 _MARKERS = st.lists(st.sampled_from(list_markers()), min_size=1, max_size=3).map(" ".join)
 _TEXTS = (
@@ -133,7 +135,7 @@ def test_auto_parses_calls_of_every_format_with_markers(text_format: str, calls:
     ]
 
 
-@pytest.mark.parametrize("text_format", [name for name in FORMAT_NAMES if get_format(name).holds.ids])
+@pytest.mark.parametrize("text_format", [name for name in FORMAT_NAMES if get_format(name).round_trip_limits.keeps_ids])
 def test_ids_survive_round_trip_if_format_keeps_them(text_format: str) -> None:
     call_id = "functions.ping:7" if text_format == "kimi_k2" else "abcXYZ019"
 

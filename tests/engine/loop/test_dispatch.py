@@ -17,16 +17,16 @@ def dispatched(name: str, arguments: object = "{}", **policy: Any) -> Dispatched
 
 
 def code(one: DispatchedCall) -> str:
-    assert one.refused is not None
-    assert one.prepared is None
-    return str(one.refused.errors[0]["code"])
+    assert one.refusal is not None
+    assert one.prepared_call is None
+    return str(one.refusal.errors[0]["code"])
 
 
 def test_a_good_call_may_run_under_the_tools_own_name() -> None:
     one = dispatched(" state.patch ", SET)
-    assert one.prepared is not None
-    assert (one.prepared.id, one.prepared.name) == ("c1", "state_patch")
-    assert one.prepared.arguments == {"ops": [{"op": "set"}]}
+    assert one.prepared_call is not None
+    assert (one.prepared_call.id, one.prepared_call.name) == ("c1", "state_patch")
+    assert one.prepared_call.arguments == {"ops": [{"op": "set"}]}
 
 
 def test_aliases_come_before_dots() -> None:
@@ -45,7 +45,7 @@ def test_an_unknown_blank_hidden_or_misspelled_tool_is_not_allowed(name: str) ->
 
 
 def test_a_masked_tool_is_not_allowed() -> None:
-    one = dispatch(ToolCall("c", "state_get", "{}"), TOOLS.masked(deny=["state_get"]), Policy())
+    one = dispatch(ToolCall("c", "state_get", "{}"), TOOLS.select(denied_names=["state_get"]), Policy())
     assert code(one) == "TOOL_NOT_ALLOWED"
 
 
@@ -56,22 +56,22 @@ def test_arguments_are_looked_at_before_the_name() -> None:
 
 def test_arguments_too_large_say_the_limit() -> None:
     one = dispatched("state_patch", SET, max_tool_args_bytes=10)
-    assert one.refused is not None
-    assert one.refused.data == {"max_bytes": 10}
-    assert "22 bytes" in one.refused.errors[0]["message"]
+    assert one.refusal is not None
+    assert one.refusal.data == {"max_bytes": 10}
+    assert "22 bytes" in one.refusal.errors[0]["message"]
 
 
 def test_an_object_is_too_large_by_the_same_rule() -> None:
     assert code(dispatched("state_get", {"a": "xxxxx"}, max_tool_args_bytes=12)) == "ARGUMENTS_TOO_LARGE"
-    assert dispatched("state_get", {"a": "xxxxx"}, max_tool_args_bytes=13).prepared
+    assert dispatched("state_get", {"a": "xxxxx"}, max_tool_args_bytes=13).prepared_call
 
 
 def test_a_broken_schema_is_an_argument_error_with_paths_and_never_runs() -> None:
     one = dispatched("state_patch", '{"ops":"set"}')
     assert code(one) == "ARGUMENT_ERROR"
     assert [(e.path, e.kind) for e in one.schema_errors] == [("$.ops", "type")]
-    assert one.refused is not None
-    assert "$.ops" in one.refused.errors[0]["message"]
+    assert one.refusal is not None
+    assert "$.ops" in one.refusal.errors[0]["message"]
     result = build_tool_result(one, None, Policy())
     assert not result.executed
     assert result.schema_errors == one.schema_errors
@@ -79,15 +79,15 @@ def test_a_broken_schema_is_an_argument_error_with_paths_and_never_runs() -> Non
 
 
 def test_checking_the_schema_can_be_switched_off() -> None:
-    assert dispatched("state_patch", '{"ops":"set"}', validate_arguments=False).prepared
+    assert dispatched("state_patch", '{"ops":"set"}', validate_arguments=False).prepared_call
 
 
 def test_a_tool_that_changes_its_arguments_changes_only_its_own_copy() -> None:
     raw = {"ops": [{"op": "set"}]}
     one = dispatched("state_patch", raw)
-    assert one.prepared is not None
-    one.prepared.arguments["ops"].clear()
-    assert raw == one.read.arguments == {"ops": [{"op": "set"}]}
+    assert one.prepared_call is not None
+    one.prepared_call.arguments["ops"].clear()
+    assert raw == one.read_arguments.arguments == {"ops": [{"op": "set"}]}
 
 
 def test_a_result_tells_what_became_of_its_call() -> None:

@@ -96,9 +96,9 @@ def test_narration_tells_everything_unless_it_is_brief() -> None:
     full_events, brief_events = list[Event](), list[Event]()
     for emitter in (
         EventEmitter(prepare(), full_events.append),
-        EventEmitter(prepare(), brief_events.append, brief=True),
+        EventEmitter(prepare(), brief_events.append, is_brief=True),
     ):
-        emitter.emit_request_start(Request(0, "", b"", tools_sent=True), 1, 0)
+        emitter.emit_request_start(Request(0, "", b"", has_tools=True), 1, 0)
         emitter.emit_request_retry(0, 1)
     assert [event.type for event in full_events] == ["llm_request_start", "llm_request_retry"]
     assert [event.type for event in brief_events] == ["llm_request_retry"]
@@ -108,7 +108,7 @@ def test_pieces_of_a_stream_are_told_as_text_or_as_a_call() -> None:
     events: list[Event] = []
     heard = EventEmitter(prepare(), events.append).build_delta_listener(2)
     heard(Delta(text="Hi", reasoning="hm"))
-    heard(Delta(call=0, name="state_get", arguments="{}", closed=True))
+    heard(Delta(call_index=0, name="state_get", arguments="{}", is_closed=True))
     assert [(event.type, event.turn) for event in events] == [("llm_delta", 2)] * 2
     assert [event.data for event in events] == [
         {"text": "Hi", "reasoning": "hm"},

@@ -4,13 +4,13 @@ from typing import Any
 import pytest
 
 from toolbench.engine.events import Outcome
-from toolbench.engine.loop.result_envelope import build_envelope, build_refusal, envelope_to_json, render_envelope
+from toolbench.engine.loop.result_envelope import build_envelope, build_envelope_json, build_refusal, render_envelope
 
 COMPACT = "tool_result_compact_envelope"
 
 
 def told(value: Any) -> dict[str, Any]:
-    return envelope_to_json(build_envelope(Outcome(value), "t"))
+    return build_envelope_json(build_envelope(Outcome(value), "t"))
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_the_tool_cannot_change_its_result_afterwards() -> None:
 def test_the_size_limit_is_exact_and_in_utf8_bytes() -> None:
     envelope = build_envelope(Outcome({"text": "é€😀"}), "t")
     size = len(render_envelope(envelope, (), max_bytes=10_000, call_id="c").content.encode())
-    assert not render_envelope(envelope, (), max_bytes=size, call_id="c").replaced
+    assert not render_envelope(envelope, (), max_bytes=size, call_id="c").is_replaced
     written = render_envelope(envelope, (), max_bytes=size - 1, call_id="c")
-    assert written.replaced
+    assert written.is_replaced
     assert written.envelope.data == {"bytes": size, "max_bytes": size - 1}
     assert written.envelope.errors[0]["code"] == "TOOL_OUTPUT_TOO_LARGE"
     assert json.loads(written.content)["ok"] is False
@@ -89,7 +89,7 @@ def test_the_size_limit_is_exact_and_in_utf8_bytes() -> None:
 def test_the_size_is_taken_after_the_transforms() -> None:
     envelope = build_envelope(Outcome({}), "t")
     full = len(render_envelope(envelope, (), max_bytes=10_000, call_id="c").content)
-    assert not render_envelope(envelope, (COMPACT,), max_bytes=full - 1, call_id="c").replaced
+    assert not render_envelope(envelope, (COMPACT,), max_bytes=full - 1, call_id="c").is_replaced
 
 
 def test_replacement_result_is_transformed_and_not_replaced_again() -> None:
@@ -106,7 +106,7 @@ def test_a_lone_surrogate_in_a_result_is_kept() -> None:
 
 
 def test_a_refusal_has_all_five_keys() -> None:
-    assert envelope_to_json(build_refusal("t", "TOOL_NOT_ALLOWED", "No.")) == {
+    assert build_envelope_json(build_refusal("t", "TOOL_NOT_ALLOWED", "No.")) == {
         "ok": False,
         "tool_name": "t",
         "data": {},

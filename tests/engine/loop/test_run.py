@@ -128,7 +128,7 @@ def test_disabled_sends_no_tools_and_runs_no_call() -> None:
     assert "tools" not in played.bodies[0]
     assert (played.ran, played.ended.end) == ([], EndReason.FINAL)
     assert played.ended.turns[0].answer is not None
-    assert played.ended.turns[0].answer.ignored_calls == 1
+    assert played.ended.turns[0].answer.ignored_call_count == 1
     assert "tool_calls" not in played.ended.history[-1]
 
 
@@ -360,7 +360,7 @@ def test_text_json_runs_calls_written_into_the_text() -> None:
     assert "tools" not in played.bodies[0]
     assert all(message["role"] != "tool" for message in played.bodies[1]["messages"])
     assert played.ended.turns[0].answer is not None
-    assert played.ended.turns[0].answer.path == "json_fallback"
+    assert played.ended.turns[0].answer.method_used == "json_fallback"
 
 
 def test_constrained_runs_calls_and_reads_the_final_answer() -> None:

@@ -27,10 +27,10 @@ FURTHER = (FurtherMessage("And then?", (LATER,)), FurtherMessage("Thanks."))
 
 
 def test_each_message_brings_its_tools_and_its_text_once() -> None:
-    played = run_script(replace(build_plan(), further=FURTHER), [DONE, GET_CALL, DONE, DONE])
+    played = run_script(replace(build_plan(), further_messages=FURTHER), [DONE, GET_CALL, DONE, DONE])
     assert [len(body["tools"]) for body in played.bodies] == [2, 3, 3, 3]
     requests = [record.request for record in played.ended.turns]
-    assert [(request.turn, request.message, request.user_message) for request in requests] == [
+    assert [(request.turn, request.message_index, request.user_message) for request in requests] == [
         (0, 0, ""),
         (1, 1, "And then?"),
         (2, 1, ""),
@@ -39,7 +39,7 @@ def test_each_message_brings_its_tools_and_its_text_once() -> None:
 
 
 def test_each_message_has_all_its_turns_and_not_one_more() -> None:
-    given = replace(build_plan(max_turns=2), further=FURTHER)
+    given = replace(build_plan(max_turns=2), further_messages=FURTHER)
     played = run_script(given, [GET_CALL, DONE, GET_CALL, DONE, GET_CALL, DONE])
     assert (played.ended.end, len(played.bodies)) == (EndReason.FINAL, 6)
     short = run_script(given, [DONE, GET_CALL, GET_CALL])
@@ -48,37 +48,37 @@ def test_each_message_has_all_its_turns_and_not_one_more() -> None:
 
 def test_a_blank_answer_to_a_further_message_is_asked_again_too() -> None:
     script = [GET_CALL, build_answer(""), DONE, GET_CALL, build_answer(""), DONE]
-    played = run_script(replace(build_plan(), further=(FurtherMessage("And then?"),)), script)
+    played = run_script(replace(build_plan(), further_messages=(FurtherMessage("And then?"),)), script)
     assert (len(played.bodies), len(played.list_event_data("fix_empty_final"))) == (6, 2)
 
 
 def test_a_blank_answer_without_calls_of_its_own_message_is_final() -> None:
     played = run_script(
-        replace(build_plan(), further=(FurtherMessage("Say nothing."),)), [GET_CALL, DONE, build_answer("")]
+        replace(build_plan(), further_messages=(FurtherMessage("Say nothing."),)), [GET_CALL, DONE, build_answer("")]
     )
     assert (played.ended.final_text, len(played.bodies), played.list_event_data("fix_empty_final")) == ("", 3, [])
 
 
 def test_a_call_that_could_not_run_is_asked_for_once() -> None:
     played = run_script(build_plan(repair_request=True), [WRITTEN_CALL, WRITTEN_CALL])
-    assert (len(played.bodies), played.ended.asked_again, played.ended.end) == (2, 1, EndReason.FINAL)
+    assert (len(played.bodies), played.ended.reprompt_count, played.ended.end) == (2, 1, EndReason.FINAL)
     assert [told["ask_again"] for told in played.list_event_data("tool_not_executed")] == [True]
 
 
 def test_a_call_is_not_asked_for_unless_the_policy_says_so() -> None:
     played = run_script(build_plan(), [WRITTEN_CALL])
-    assert (len(played.bodies), played.ended.asked_again) == (1, 0)
+    assert (len(played.bodies), played.ended.reprompt_count) == (1, 0)
 
 
 @pytest.mark.parametrize(("turns", "requests"), [(1, 1), (2, 2), (3, 2)])
 def test_a_call_is_asked_for_only_while_a_turn_is_left(turns: int, requests: int) -> None:
     played = run_script(build_plan(repair_request=True, max_turns=turns), [WRITTEN_CALL, DONE])
-    assert (len(played.bodies), played.ended.asked_again) == (requests, requests - 1)
+    assert (len(played.bodies), played.ended.reprompt_count) == (requests, requests - 1)
 
 
 def test_a_call_is_not_asked_for_where_no_tools_are_offered() -> None:
     played = run_script(build_plan(repair_request=True, tools=ToolRegistry()), [WRITTEN_CALL])
-    assert (len(played.bodies), played.ended.asked_again) == (1, 0)
+    assert (len(played.bodies), played.ended.reprompt_count) == (1, 0)
 
 
 def test_a_retry_without_tools_counts_down_what_is_left() -> None:
@@ -105,7 +105,7 @@ def test_only_an_answer_is_told_as_final() -> None:
 
 def test_only_the_tools_of_the_first_message_are_offered_first() -> None:
     played = run_script(
-        replace(build_plan(tools=ToolRegistry((GET_TOOL,))), further=FURTHER[:1]),
+        replace(build_plan(tools=ToolRegistry((GET_TOOL,))), further_messages=FURTHER[:1]),
         [build_calling_answer(build_call("later")), DONE, DONE],
     )
     assert [error["code"] for told in played.tool_envelopes() for error in told["errors"]] == ["TOOL_NOT_ALLOWED"]

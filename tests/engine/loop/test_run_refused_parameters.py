@@ -28,7 +28,7 @@ def played(
     *script: ScriptItem, left_out: tuple[OmittedParameter, ...] = (), stream: bool = False, **policy: Any
 ) -> LoopRun:
     settings = {"request_overrides": OPTIONS, "drop_refused_parameters": True, **policy}
-    return run_script(replace(build_plan(**settings), seed=7, left_out=left_out, stream=stream), script)
+    return run_script(replace(build_plan(**settings), seed=7, omitted_parameters=left_out, is_streamed=stream), script)
 
 
 def sent(found: LoopRun, name: str) -> list[bool]:
@@ -41,7 +41,7 @@ def test_refused_parameter_is_left_out_of_all_that_follows() -> None:
     assert found.ended.end is EndReason.FINAL
     assert sent(found, "seed") == [True, False, False]
     assert sent(found, "top_p") == [True, True, True]
-    left_out = [[(item.name, item.known) for item in turn.request.left_out] for turn in found.ended.turns]
+    left_out = [[(item.name, item.was_known) for item in turn.request.omitted_parameters] for turn in found.ended.turns]
     assert left_out == [[], [("seed", False)], [("seed", False)]]
     assert [turn.turn for turn in found.ended.turns] == [0, 0, 1]
     change = found.ended.turns[1].request.changes[-1]
@@ -103,14 +103,14 @@ def test_what_is_known_before_is_left_out_of_the_first_request() -> None:
     )
 
     assert sent(found, "seed") == [False]
-    assert [(item.name, item.known) for item in found.ended.turns[0].request.left_out] == [("seed", True)]
+    assert [(item.name, item.was_known) for item in found.ended.turns[0].request.omitted_parameters] == [("seed", True)]
 
 
 def test_settings_leave_parameters_out_whatever_the_policy_drops() -> None:
     found = played(build_answer(), drop_refused_parameters=False, left_out_parameters=["seed", "top_p"])
 
     assert {"seed", "top_p"}.isdisjoint(found.bodies[0])
-    assert [item.known for item in found.ended.turns[0].request.left_out] == [True, True]
+    assert [item.was_known for item in found.ended.turns[0].request.omitted_parameters] == [True, True]
 
 
 def test_calls_stay_serial_without_parallel_tool_calls() -> None:
@@ -125,5 +125,5 @@ def test_calls_stay_serial_without_parallel_tool_calls() -> None:
 def test_refusal_is_kept_with_its_first_300_letters(length: int) -> None:
     message = "Unsupported parameter: 'seed'.".ljust(length, "x")
     error = ExchangeError("request_rejected", message, 400, infrastructure=False)
-    (kept,) = played(error, build_answer()).ended.turns[1].request.left_out
-    assert kept.why == message[:300]
+    (kept,) = played(error, build_answer()).ended.turns[1].request.omitted_parameters
+    assert kept.reason == message[:300]

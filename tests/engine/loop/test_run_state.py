@@ -22,14 +22,14 @@ def test_next_user_message_follows_each_answer_with_own_tools_and_turns() -> Non
     later = ToolDefinition("later", "Comes later.", {"type": "object"})
     further = (FurtherMessage("And then?", (later,)), FurtherMessage("Thanks."))
     played = run_script(
-        replace(build_plan(max_turns=2), further=further),
+        replace(build_plan(max_turns=2), further_messages=further),
         [GET_CALL, DONE, build_calling_answer(build_call("later")), DONE, build_answer("Bye.")],
     )
 
     assert (played.ended.end, played.ended.final_text) == (EndReason.FINAL, "Bye.")
     assert [call.name for call in played.ran] == ["state_get", "later"]
     requests = [record.request for record in played.ended.turns]
-    assert [(request.turn, request.message, request.user_message) for request in requests] == [
+    assert [(request.turn, request.message_index, request.user_message) for request in requests] == [
         (0, 0, ""),
         (1, 0, ""),
         (2, 1, "And then?"),
@@ -45,13 +45,13 @@ def test_next_user_message_follows_each_answer_with_own_tools_and_turns() -> Non
 
 
 def test_message_using_up_its_turns_ends_run_before_next_one() -> None:
-    played = run_script(replace(build_plan(max_turns=1), further=(FurtherMessage("And then?"),)), [GET_CALL])
+    played = run_script(replace(build_plan(max_turns=1), further_messages=(FurtherMessage("And then?"),)), [GET_CALL])
     assert played.ended.end is EndReason.MAX_TURNS_EXCEEDED
 
 
 def test_a_message_is_said_once_where_its_turn_is_asked_for_again() -> None:
     played = run_script(
-        replace(build_plan(fallback_retry_count=1), further=(FurtherMessage("And then?"),)),
+        replace(build_plan(fallback_retry_count=1), further_messages=(FurtherMessage("And then?"),)),
         [DONE, build_no_tool_support_error(), build_answer("Bye.")],
     )
     assert [(turn.request.turn, turn.request.user_message) for turn in played.ended.turns] == [
@@ -63,6 +63,6 @@ def test_a_message_is_said_once_where_its_turn_is_asked_for_again() -> None:
 
 def test_calls_for_first_message_keep_blank_next_answer_from_empty_final() -> None:
     played = run_script(
-        replace(build_plan(), further=(FurtherMessage("Say nothing."),)), [GET_CALL, DONE, build_answer("")]
+        replace(build_plan(), further_messages=(FurtherMessage("Say nothing."),)), [GET_CALL, DONE, build_answer("")]
     )
     assert (played.ended.end, played.ended.final_text, len(played.bodies)) == (EndReason.FINAL, "", 3)

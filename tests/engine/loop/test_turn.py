@@ -28,7 +28,7 @@ KINDS = ("message", "tool", "response", "tool_call", "tool_result")
 def test_request_body_keys_have_one_order_for_any_input_order() -> None:
     one = setup({"top_p": 0.5, "provider": {"order": ["x"], "only": []}}, seed=7, request_overrides={"temperature": 1})
     two = setup({"provider": {"only": [], "order": ["x"]}, "temperature": 1, "top_p": 0.5}, seed=7)
-    bytes_of = [build_request(given, 0, USER, with_tools=True).body for given in (one, two)]
+    bytes_of = [build_request(given, 0, USER, has_tools=True).body for given in (one, two)]
     assert bytes_of[0] == bytes_of[1]
     assert list(body(one))[:4] == ["model", "messages", "tools", "tool_choice"]
 
@@ -80,7 +80,7 @@ def test_a_blank_system_text_is_not_sent() -> None:
 
 
 def test_lone_surrogates_travel_as_escapes() -> None:
-    raw = build_request(setup(), 0, [{"role": "user", "content": "a\ud800"}], with_tools=False).body
+    raw = build_request(setup(), 0, [{"role": "user", "content": "a\ud800"}], has_tools=False).body
     assert json.loads(raw)["messages"][1]["content"] == "a\ud800"
 
 
@@ -91,9 +91,9 @@ def test_the_seed_is_sent_when_there_is_one() -> None:
 
 def test_what_transforms_changed_on_the_way_out_is_told_with_the_request() -> None:
     given = setup(tool_transforms="openai-tools-strip-function-descriptions")
-    request = build_request(given, 0, USER, with_tools=True)
+    request = build_request(given, 0, USER, has_tools=True)
     assert [change.kind for change in request.changes] == ["tool", "tool"]
-    assert build_request(given, 0, USER, with_tools=False).changes == ()
+    assert build_request(given, 0, USER, has_tools=False).changes == ()
 
 
 def test_a_broken_schema_is_no_matter_where_schemas_are_not_checked() -> None:
@@ -112,13 +112,13 @@ def test_calls_are_kept_up_to_the_cap_and_the_rest_is_counted() -> None:
     raw = build_calling_answer(build_call(call_id="a"), build_call(call_id="b"), build_call(call_id="c"))
     turn = read(setup(max_tool_calls_per_turn=2), raw)
     assert [call.id for call in turn.calls] == ["a", "b"]
-    assert (len(turn.calls_found), turn.ignored_calls) == (3, 1)
+    assert (len(turn.calls_found), turn.ignored_call_count) == (3, 1)
     assert [item["id"] for item in turn.message["tool_calls"]] == ["a", "b"]
 
 
 def test_without_tools_all_calls_are_ignored_and_counted() -> None:
     turn = read(setup(), build_calling_answer(build_call(), build_call(call_id="b")), with_tools=False)
-    assert (turn.calls, turn.ignored_calls, len(turn.calls_found)) == ((), 2, 2)
+    assert (turn.calls, turn.ignored_call_count, len(turn.calls_found)) == ((), 2, 2)
     assert "tool_calls" not in turn.message
 
 
@@ -180,7 +180,7 @@ def test_calls_that_are_ignored_are_not_transformed() -> None:
     turn = read(
         setup(tool_call_transforms=transforms), build_calling_answer(build_call(arguments="")), with_tools=False
     )
-    assert (turn.changes, turn.ignored_calls) == ((), 1)
+    assert (turn.changes, turn.ignored_call_count) == ((), 1)
 
 
 def test_what_the_method_asks_with_is_not_overridden() -> None:
@@ -250,7 +250,7 @@ def test_a_call_written_in_text_is_read_as_its_written_arguments_are(
     written = json.dumps({"name": TOOLS.definitions[0].name, "arguments": given})
     said = f"<tool_call>{written}</tool_call>" if method == "template" else written
     (made,) = read(setup(method=method, text_format="hermes", max_tool_args_bytes=limit), build_answer(said)).calls
-    assert made.read == read_arguments(made.arguments, limit)
+    assert made.read_arguments == read_arguments(made.arguments, limit)
 
 
 def test_calls_that_were_changed_are_read_anew() -> None:
@@ -258,8 +258,8 @@ def test_calls_that_were_changed_are_read_anew() -> None:
     said = json.dumps({"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [use]}})
     given = setup(method="template", text_format="hermes", tool_call_transforms="multi_tool_use_parallel_to_calls")
     (made,) = read(given, build_answer(f"<tool_call>{said}</tool_call>")).calls
-    assert made.read is not None
-    assert made.read.arguments == {"a": 1}
+    assert made.read_arguments is not None
+    assert made.read_arguments.arguments == {"a": 1}
 
 
 UNTYPED = {key: value for key, value in build_call().items() if key != "type"}
@@ -288,7 +288,7 @@ def test_what_a_provider_always_does_is_declared_and_no_finding(template: str, c
 
 
 def test_text_beside_calls_is_normal_where_messages_are_spoken() -> None:
-    given = replace(setup(), wire=get_wire_format("anthropic"))
+    given = replace(setup(), wire_format=get_wire_format("anthropic"))
     use = {"type": "tool_use", "id": "toolu_1", "name": "state_get", "input": {}}
     said = {"type": "text", "text": "Let me see."}
     usage = {"input_tokens": 3, "output_tokens": 2}
@@ -300,9 +300,9 @@ def test_text_beside_calls_is_normal_where_messages_are_spoken() -> None:
 
 def asked(given: TurnSetup, *, must_call: bool) -> list[JsonObject]:
     """What is asked for directly and through the whole turn."""
-    whole = build_ask(given, 0, USER, with_tools=True, must_call=must_call).request
+    whole = build_ask(given, 0, USER, has_tools=True, must_call=must_call).request
     return [
-        json.loads(item.body) for item in (build_request(given, 0, USER, with_tools=True, must_call=must_call), whole)
+        json.loads(item.body) for item in (build_request(given, 0, USER, has_tools=True, must_call=must_call), whole)
     ]
 
 
@@ -310,7 +310,7 @@ def test_only_a_constrained_turn_that_must_call_allows_nothing_else() -> None:
     constrained = setup(method="constrained")
     free, held = asked(constrained, must_call=False), asked(constrained, must_call=True)
     assert free[0] == free[1] == body(constrained)
-    assert free[0] == json.loads(build_ask(constrained, 0, USER, with_tools=True).request.body)
+    assert free[0] == json.loads(build_ask(constrained, 0, USER, has_tools=True).request.body)
     assert held[0] == held[1] != free[0]
     assert asked(setup(), must_call=True)[0]["tool_choice"] == "auto"
 
@@ -322,20 +322,20 @@ def test_a_turn_that_must_call_keeps_a_tool_choice_of_its_own() -> None:
 
 def test_a_stream_is_asked_for_with_its_usage_and_its_retries() -> None:
     given = setup(cut_stream_retries=3)
-    whole = build_request(given, 0, USER, with_tools=True)
-    assert (whole.stream, whole.cut_retries, "stream" in json.loads(whole.body)) == (False, 0, False)
-    streamed = build_request(replace(given, stream=True), 0, USER, with_tools=True)
-    assert (streamed.stream, streamed.cut_retries) == (True, 3)
+    whole = build_request(given, 0, USER, has_tools=True)
+    assert (whole.is_streamed, whole.truncation_retries, "stream" in json.loads(whole.body)) == (False, 0, False)
+    streamed = build_request(replace(given, is_streamed=True), 0, USER, has_tools=True)
+    assert (streamed.is_streamed, streamed.truncation_retries) == (True, 3)
     sent = json.loads(streamed.body)
     assert (sent["stream"], sent["stream_options"]) == (True, {"include_usage": True})
-    unwanted = body(replace(setup({"stream_options": None}), stream=True))
+    unwanted = body(replace(setup({"stream_options": None}), is_streamed=True))
     assert (unwanted["stream"], "stream_options" in unwanted) == (True, False)
 
 
 @pytest.mark.parametrize(("pattern", "kept"), [("", True), ("^[a-zA-Z0-9]{9}$", False)])
 def test_ids_of_the_history_are_made_to_fit_a_known_pattern(pattern: str, kept: bool) -> None:
     history: list[Message] = [*USER, {"role": "assistant", "content": "", "tool_calls": [build_call(call_id="a b")]}]
-    request = build_request(setup(tool_id_pattern=pattern), 0, history, with_tools=True)
+    request = build_request(setup(tool_id_pattern=pattern), 0, history, has_tools=True)
     sent = json.loads(request.body)["messages"][-1]["tool_calls"][0]["id"]
     assert (sent == "a b") == kept
     assert [change.name for change in request.changes] == ([] if kept else ["tool_call_ids_fit_pattern"])
@@ -367,17 +367,17 @@ def test_missing_brackets_are_invented_only_where_the_model_stopped(finish: str,
 @pytest.mark.parametrize("with_tools", [True, False])
 def test_calls_in_a_streamed_text_are_told_only_where_tools_were_sent(with_tools: bool) -> None:
     deltas: list[Delta] = []
-    given = replace(setup(method="text_json"), stream=True)
-    decoder = build_ask(given, 0, USER, with_tools=with_tools, on_delta=deltas.append).decoder
+    given = replace(setup(method="text_json"), is_streamed=True)
+    decoder = build_ask(given, 0, USER, has_tools=with_tools, on_delta=deltas.append).decoder
     decoder.feed(render_as_stream(build_answer('```json\n{"name": "state_get", "arguments": {"a": 1}}\n```')))
     assert bool(decoder.close().calls) == with_tools
-    assert any(delta.call is not None for delta in deltas) == with_tools
+    assert any(delta.call_index is not None for delta in deltas) == with_tools
 
 
 def test_request_names_what_it_had_and_left_out_alone() -> None:
     given = setup(seed=7).omit_parameters(
         [OmittedParameter("seed", "It refused it."), OmittedParameter("min_p", "It refused it.")]
     )
-    request = build_request(given, 0, USER, with_tools=True)
-    assert [item.name for item in request.left_out] == ["seed"]
+    request = build_request(given, 0, USER, has_tools=True)
+    assert [item.name for item in request.omitted_parameters] == ["seed"]
     assert "seed" not in json.loads(request.body)

@@ -57,7 +57,7 @@ def test_setup_sends_the_seed_it_is_given_and_none_otherwise() -> None:
 
 
 def test_setup_asks_for_whole_answers_unless_it_is_told_otherwise() -> None:
-    assert prepare(options={"stream": True}).stream is False
+    assert prepare(options={"stream": True}).is_streamed is False
 
 
 def test_constraint_needs_valid_schemas_even_without_argument_checks() -> None:
@@ -89,16 +89,16 @@ def test_constraint_allows_several_calls_only_where_they_are_asked_for(
 
 def test_setup_tells_transforms_of_tools_only_where_they_are_sent() -> None:
     setup = prepare()
-    assert setup.build_transform_context(with_tools=True).tools == setup.tools.definitions
-    assert setup.build_transform_context(with_tools=False).tools == ()
+    assert setup.build_transform_context(has_tools=True).tools == setup.tools.definitions
+    assert setup.build_transform_context(has_tools=False).tools == ()
 
 
 def test_setup_writes_its_tools_again_only_while_they_are_the_same() -> None:
     setup = prepare()
     sent = list(setup.tools_json)
-    assert setup.get_known_json({"tools": sent}) == {"tools": write_json(sent)}
-    assert setup.get_known_json({"tools": [*sent[:1], dict(sent[1])]}) == {}
-    assert setup.get_known_json({"tools": sent[:1]}) == {}
-    assert setup.get_known_json({"tools": [*sent, sent[0]]}) == {}
-    assert setup.get_known_json({"tools": "none"}) == {}
-    assert setup.get_known_json({}) == {}
+    assert setup.get_unchanged_json({"tools": sent}) == {"tools": write_json(sent)}
+    assert setup.get_unchanged_json({"tools": [*sent[:1], dict(sent[1])]}) == {}
+    assert setup.get_unchanged_json({"tools": sent[:1]}) == {}
+    assert setup.get_unchanged_json({"tools": [*sent, sent[0]]}) == {}
+    assert setup.get_unchanged_json({"tools": "none"}) == {}
+    assert setup.get_unchanged_json({}) == {}

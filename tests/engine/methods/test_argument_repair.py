@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from tests.engine.scripted_model import TOOLS, build_answer, build_call
-from toolbench.engine.loop.turn import read_answer
+from toolbench.engine.loop.turn import parse_chat_turn
 from toolbench.engine.loop.turn_setup import prepare_turns
-from toolbench.engine.methods.argument_repair import get_mode, list_unreadable_calls, repair_calls
+from toolbench.engine.methods.argument_repair import get_mode_name, list_parse_errors, repair_calls
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.repairs import REPAIR_NAMES
@@ -20,7 +20,7 @@ GOOD = '{"ops":[{"op":"set"}]}'
 def read(body: bytes, *, with_tools: bool = True, **policy: Any) -> Turn:
     resolved = resolve_policy([("test", policy)]).policy
     setup = prepare_turns("m", resolved, system="", tools=TOOLS, options={}, seed=None)
-    return read_answer(setup, decode_chat_answer(body), with_tools=with_tools)
+    return parse_chat_turn(setup, decode_chat_answer(body), has_tools=with_tools)
 
 
 def calling(*arguments: Any, finish: str = "tool_calls") -> bytes:
@@ -54,7 +54,7 @@ def test_argument_repair_is_change_and_finding_and_keeps_original() -> None:
     ]
     assert (turn.changes[0].before, turn.changes[-1].after) != ("", "")
     assert [finding.code for finding in turn.findings] == ["arguments_repaired"]
-    assert turn.parse_errors[0].mended
+    assert turn.parse_errors[0].is_repaired
 
 
 def test_repairs_are_opt_in() -> None:
@@ -69,7 +69,7 @@ def test_a_call_that_broke_off_is_told_as_truncated_and_left_to_be_refused(writt
     assert [finding.code for finding in turn.findings if finding.code.startswith("arguments")] == [
         "arguments_truncated"
     ]
-    assert (turn.parse_errors[0].truncated, turn.parse_errors[0].mended) == (True, False)
+    assert (turn.parse_errors[0].truncated, turn.parse_errors[0].is_repaired) == (True, False)
 
 
 def test_one_bad_call_leaves_the_others_alone() -> None:
@@ -94,16 +94,16 @@ def test_without_tools_nothing_is_noted_and_no_call_is_kept() -> None:
 
 def test_a_text_that_could_not_be_read_is_a_parse_error_of_its_method() -> None:
     said = Finding("parse_error", "No call can be read; nothing was executed: {x", "$.content")
-    (error,) = list_unreadable_calls(ParsedAnswer((), "{x", "text", (said,), not_executed=True), "constrained")
+    (error,) = list_parse_errors(ParsedAnswer((), "{x", "text", (said,), has_unexecuted_call=True), "constrained")
     assert (error.mode, error.error, error.snippet, error.call) == ("constrained", "No call can be read", "{x", None)
-    assert list_unreadable_calls(ParsedAnswer((), "Done.", "text"), "native") == ()
+    assert list_parse_errors(ParsedAnswer((), "Done.", "text"), "native") == ()
 
 
 @pytest.mark.parametrize(
     ("method", "mode"), [("native", "tool_use"), ("text_json", "json_fallback"), ("template",) * 2]
 )
 def test_modes_are_named_as_paths_are(method: str, mode: str) -> None:
-    assert get_mode(method) == mode
+    assert get_mode_name(method) == mode
 
 
 def test_calls_of_any_shape_are_gone_through() -> None:

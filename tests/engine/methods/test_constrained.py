@@ -55,12 +55,14 @@ def test_grammar_has_same_schema_in_llguidance_syntax_with_compact_space() -> No
 
 
 def read(text: str, tools: tuple[ToolDefinition, ...] = TOOLS) -> tuple[int, str, str, list[str], bool]:
-    found = ConstrainedMethod("grammar").read({"role": "assistant", "content": text}, tools)
-    return len(found.calls), found.text, found.path, [f.code for f in found.findings], found.not_executed
+    found = ConstrainedMethod("grammar").parse_answer({"role": "assistant", "content": text}, tools)
+    return len(found.calls), found.text, found.method_used, [f.code for f in found.findings], found.has_unexecuted_call
 
 
 def test_a_call_is_read() -> None:
-    (call,) = ConstrainedMethod("grammar").read({"content": ' {"name": "g", "arguments": {"a": "ü"}} '}, TOOLS).calls
+    (call,) = (
+        ConstrainedMethod("grammar").parse_answer({"content": ' {"name": "g", "arguments": {"a": "ü"}} '}, TOOLS).calls
+    )
     assert call == {
         "id": "constrained_call_1",
         "type": "function",

@@ -14,8 +14,8 @@ def a_call(said: str) -> str:
 @pytest.mark.parametrize("said", ["x <think>y</think> z", "ends with </think>", "<think> begins", "```py </think>```"])
 @pytest.mark.parametrize("around", ["{}", "Sure: {}", "```json\n{}\n```", "<think>So.</think>{} Done."])
 def test_tags_in_an_argument_are_part_of_it(around: str, said: str) -> None:
-    read = TextJsonMethod().read({"content": around.format(a_call(said))}, TOOLS)
-    assert read.values == ({"a": said},)
+    read = TextJsonMethod().parse_answer({"content": around.format(a_call(said))}, TOOLS)
+    assert read.parsed_arguments == ({"a": said},)
     assert "think" not in read.text
 
 

@@ -98,13 +98,13 @@ def test_the_example_in_the_prompt_is_a_real_call_of_the_first_tool() -> None:
 
 def test_native_reads_calls_untouched() -> None:
     call = {"id": "", "index": 0, "function": {"name": " f ", "arguments": {"a": 1}}, "extra_content": {"x": 1}}
-    read = ALL[0].read({"content": "Looking.", "tool_calls": [call, "odd"]}, TOOLS)
-    assert (read.calls, read.text, read.path, read.findings) == ((call,), "Looking.", "tool_use", ())
+    read = ALL[0].parse_answer({"content": "Looking.", "tool_calls": [call, "odd"]}, TOOLS)
+    assert (read.calls, read.text, read.method_used, read.findings) == ((call,), "Looking.", "tool_use", ())
 
 
 @pytest.mark.parametrize("calls", [{"id": "1", "function": {"name": "f"}}])
 def test_native_reads_a_lone_call(calls: JsonObject) -> None:
-    assert ALL[0].read({"content": None, "tool_calls": calls}, TOOLS).calls == (calls,)
+    assert ALL[0].parse_answer({"content": None, "tool_calls": calls}, TOOLS).calls == (calls,)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_native_reads_a_lone_call(calls: JsonObject) -> None:
     ],
 )
 def test_a_call_written_into_native_text_is_reported_and_never_runs(text: str) -> None:
-    read = ALL[0].read({"content": text}, TOOLS)
-    assert (read.calls, read.text, read.path, read.not_executed) == ((), text, "text", True)
+    read = ALL[0].parse_answer({"content": text}, TOOLS)
+    assert (read.calls, read.text, read.method_used, read.has_unexecuted_call) == ((), text, "text", True)
     assert [f.code for f in read.findings] == ["call_in_text"]
 
 
@@ -132,8 +132,8 @@ def test_a_call_written_into_native_text_is_reported_and_never_runs(text: str) -
     "text", ["Done.", "", "I would use get_weather for that.", '{"name": "Ada", "arguments": {}}', "```py\nx={}\n```"]
 )
 def test_ordinary_text_is_no_call(text: str) -> None:
-    read = ALL[0].read({"content": text}, TOOLS)
-    assert (read.text, read.findings, read.not_executed) == (text, (), False)
+    read = ALL[0].parse_answer({"content": text}, TOOLS)
+    assert (read.text, read.findings, read.has_unexecuted_call) == (text, (), False)
 
 
 def test_native_history_keeps_only_the_kept_calls_and_every_unknown_field() -> None:
@@ -172,9 +172,9 @@ def test_examples_are_told_in_the_methods_own_form_and_read_back(
         {"role": "user", "content": 'Result of get_weather (e1):\n{"ok":true}'},
         {"role": "assistant", "content": final},
     ]
-    (read_back,) = call_method.read(told[1], TOOLS).calls
+    (read_back,) = call_method.parse_answer(told[1], TOOLS).calls
     assert json.loads(read_back["function"]["arguments"]) == {"city": "Rome"}
-    assert call_method.read(told[3], TOOLS).text == "Sunny."
+    assert call_method.parse_answer(told[3], TOOLS).text == "Sunny."
 
 
 @pytest.mark.parametrize("call_method", IN_WORDS, ids=name_of)
@@ -203,8 +203,8 @@ def test_history_in_words_keeps_the_models_own_text(call_method: CallMethod) -> 
 
 @pytest.mark.parametrize("call_method", IN_WORDS, ids=name_of)
 def test_native_calls_that_nobody_asked_for_are_reported_and_never_run(call_method: CallMethod) -> None:
-    read = call_method.read({"content": "", "tool_calls": [CALL]}, TOOLS)
-    assert (read.calls, read.not_executed, [f.code for f in read.findings]) == ((), True, ["unasked_tool_calls"])
+    read = call_method.parse_answer({"content": "", "tool_calls": [CALL]}, TOOLS)
+    assert (read.calls, read.has_unexecuted_call, [f.code for f in read.findings]) == ((), True, ["unasked_tool_calls"])
 
 
 @pytest.mark.parametrize(("method", "constraint"), [("constrained", "xml"), ("", "")])

@@ -24,9 +24,9 @@ SAID: dict[str, tuple[str, str]] = {
 def decoder_of(method: str, heard: list[Delta]) -> AnswerDecoder:
     policy = resolve_policy([("run", {"method": method, "prompt_endpoint": "completions"})]).policy
     tools = ToolRegistry((ToolDefinition("look", "", {"properties": {"at": {"type": "string"}}}),))
-    setup = replace(prepare_turns("m", policy, system="", tools=tools, options={}, seed=None), stream=True)
+    setup = replace(prepare_turns("m", policy, system="", tools=tools, options={}, seed=None), is_streamed=True)
     messages = [{"role": "user", "content": "hi"}]
-    return build_ask(setup, 0, messages, with_tools=True, on_delta=heard.append).decoder
+    return build_ask(setup, 0, messages, has_tools=True, on_delta=heard.append).decoder
 
 
 def told(method: str, *texts: str, attempts: int = 1) -> list[list[Delta]]:
@@ -49,9 +49,9 @@ def told(method: str, *texts: str, attempts: int = 1) -> list[list[Delta]]:
 def test_a_call_in_the_text_is_heard_with_the_piece_that_makes_it_whole(method: str) -> None:
     written, after = SAID[method]
     by_piece = told(method, *written, after, attempts=2)
-    calls = [[item for item in piece if item.call is not None] for piece in by_piece]
+    calls = [[item for item in piece if item.call_index is not None] for piece in by_piece]
     assert [place for place, found in enumerate(calls) if found] == [len(written) - 1]
-    assert calls[len(written) - 1] == [Delta(call=0, name="look", arguments=ARGUMENTS, closed=True)]
+    assert calls[len(written) - 1] == [Delta(call_index=0, name="look", arguments=ARGUMENTS, is_closed=True)]
     assert "".join(item.text for piece in by_piece for item in piece) == written + after
 
 
@@ -60,7 +60,7 @@ def test_json_like_text_before_call_does_not_hide_it_in_any_split(before: str) -
     text = f"{before}```json\n{CALL}\n```"
     for size in (1, 2, 3, 7, 19, len(text) // 2):
         by_piece = told("text_json", *iter_chunks(text, size))
-        heard = [place for place, piece in enumerate(by_piece) if any(item.call is not None for item in piece)]
+        heard = [place for place, piece in enumerate(by_piece) if any(item.call_index is not None for item in piece)]
         assert heard == [(text.index("\n```", len(before) + 3) - 1) // size], size
 
 
@@ -77,7 +77,7 @@ def test_every_call_of_the_whole_answer_is_heard_in_pieces(method: str) -> None:
             decoder.feed(render_chunk({"content": piece}))
         decoder.feed(render_stream())
         held = [(item.name, item.arguments) for item in decoder.close().calls_found]
-        told_of = [(item.name, item.arguments) for item in deltas if item.call is not None]
+        told_of = [(item.name, item.arguments) for item in deltas if item.call_index is not None]
         assert told_of[: len(held)] == held, text
         found += bool(held)
     assert found > 20

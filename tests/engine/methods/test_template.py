@@ -43,7 +43,7 @@ def test_the_conversation_goes_out_as_one_prompt_and_comes_back_as_calls() -> No
     assert '<tool_call>\n{"name": "state_get", "arguments": {}}\n</tool_call><|im_end|>' in second["prompt"]
     assert '<tool_response>\n{"ok":true' in second["prompt"]
     assert (played.ended.end, played.ended.final_text, len(played.ran)) == (EndReason.FINAL, "Done.", 1)
-    assert [record.answer.path for record in played.ended.turns if record.answer] == ["template", "text"]
+    assert [record.answer.method_used for record in played.ended.turns if record.answer] == ["template", "text"]
 
 
 @pytest.mark.parametrize("name", TURN_SPECS)
@@ -72,7 +72,7 @@ def test_a_cut_call_is_said_and_never_runs() -> None:
     played = run_script(templated(), [whole('<tool_call>\n{"name": "state_patch", "arguments": {"op', "length")])
     answer = played.ended.turns[0].answer
     assert answer is not None
-    assert (played.ran, answer.path) == ([], "text")
+    assert (played.ran, answer.method_used) == ([], "text")
     assert [finding.code for finding in answer.findings] == ["call_cut", "parse_error"]
     assert answer.notice == "Tool not executed: the text ends inside a call."
     assert [(error.mode, error.error) for error in answer.parse_errors] == [("template", "The text ends inside a call")]
@@ -111,5 +111,5 @@ def test_an_endpoint_that_speaks_another_shape_takes_no_prompt() -> None:
 
 def test_results_of_calls_nobody_made_are_told_as_the_users_words() -> None:
     body = {"messages": [{"role": "tool", "tool_call_id": "gone", "content": "4 degrees"}]}
-    shaped = TemplateMethod().prepare_body(body, TOOLS.exposed(), [], "auto")
+    shaped = TemplateMethod().prepare_body(body, TOOLS.list_exposed(), [], "auto")
     assert shaped["prompt"] == "<|im_start|>user\n4 degrees<|im_end|>\n<|im_start|>assistant\n"

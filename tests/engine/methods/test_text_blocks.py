@@ -7,9 +7,9 @@ from toolbench.engine.repairs import REPAIR_NAMES
 
 def test_a_bare_object_has_its_place_and_equal_ones_each_their_own() -> None:
     text = 'f: {"x": 1} and {"x": 1}.'
-    assert [(text[block.start : block.end], block.value, block.fenced) for block in find_bare_blocks(text, ["f"])] == [
-        ('{"x": 1}', {"x": 1}, False)
-    ] * 2
+    assert [
+        (text[block.start : block.end], block.value, block.is_fenced) for block in find_bare_blocks(text, ["f"])
+    ] == [('{"x": 1}', {"x": 1}, False)] * 2
 
 
 @pytest.mark.parametrize("text", ['g: {"x": 1}', 'f: <tool_call>{"x": 1}', "f: {x}", "f"])

@@ -9,10 +9,10 @@ CALL = '{"name": "f", "arguments": {"a": "```x```"}}'
 
 
 def read(text: str) -> tuple[list[tuple[str, str, str]], str, list[str], bool]:
-    found = TextJsonMethod().read({"role": "assistant", "content": text}, TOOLS)
+    found = TextJsonMethod().parse_answer({"role": "assistant", "content": text}, TOOLS)
     calls = [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in found.calls]
-    assert found.path == ("json_fallback" if calls else "text")
-    return calls, found.text, [f.code for f in found.findings], found.not_executed
+    assert found.method_used == ("json_fallback" if calls else "text")
+    return calls, found.text, [f.code for f in found.findings], found.has_unexecuted_call
 
 
 THE_CALL = [("text_call_1", "f", '{"a":"```x```"}')]
@@ -71,7 +71,7 @@ def test_a_call_that_cannot_be_read_is_reported_and_never_runs(text: str) -> Non
 
 
 def test_what_a_finding_quotes_is_bounded() -> None:
-    (finding,) = TextJsonMethod().read({"content": "```json\n{" + "x" * 10_000}, TOOLS).findings
+    (finding,) = TextJsonMethod().parse_answer({"content": "```json\n{" + "x" * 10_000}, TOOLS).findings
     assert len(finding.message) < 300
 
 
@@ -82,7 +82,7 @@ def test_ordinary_text_is_an_answer(text: str) -> None:
 
 def test_content_in_parts_is_read_as_one_text() -> None:
     parts = [{"type": "text", "text": "```json\n"}, {"type": "image_url"}, {"type": "text", "text": f"{CALL}\n```"}]
-    assert len(TextJsonMethod().read({"content": parts}, TOOLS).calls) == 1
+    assert len(TextJsonMethod().parse_answer({"content": parts}, TOOLS).calls) == 1
 
 
 def test_a_long_row_of_fences_is_read_in_bounded_time() -> None:
@@ -111,9 +111,9 @@ def test_an_object_between_words_counts_where_no_fence_holds_a_call(text: str, r
 )
 def test_a_block_is_repaired_by_name_where_that_is_asked_for(text: str, repairs: tuple[str, ...], rest: str) -> None:
     assert read(text)[0] == []
-    found = TextJsonMethod(REPAIR_NAMES).read({"content": text}, TOOLS)
+    found = TextJsonMethod(REPAIR_NAMES).parse_answer({"content": text}, TOOLS)
     assert [(c["function"]["name"], c["function"]["arguments"]) for c in found.calls] == [("f", '{"a":1}')]
-    assert (found.path, found.text, found.not_executed) == ("json_fallback", rest, False)
+    assert (found.method_used, found.text, found.has_unexecuted_call) == ("json_fallback", rest, False)
     assert [change.name for change in found.changes] == list(repairs)
     assert [error.repairs for error in found.parse_errors] == [repairs]
 
@@ -127,8 +127,8 @@ def test_a_block_is_repaired_by_name_where_that_is_asked_for(text: str, repairs:
     ],
 )
 def test_broken_off_call_is_shown_and_not_run_even_with_every_repair(text: str) -> None:
-    found = TextJsonMethod(REPAIR_NAMES).read({"content": text}, TOOLS)
-    assert (found.calls, found.text, found.path, found.not_executed) == ((), text, "text", True)
+    found = TextJsonMethod(REPAIR_NAMES).parse_answer({"content": text}, TOOLS)
+    assert (found.calls, found.text, found.method_used, found.has_unexecuted_call) == ((), text, "text", True)
     assert [finding.code for finding in found.findings] == ["parse_error", "arguments_truncated"]
     assert found.parse_errors[0].truncated
 
@@ -140,7 +140,7 @@ def test_a_call_in_closed_reasoning_is_only_thought() -> None:
     assert read(f"Perhaps {drafted}</think>Done.") == ([], "Done.", [], False)
     assert read(f"<think>Perhaps {drafted}")[0]  # never closed: the call ends it
 
-    kept = TextJsonMethod().read(
+    kept = TextJsonMethod().parse_answer(
         {"role": "assistant", "content": f"{thinking}Done.", "reasoning_content": "Hm."}, TOOLS
     )
     assert kept.message == {"role": "assistant", "content": "Done.", "reasoning_content": f"Hm.\nPerhaps {drafted}"}

@@ -18,7 +18,7 @@ from toolbench.engine.policy.presets import (
     build_openrouter_routing,
     get_preset,
     get_preset_description,
-    get_provider_default,
+    get_provider_patch,
     list_case_study_presets,
     list_model_workarounds,
     list_preset_names,
@@ -170,7 +170,7 @@ def test_an_unknown_preset_is_refused_by_name() -> None:
 
 
 def test_a_template_without_defaults_gives_an_empty_patch() -> None:
-    assert get_provider_default("llama_cpp") == {}
+    assert get_provider_patch("llama_cpp") == {}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.policy.settings import KEYS, Policy, describe_keys, policy_to_json, resolve_policy
+from toolbench.engine.policy.settings import KEYS, Policy, build_policy_json, describe_keys, resolve_policy
 from toolbench.engine.tools.choice import ToolChoice
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "merging.json").read_text())
@@ -28,7 +28,7 @@ LAST_WRITE = st.fixed_dictionaries(
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda row: row["name"])
 def test_layers_merge_by_the_golden_table(row: dict[str, Any]) -> None:
     resolved = resolve_policy([(name, patch) for name, patch in row["layers"]])
-    shown = policy_to_json(resolved.policy)
+    shown = build_policy_json(resolved.policy)
     assert {name: shown[name] for name in row["policy"]} == row["policy"]
     assert {leaf: resolved.origins.get(leaf) for leaf in row.get("origins", {})} == row.get("origins", {})
     named = {leaf.split(".")[0].split("[")[0] for leaf in resolved.origins}
@@ -129,7 +129,7 @@ def test_a_policy_survives_being_written_and_resolved_again() -> None:
     policy = resolve_policy(
         [("a", {"tool_allowlist": "x,y", "request_overrides": {"top_k": 1}, "tool_use_mode": "must"})]
     ).policy
-    assert resolve_policy([("stored", json.loads(json.dumps(policy_to_json(policy))))]).policy == policy
+    assert resolve_policy([("stored", json.loads(json.dumps(build_policy_json(policy))))]).policy == policy
 
 
 @settings(deadline=None, database=None, max_examples=60)
@@ -148,7 +148,7 @@ PUBLISHED = json.loads((Path(__file__).parents[1] / "data" / "policy_keys.json")
 
 def test_keys_keep_the_defaults_they_were_published_with() -> None:
     """A run stores its layers and not the engine's defaults: with another default it would be read as another run."""
-    defaults = policy_to_json(Policy())
+    defaults = build_policy_json(Policy())
     assert {name: defaults[name] for name in PUBLISHED} == {name: row["default"] for name, row in PUBLISHED.items()}
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbench.engine.repairs import REPAIR_NAMES, check_repairs, describe_repair, repair
+from toolbench.engine.repairs import REPAIR_NAMES, check_repairs, describe_repair, repair_arguments
 from toolbench.engine.repairs.registry import MAX_TEXT_LENGTH
 from toolbench.engine.transforms import UnknownTransformError
 
@@ -45,25 +45,27 @@ SINGLE_REPAIRS = [(name, text, value) for name, rows in CASES.items() for text, 
 
 @pytest.mark.parametrize(("name", "text", "value"), SINGLE_REPAIRS)
 def test_each_repair_alone_fixes_its_fault_and_is_recorded(name: str, text: str, value: Any) -> None:
-    repaired = repair(text, [name])
+    repaired = repair_arguments(text, [name])
     assert repaired is not None
-    assert (repaired.value, repaired.repairs, repaired.truncated) == (value, (name,), False)
+    assert (repaired.value, repaired.repair_names, repaired.is_truncated) == (value, (name,), False)
     assert json.loads(repaired.text) == value
 
 
 @pytest.mark.parametrize(("name", "text", "value"), SINGLE_REPAIRS)
 def test_all_repairs_together_give_the_same_value(name: str, text: str, value: Any) -> None:
-    repaired = repair(text, REPAIR_NAMES)
+    repaired = repair_arguments(text, REPAIR_NAMES)
     assert repaired is not None
-    assert (repaired.value, repaired.truncated) == (value, False)
+    assert (repaired.value, repaired.is_truncated) == (value, False)
 
 
 def test_several_faults_record_their_repairs_in_order() -> None:
-    repaired = repair("参数：{'city': '北京', 'days': [1, 2,], 'rain': None", ["single_quotes", "python_literals"])
+    repaired = repair_arguments(
+        "参数：{'city': '北京', 'days': [1, 2,], 'rain': None", ["single_quotes", "python_literals"]
+    )
     assert repaired is None
-    repaired = repair("{'city': '北京', 'days': [1, 2,], 'rain': None}", REPAIR_NAMES)
+    repaired = repair_arguments("{'city': '北京', 'days': [1, 2,], 'rain': None}", REPAIR_NAMES)
     assert repaired is not None
-    assert repaired.repairs == ("single_quotes", "python_literals", "trailing_commas")
+    assert repaired.repair_names == ("single_quotes", "python_literals", "trailing_commas")
     assert repaired.value == {"city": "北京", "days": [1, 2], "rain": None}
 
 
@@ -81,27 +83,27 @@ def test_several_faults_record_their_repairs_in_order() -> None:
     ],
 )
 def test_incomplete_arguments_are_marked_as_truncated(text: str, value: Any) -> None:
-    repaired = repair(text, REPAIR_NAMES)
+    repaired = repair_arguments(text, REPAIR_NAMES)
     assert repaired is not None
-    assert (repaired.value, repaired.repairs[-1], repaired.truncated) == (value, "cut_value", True)
+    assert (repaired.value, repaired.repair_names[-1], repaired.is_truncated) == (value, "cut_value", True)
 
 
 def test_added_brackets_in_cut_answer_count_as_truncated() -> None:
-    repaired = repair('{"a": "x"', REPAIR_NAMES, cut=True)
+    repaired = repair_arguments('{"a": "x"', REPAIR_NAMES, is_truncated=True)
     assert repaired is not None
-    assert repaired.truncated
+    assert repaired.is_truncated
 
 
 @pytest.mark.parametrize(
     "text", ["", "北京今天的天气", "[1, 2]", "null", '{"a": 1}{"a": 2}', '{"a": "he said "hi""}', "{a b}"]
 )
 def test_ambiguous_or_unreadable_text_is_not_repaired(text: str) -> None:
-    assert repair(text, REPAIR_NAMES) is None
+    assert repair_arguments(text, REPAIR_NAMES) is None
 
 
 def test_repair_uses_only_given_names_and_ignores_unknown_ones() -> None:
-    assert repair("{'a': 1,}", ["single_quotes"]) is None
-    assert repair('{"a": 1,}', ["no_such_repair", "Trailing-Commas"]) is not None
+    assert repair_arguments("{'a': 1,}", ["single_quotes"]) is None
+    assert repair_arguments('{"a": 1,}', ["no_such_repair", "Trailing-Commas"]) is not None
     assert check_repairs(["no_such_repair", "comments"]) == ("comments",)
     with pytest.raises(UnknownTransformError):
         check_repairs(["no_such_repair"], strict=True)
@@ -113,22 +115,22 @@ def test_describe_repair_returns_a_sentence_for_every_name() -> None:
 
 @given(OBJECT)
 def test_valid_json_object_is_not_repaired(value: dict[str, Any]) -> None:
-    repaired = repair(json.dumps(value, ensure_ascii=False), REPAIR_NAMES)
+    repaired = repair_arguments(json.dumps(value, ensure_ascii=False), REPAIR_NAMES)
     assert repaired is not None
-    assert (repaired.value, repaired.repairs) == (value, ())
+    assert (repaired.value, repaired.repair_names) == (value, ())
 
 
 @given(OBJECT)
 def test_python_repr_of_an_object_is_repaired(value: dict[str, Any]) -> None:
-    repaired = repair(repr(value), REPAIR_NAMES)
+    repaired = repair_arguments(repr(value), REPAIR_NAMES)
     assert repaired is not None
-    assert (repaired.value, repaired.truncated) == (value, False)
+    assert (repaired.value, repaired.is_truncated) == (value, False)
 
 
 @given(OBJECT, st.integers(0, 200))
 def test_truncated_object_gives_only_values_of_the_original(value: dict[str, Any], end: int) -> None:
-    repaired = repair(json.dumps(value, ensure_ascii=False)[:end], REPAIR_NAMES)
-    if repaired is not None and not repaired.truncated:
+    repaired = repair_arguments(json.dumps(value, ensure_ascii=False)[:end], REPAIR_NAMES)
+    if repaired is not None and not repaired.is_truncated:
         originals = list(map(json.dumps, _iterate_scalars(value)))
         assert all(json.dumps(item) in originals for item in _iterate_scalars(repaired.value))
 
@@ -145,7 +147,7 @@ def _iterate_scalars(value: Any) -> Iterator[Any]:
 @settings(max_examples=300)
 @given(st.text(st.sampled_from("{}[]:,'\"“”‘’\\/*#\n \tabTrue1.0-北") | st.characters(), max_size=60))
 def test_repair_of_any_text_returns_none_or_json(text: str) -> None:
-    repaired = repair(text, REPAIR_NAMES)
+    repaired = repair_arguments(text, REPAIR_NAMES)
     assert repaired is None or json.loads(repaired.text) == repaired.value
 
 
@@ -154,20 +156,20 @@ def test_repair_of_any_text_returns_none_or_json(text: str) -> None:
 )
 def test_repair_of_long_repetition_returns_none_or_json(piece: str) -> None:
     text = "{" + piece * (16_000 // len(piece))
-    repaired = repair(text, REPAIR_NAMES)
+    repaired = repair_arguments(text, REPAIR_NAMES)
     assert repaired is None or json.loads(repaired.text) == repaired.value
 
 
 def test_too_long_text_is_not_repaired() -> None:
-    assert repair('{"a": "' + "x" * MAX_TEXT_LENGTH + '",}', REPAIR_NAMES) is None
+    assert repair_arguments('{"a": "' + "x" * MAX_TEXT_LENGTH + '",}', REPAIR_NAMES) is None
 
 
 def test_text_of_65536_characters_is_repaired() -> None:
     length = 65_536 - len('{"a": "",}')
-    repaired = repair('{"a": "' + "x" * length + '",}', ["trailing_commas"])
+    repaired = repair_arguments('{"a": "' + "x" * length + '",}', ["trailing_commas"])
     assert repaired is not None
-    assert repaired.repairs == ("trailing_commas",)
-    assert repair('{"a": "' + "x" * (length + 1) + '",}', ["trailing_commas"]) is None
+    assert repaired.repair_names == ("trailing_commas",)
+    assert repair_arguments('{"a": "' + "x" * (length + 1) + '",}', ["trailing_commas"]) is None
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_text_of_65536_characters_is_repaired() -> None:
     ],
 )
 def test_repair_keeps_valid_parts_unchanged(text: str, name: str, expected: str) -> None:
-    repaired = repair(text, [name])
+    repaired = repair_arguments(text, [name])
     assert repaired is not None
     assert repaired.text == expected
 
@@ -191,7 +193,7 @@ def test_nested_encodings_are_decoded_up_to_four_levels(levels: int, is_repaired
     text = '{"a": 1}'
     for _ in range(levels):
         text = json.dumps(text)
-    assert (repair(text, ["nested_encoding"]) is not None) == is_repaired
+    assert (repair_arguments(text, ["nested_encoding"]) is not None) == is_repaired
 
 
 @pytest.mark.parametrize(
@@ -206,9 +208,9 @@ def test_nested_encodings_are_decoded_up_to_four_levels(levels: int, is_repaired
     ],
 )
 def test_comment_is_removed_only_if_it_has_an_end(text: str, is_repaired: bool) -> None:
-    repaired = repair(text, ["comments"])
+    repaired = repair_arguments(text, ["comments"])
     assert (repaired is not None) == is_repaired
-    assert repaired is None or (repaired.value, repaired.repairs) == ({"a": 1}, ("comments",))
+    assert repaired is None or (repaired.value, repaired.repair_names) == ({"a": 1}, ("comments",))
 
 
 @pytest.mark.parametrize(
@@ -225,18 +227,18 @@ def test_comment_is_removed_only_if_it_has_an_end(text: str, is_repaired: bool) 
     ],
 )
 def test_unclosed_string_is_closed_at_its_end(text: str, value: Any) -> None:
-    repaired = repair(text, ["single_quotes", "missing_closers", "cut_value"])
+    repaired = repair_arguments(text, ["single_quotes", "missing_closers", "cut_value"])
     assert repaired is not None
-    assert (repaired.value, repaired.truncated) == (value, True)
+    assert (repaired.value, repaired.is_truncated) == (value, True)
 
 
 def test_doubled_object_repair_is_not_recorded_for_one_object() -> None:
-    repaired = repair('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
+    repaired = repair_arguments('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
     assert repaired is not None
-    assert repaired.repairs == ("escaped_object", "trailing_commas")
+    assert repaired.repair_names == ("escaped_object", "trailing_commas")
 
 
 def test_escaped_object_with_line_breaks_is_repaired() -> None:
-    repaired = repair('{\\"a\\": 1,\n\\"b\\": 2}', ["escaped_object"])
+    repaired = repair_arguments('{\\"a\\": 1,\n\\"b\\": 2}', ["escaped_object"])
     assert repaired is not None
     assert repaired.value == {"a": 1, "b": 2}

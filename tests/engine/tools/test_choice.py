@@ -1,6 +1,6 @@
 import pytest
 
-from toolbench.engine.policy.settings import policy_to_json, resolve_policy
+from toolbench.engine.policy.settings import build_policy_json, resolve_policy
 from toolbench.engine.tools.choice import ToolChoice, to_request_choice
 
 SPELLED = [
@@ -21,7 +21,7 @@ def test_a_policy_takes_a_choice_as_a_value_and_as_it_is_spelled(choice: ToolCho
     policies = [resolve_policy([("test", {"tool_choice": given})]).policy for given in (choice, spelled)]
 
     assert policies[0] == policies[1]
-    assert policy_to_json(policies[0])["tool_choice"] == spelled
+    assert build_policy_json(policies[0])["tool_choice"] == spelled
 
 
 @pytest.mark.parametrize("spelled", ["any", "validated", {"type": "tool", "name": "ping"}])

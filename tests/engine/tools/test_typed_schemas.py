@@ -80,7 +80,9 @@ def test_only_a_type_that_holds_itself_keeps_its_definition() -> None:
 
 
 def test_arguments_arrive_as_the_types_that_the_function_names() -> None:
-    read = Signature(forecast).read({"place": {"title": "Oslo", "at": [59.9, 10.7]}, "since": "2026-01-31"})
+    read = Signature(forecast).convert_arguments(
+        {"place": {"title": "Oslo", "at": [59.9, 10.7]}, "since": "2026-01-31"}
+    )
 
     assert read["place"] == Place(title="Oslo", at=(59.9, 10.7))
     assert read["unit"] is Unit.CELSIUS
@@ -89,7 +91,7 @@ def test_arguments_arrive_as_the_types_that_the_function_names() -> None:
 
 def test_refused_arguments_say_where_and_why() -> None:
     with pytest.raises(ToolArgumentError) as refused:
-        Signature(forecast).read({"place": {}, "days": 99, "town": "Oslo"})
+        Signature(forecast).convert_arguments({"place": {}, "days": 99, "town": "Oslo"})
 
     assert str(refused.value).split("; ") == [
         "$.place.title: Field required",
@@ -122,4 +124,4 @@ def test_other_keywords_of_one_type_are_allowed_if_function_takes_them() -> None
     signature = Signature(open_to_all)
 
     assert signature.schema["additionalProperties"] == {"type": "integer"}
-    assert signature.read({"word": "x", "more_of_it": 2}) == {"word": "x", "more_of_it": 2}
+    assert signature.convert_arguments({"word": "x", "more_of_it": 2}) == {"word": "x", "more_of_it": 2}

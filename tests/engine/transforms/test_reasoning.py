@@ -66,7 +66,7 @@ def render_sent_messages(reasoning_history: str, *messages: JsonObject) -> list[
     """Return the messages of the request under a policy that sets only `reasoning_history`."""
     policy = resolve_policy([("preset", {"reasoning_history": reasoning_history})]).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
-    body: JsonObject = json.loads(build_request(setup, 0, messages, with_tools=False).body)
+    body: JsonObject = json.loads(build_request(setup, 0, messages, has_tools=False).body)
     sent_messages: list[JsonObject] = body["messages"]
     return sent_messages
 
@@ -124,7 +124,7 @@ def test_empty_reasoning_content_is_added_after_reasoning_is_left_out() -> None:
     patch = {"reasoning_history": "none", "message_transforms": [ADD_EMPTY_REASONING]}
     policy = resolve_policy([("preset", patch)]).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
-    request = build_request(setup, 0, [WITH_REASONING], with_tools=False)
+    request = build_request(setup, 0, [WITH_REASONING], has_tools=False)
     assert json.loads(request.body)["messages"][0]["reasoning_content"] == ""
     assert [change.name for change in request.changes] == ["reasoning_left_out", ADD_EMPTY_REASONING]
 

@@ -41,7 +41,7 @@ def read(body: bytes, wire: Any = OPENAI, *, stream: bool = False, size: int = 0
         answers.append(answer)
         return Turn(answer.message, str(answer.message["content"]))
 
-    decoder = wire.decoder(keep, deltas.append, stream=stream)
+    decoder = wire.build_decoder(keep, deltas.append, is_streamed=stream)
     for at in range(0, len(body), size or len(body)):
         decoder.feed(body[at : at + (size or len(body))])
     decoder.close()

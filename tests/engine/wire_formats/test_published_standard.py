@@ -153,7 +153,7 @@ def test_wire_standard_runs_only_calls_in_standard_form() -> None:
     assert [(finding.code, finding.path) for finding in first.answer.findings if finding.code == "parse_error"] == [
         ("parse_error", "$.choices[0].message.tool_calls[0]")
     ]
-    assert not first.answer.not_executed
+    assert not first.answer.has_unexecuted_call
 
 
 @given(arguments=ARGUMENTS, blanks=st.sampled_from(["", " ", "\n\t"]))

@@ -22,7 +22,7 @@ def test_the_chat_wire_carries_bodies_as_they_are() -> None:
 
 
 def test_the_chat_wire_reads_whole_and_streamed_answers() -> None:
-    decoders = [CHAT.decoder(read, lambda delta: None, stream=stream) for stream in (False, True)]
+    decoders = [CHAT.build_decoder(read, lambda delta: None, is_streamed=stream) for stream in (False, True)]
     assert [type(decoder) for decoder in decoders] == [BodyDecoder, StreamDecoder]
     for decoder in decoders:
         decoder.feed(build_answer("Hello."))

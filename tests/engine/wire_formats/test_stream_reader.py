@@ -20,7 +20,7 @@ from tests.engine.streams import build_call_delta, render_as_stream, render_chun
 from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.events import Delta, EndReason
 from toolbench.engine.loop.run import LoopPlan
-from toolbench.engine.loop.turn import read_answer
+from toolbench.engine.loop.turn import parse_chat_turn
 from toolbench.engine.loop.turn_setup import prepare_turns
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.types import JsonObject, Turn
@@ -32,7 +32,7 @@ SETUP = prepare_turns("m-1", resolve_policy([]).policy, system="", tools=TOOLS, 
 
 def read(parts: Iterable[bytes], heard: list[Delta] | None = None) -> Turn:
     decoder = StreamDecoder(
-        lambda found: read_answer(SETUP, found, with_tools=True), (heard if heard is not None else []).append
+        lambda found: parse_chat_turn(SETUP, found, has_tools=True), (heard if heard is not None else []).append
     )
     for part in parts:
         decoder.feed(part)
@@ -40,7 +40,7 @@ def read(parts: Iterable[bytes], heard: list[Delta] | None = None) -> Turn:
 
 
 def whole(body: bytes) -> Turn:
-    decoder = BodyDecoder(lambda found: read_answer(SETUP, found, with_tools=True))
+    decoder = BodyDecoder(lambda found: parse_chat_turn(SETUP, found, has_tools=True))
     decoder.feed(body)
     return decoder.close()
 
@@ -157,7 +157,7 @@ def test_calls_without_ids_are_told_apart_by_arguments_that_ended(index: JsonObj
 
 @pytest.mark.parametrize("given", ["", 7, 0])
 def test_an_odd_id_is_kept_as_the_whole_answer_keeps_it(given: str | int) -> None:
-    decoder = StreamDecoder(lambda found: read_answer(SETUP, found, with_tools=True))
+    decoder = StreamDecoder(lambda found: parse_chat_turn(SETUP, found, has_tools=True))
     decoder.feed(
         render_chunk(build_call_delta("{", name="f", id=given, index=0))
         + render_chunk(build_call_delta("}", id="", index=0))
@@ -182,7 +182,7 @@ def test_a_legacy_function_call_comes_in_pieces() -> None:
     decoder = StreamDecoder(lambda found: Turn(found.message, ""), deltas.append)
     decoder.feed(render_stream(name, *arguments, finish="function_call"))
     assert decoder.close().message["function_call"] == {"name": "f", "arguments": '{"":1}'}
-    assert [(item.name, item.closed) for item in deltas] == [("f", False), ("f", False), ("f", False), ("f", True)]
+    assert [(item.name, item.is_closed) for item in deltas] == [("f", False), ("f", False), ("f", False), ("f", True)]
 
 
 def test_fields_nobody_knows_are_put_together_and_go_into_the_history() -> None:
@@ -258,7 +258,7 @@ def test_a_whole_call_counts_where_nothing_says_that_the_stream_is_over() -> Non
     turn = read(
         [render_stream(render_chunk(build_call_delta("{}", name="f", id="c1", index=0)), finish="", done=False)]
     )
-    assert (len(turn.calls), turn.cut, codes(turn)) == (1, False, ["stream_unfinished"])
+    assert (len(turn.calls), turn.is_truncated, codes(turn)) == (1, False, ["stream_unfinished"])
 
 
 def test_missing_usage_is_noted() -> None:
@@ -271,31 +271,31 @@ def test_missing_usage_is_noted() -> None:
 def test_no_call_is_kept_of_a_stream_that_ends_inside_of_arguments(arguments: str, tail: bytes) -> None:
     good = build_call_delta("{}", name="f", id="c1", index=0)
     turn = read([render_chunk(good), render_chunk(build_call_delta(arguments, name="g", id="c2", index=1)) + tail])
-    assert (turn.calls, len(turn.calls_found), turn.ignored_calls, turn.cut) == ((), 2, 2, True)
+    assert (turn.calls, len(turn.calls_found), turn.ignored_call_count, turn.is_truncated) == ((), 2, 2, True)
     assert codes(turn)[0] == "stream_cut"
 
 
 def test_a_stream_that_ends_inside_of_a_legacy_calls_arguments_is_cut() -> None:
     turn = read([render_chunk({"function_call": {"name": "f", "arguments": '{"a": 1'}})])
-    assert (turn.cut, codes(turn)[0]) == (True, "stream_cut")
+    assert (turn.is_truncated, codes(turn)[0]) == (True, "stream_cut")
 
 
 def test_stream_done_within_arguments_without_reason_is_cut() -> None:
     turn = read([render_stream(render_chunk(build_call_delta('{"a":', name="f", id="c1", index=0)), finish="")])
-    assert (turn.calls, turn.cut, codes(turn)[0]) == ((), True, "stream_cut")
+    assert (turn.calls, turn.is_truncated, codes(turn)[0]) == ((), True, "stream_cut")
 
 
 @pytest.mark.parametrize("later", [build_call_delta('{"a": 2}', name="f", id="c2", index=1), {"content": "So."}])
 def test_open_arguments_in_continuing_stream_are_bad_call_not_cut(later: JsonObject) -> None:
     opened = render_chunk(build_call_delta('{"a": 1', name="f", id="c1", index=0))
     turn = read([render_stream(opened + render_chunk(later), finish="")])
-    assert (turn.calls[0].id, turn.cut) == ("c1", False)
+    assert (turn.calls[0].id, turn.is_truncated) == ("c1", False)
 
 
 def test_a_text_of_arguments_that_is_called_done_before_its_end_is_cut_too() -> None:
     begun, whole = '"{\\"a\\":', '"{\\"a\\": 1}"'
     cuts = [
-        read([render_stream(render_chunk(build_call_delta(text, name="f", id="c1", index=0)), finish="")]).cut
+        read([render_stream(render_chunk(build_call_delta(text, name="f", id="c1", index=0)), finish="")]).is_truncated
         for text in (begun, whole)
     ]
     assert cuts == [True, False]
@@ -303,7 +303,7 @@ def test_a_text_of_arguments_that_is_called_done_before_its_end_is_cut_too() -> 
 
 def test_arguments_cut_by_the_token_limit_are_no_cut_stream() -> None:
     turn = read([render_stream(render_chunk(build_call_delta('{"a":', name="f", id="c1", index=0)), finish="length")])
-    assert (made(turn), turn.cut) == ([("c1", "f", '{"a":')], False)
+    assert (made(turn), turn.is_truncated) == ([("c1", "f", '{"a":')], False)
 
 
 @pytest.mark.parametrize(
@@ -344,14 +344,14 @@ def test_a_consumer_sees_every_piece_and_the_message_as_it_grows() -> None:
         render_chunk(build_call_delta('{"ops": [', name="f", id="c1", index=0)),
     ):
         decoder.feed(part)
-    assert deltas == [Delta(text="Hi"), Delta(call=0, name="f", arguments='{"ops": [')]
+    assert deltas == [Delta(text="Hi"), Delta(call_index=0, name="f", arguments='{"ops": [')]
     assert decoder.partial["tool_calls"][0]["function"]["arguments"] == '{"ops": ['
     decoder.feed(render_chunk(build_call_delta("]}", index=0)))
-    assert deltas[-1].closed
+    assert deltas[-1].is_closed
 
 
 def test_a_streamed_run_is_asked_for_told_and_ends_like_any_other() -> None:
-    given_plan = LoopPlan("m-1", resolve_policy([]).policy, "", "Go.", tools=TOOLS, stream=True)
+    given_plan = LoopPlan("m-1", resolve_policy([]).policy, "", "Go.", tools=TOOLS, is_streamed=True)
     patch = build_call(PATCH_TOOL.name, '{"ops": []}')
     played = run_script(
         given_plan, [render_as_stream(build_calling_answer(patch)), render_as_stream(build_answer("Done."))]
@@ -372,5 +372,7 @@ def test_a_run_that_is_not_streamed_does_not_speak_of_streams() -> None:
 def test_the_wish_for_usage_can_be_left_out_or_replaced() -> None:
     for given_options, sent in ((None, {}), ({"x": 1}, {"stream_options": {"x": 1}})):
         policy = resolve_policy([("test", {"request_overrides": {"stream_options": given_options}})]).policy
-        body = run_script(LoopPlan("m-1", policy, "", "Go.", stream=True), [render_as_stream(build_answer())]).bodies[0]
+        body = run_script(
+            LoopPlan("m-1", policy, "", "Go.", is_streamed=True), [render_as_stream(build_answer())]
+        ).bodies[0]
         assert {key: body[key] for key in body if key.startswith("stream_")} == sent

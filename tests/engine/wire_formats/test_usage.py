@@ -10,12 +10,12 @@ from tests.engine.streams import render_chunk, render_stream, split_at
 from tests.engine.wire_formats.anthropic.events import build_message, list_events
 from tests.engine.wire_formats.test_stream_reader import read
 from tests.extreme_numbers import EXTREME_NUMBERS, iter_number_paths, render_with_literal
-from toolbench.engine.bounds import MAX_COST, MAX_TOKENS
+from toolbench.engine.bounds import MAX_COST_USD, MAX_TOKENS
 from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.types import Finding, JsonObject, Usage
 from toolbench.engine.wire_formats.chat_answer import ChatAnswer, decode_chat_answer
 from toolbench.engine.wire_formats.registry import get_wire_format
-from toolbench.engine.wire_formats.usage import IMPLAUSIBLE, add_usage, find_usage, read_usage
+from toolbench.engine.wire_formats.usage import IMPLAUSIBLE_CODE, add_usage, find_usage, read_usage
 
 TOKENS = {
     "prompt_tokens": 10,
@@ -80,7 +80,7 @@ def said(payloads: Sequence[str], example: str) -> ChatAnswer:
     def keep(answer: ChatAnswer) -> Any:
         received.append(answer)
 
-    decoder = get_wire_format(wire).decoder(keep, lambda delta: None, stream=streamed)
+    decoder = get_wire_format(wire).build_decoder(keep, lambda delta: None, is_streamed=streamed)
     body = "".join(f"data: {payload}\n\n" for payload in payloads) if streamed else payloads[0]
     decoder.feed(body.encode())
     decoder.close()
@@ -89,7 +89,7 @@ def said(payloads: Sequence[str], example: str) -> ChatAnswer:
 
 
 def codes(findings: Sequence[Finding]) -> list[str]:
-    return [finding.path for finding in findings if finding.code == IMPLAUSIBLE]
+    return [finding.path for finding in findings if finding.code == IMPLAUSIBLE_CODE]
 
 
 def within_bounds(usage: Usage | None) -> bool:
@@ -97,7 +97,7 @@ def within_bounds(usage: Usage | None) -> bool:
         return True
     tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
     whole = all(count is None or (type(count) is int and 0 <= count <= MAX_TOKENS) for count in tokens)
-    return whole and (usage.cost is None or (type(usage.cost) is float and 0 <= usage.cost <= MAX_COST))
+    return whole and (usage.cost is None or (type(usage.cost) is float and 0 <= usage.cost <= MAX_COST_USD))
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -192,8 +192,8 @@ def test_finding_names_a_number_that_json_cannot_hold(
 
 
 def test_figures_at_their_bounds_are_kept() -> None:
-    most = {"prompt_tokens": MAX_TOKENS, "completion_tokens": 0, "cost": MAX_COST}
-    assert read_usage(most) == (Usage(MAX_TOKENS, 0, cost=float(MAX_COST)), ())
+    most = {"prompt_tokens": MAX_TOKENS, "completion_tokens": 0, "cost": MAX_COST_USD}
+    assert read_usage(most) == (Usage(MAX_TOKENS, 0, cost=float(MAX_COST_USD)), ())
     assert read_usage({"prompt_tokens": 12.0}) == (Usage(12), ())
 
 

@@ -12,7 +12,7 @@ def build_steps(*records: TurnRecord) -> tuple[WireStep, ...]:
     """The records as steps, numbered from 1."""
     found: list[WireStep] = []
     for record in records:
-        error, sent = record.failure, record.request.tools_sent
+        error, sent = record.failure, record.request.has_tools
         refused = bool(error and error.tool_support)
         code = error.code if error else ""
         found.append(ExchangeAttempt(len(found) + 1, record.turn, sent, record.answer, code, refused))

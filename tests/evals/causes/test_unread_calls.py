@@ -21,7 +21,7 @@ CUT = '<tool_call>{"name": "bash", "arguments": {"command": "ls -'
 
 def cause(text: str) -> str:
     """Return the cause for a text in which the engine has to find a call."""
-    (found,) = NativeMethod().read({"content": text}, TOOLS).findings
+    (found,) = NativeMethod().parse_answer({"content": text}, TOOLS).findings
     return classify_written_call(Turn({}, text), found)
 
 

@@ -101,5 +101,5 @@ def test_the_controls_offer_tools_as_they_say(slug: str, offered: bool) -> None:
     workspace = scenario.open(instance)
     text = instance.values.get("sum") if slug == "chat_plain" else "Done."
     loop_result = play(instance, workspace, iter([body({"content": text})]))
-    assert loop_result.turns[0].request.tools_sent is offered
+    assert loop_result.turns[0].request.has_tools is offered
     assert scenario.judge(instance, loop_result, workspace).outcome == "pass"

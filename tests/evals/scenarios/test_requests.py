@@ -28,7 +28,7 @@ def first_body(instance: Instance, method: str) -> bytes:
         user_text=instance.user_text,
         history=instance.history,
         tools=ToolRegistry(instance.tools),
-        further=instance.further,
+        further_messages=instance.further,
     )
     asked = next(run_loop(plan, lambda event: None))
     assert isinstance(asked, Ask)
@@ -40,7 +40,7 @@ def texts(body: JsonObject) -> str:
 
 
 def tools_of(instance: Instance) -> list[JsonObject]:
-    return [tool.to_openai() for tool in ToolRegistry(instance.tools).exposed()]
+    return [tool.to_openai() for tool in ToolRegistry(instance.tools).list_exposed()]
 
 
 @pytest.mark.parametrize("scenario", OFFERING, ids=lambda scenario: scenario.slug)

@@ -63,7 +63,7 @@ def test_parity_instances_differ_in_the_workspace_alone(scenario: Scenario) -> N
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
 def test_facts_commit_is_never_shown_to_a_model(scenario: Scenario) -> None:
-    exposed = ToolRegistry(scenario.draw_instance(3).tools).exposed()
+    exposed = ToolRegistry(scenario.draw_instance(3).tools).list_exposed()
     assert "facts_commit" not in {tool.name for tool in exposed}
 
 

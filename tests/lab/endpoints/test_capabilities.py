@@ -18,7 +18,7 @@ def a_probe(model: Model, *, days: float = 0, **fields: object) -> Probe:
 
 
 def test_nothing_is_known_of_a_model_nobody_has_asked() -> None:
-    assert get_model_capabilities(make_model()).capabilities.known() == {}
+    assert get_model_capabilities(make_model()).capabilities.get_known_values() == {}
 
 
 def test_a_provider_declares_and_its_model_overrides() -> None:
@@ -34,14 +34,16 @@ def test_a_provider_declares_and_its_model_overrides() -> None:
 
 
 def test_a_declaration_that_cannot_be_read_is_left_out() -> None:
-    assert get_model_capabilities(make_model(capabilities={"supports_flight": True})).capabilities.known() == {}
+    assert (
+        get_model_capabilities(make_model(capabilities={"supports_flight": True})).capabilities.get_known_values() == {}
+    )
 
 
 def test_probe_of_other_version_is_ignored_where_unreadable(owner_client: Client) -> None:
     model = make_model()
     probe = a_probe(model, learned={"supports_flight": True})
 
-    assert get_model_capabilities(model).capabilities.known() == {}
+    assert get_model_capabilities(model).capabilities.get_known_values() == {}
     assert owner_client.get(f"/probes/{probe.pk}/").status_code == 200
 
 
@@ -59,7 +61,7 @@ def test_a_probe_that_could_not_be_told_never_counts() -> None:
     model = make_model()
     a_probe(model, ok=False, learned={"supports_tool_use": False})
 
-    assert get_model_capabilities(model).capabilities.known() == {}
+    assert get_model_capabilities(model).capabilities.get_known_values() == {}
 
 
 def test_the_latest_probe_of_each_kind_counts() -> None:
@@ -67,7 +69,7 @@ def test_the_latest_probe_of_each_kind_counts() -> None:
     a_probe(model, days=3, kind="conformance", learned={"supports_tool_use": False, "ids": "unique"})
     a_probe(model, days=2, kind="conformance", learned={"supports_tool_use": True})
 
-    assert get_model_capabilities(model).capabilities.known() == {"supports_tool_use": True}
+    assert get_model_capabilities(model).capabilities.get_known_values() == {"supports_tool_use": True}
 
 
 def test_the_stability_of_json_is_measured_on_stored_trials_and_dated() -> None:
@@ -110,7 +112,7 @@ def test_structured_calls_of_trials_outweigh_what_a_probe_inferred() -> None:
         "200 answers with structured calls in trials",
         cell.run.created_at,
     )
-    assert effective.contradicted["tools_field"][0].source == "probed"
+    assert effective.overruled_records["tools_field"][0].source == "probed"
     assert effective.capabilities.supports_parallel_tools is None
     assert effective.capabilities.supports_stream_tools is None
 

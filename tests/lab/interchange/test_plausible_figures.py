@@ -12,7 +12,7 @@ from tests.extreme_numbers import EXTREME_NUMBERS, iter_number_paths, render_wit
 from tests.lab.interchange.bundle.test_read import small_run
 from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes
 from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
-from toolbench.engine.bounds import MAX_COST, MAX_DURATION_MS, MAX_TOKENS
+from toolbench.engine.bounds import MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS
 from toolbench.lab.interchange.import_run import import_run
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.interchange.row_json import InvalidRowError, parse_row
@@ -20,7 +20,7 @@ from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
 
 TABLES: tuple[type[models.Model], ...] = (Run, RunConfig, Cell, Trial, Step, Judgement)
-MOST = {"tokens": MAX_TOKENS, "cost": MAX_COST, "ms": MAX_DURATION_MS}
+MOST = {"tokens": MAX_TOKENS, "cost": MAX_COST_USD, "ms": MAX_DURATION_MS}
 TRIAL = "evidence/trials/000001.json"
 
 

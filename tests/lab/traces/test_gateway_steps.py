@@ -14,7 +14,7 @@ from toolbench.providers.driver.step_records import ExchangeStep
 def make_exchange(**fields: Any) -> ExchangeStep:
     defaults: dict[str, Any] = {
         "ordinal": 1, "turn": 0, "attempt": 1, "url": "http://x/chat/completions",
-        "request": Request(0, "chat/completions", b"{}", tools_sent=True), "request_body": b"{}",
+        "request": Request(0, "chat/completions", b"{}", has_tools=True), "request_body": b"{}",
         "request_headers": {"a": "b"}, "status": 200, "response_headers": {}, "response_body": b"body",
         "body_bytes": 4, "body_cut": False, "masked": False, "started_ms": 0.0, "first_byte_ms": 5.0,
         "duration_ms": 10.0, "backoff_ms": 0.0, "retry_reason": "", "error": None, "turn_read": None,

@@ -49,7 +49,7 @@ class Meeting:
 def test_calls_run_side_by_side_and_their_results_come_in_call_order() -> None:
     meeting = Meeting(3)
 
-    outcomes = run(Execute(0, calls("a", "b", "c"), side_by_side=True), meeting.together)
+    outcomes = run(Execute(0, calls("a", "b", "c"), is_parallel=True), meeting.together)
 
     assert [outcome.value for outcome in outcomes] == ["0", "1", "2"]
     assert meeting.most == 3
@@ -58,13 +58,13 @@ def test_calls_run_side_by_side_and_their_results_come_in_call_order() -> None:
 def test_calls_run_one_after_another_where_the_policy_forbids_more() -> None:
     meeting = Meeting(0)
 
-    run(Execute(0, calls("a", "b", "c"), side_by_side=False), meeting.briefly)
+    run(Execute(0, calls("a", "b", "c"), is_parallel=False), meeting.briefly)
 
     assert meeting.most == 1
 
 
 def test_a_tool_that_runs_alone_parts_those_before_it_from_those_behind() -> None:
-    execute = Execute(0, calls("a", "b", "x", "x", "c", "d", alone="x"), side_by_side=True)
+    execute = Execute(0, calls("a", "b", "x", "x", "c", "d", alone="x"), is_parallel=True)
 
     assert [[call.name for call in group] for group in group_calls(execute)] == [["a", "b"], ["x"], ["x"], ["c", "d"]]
 
@@ -75,7 +75,7 @@ def test_each_call_has_the_time_of_its_own_tool() -> None:
             await asyncio.Event().wait()
         return name
 
-    execute = Execute(0, (*calls("slow", timeout=0.01), *calls("fast")), side_by_side=True)
+    execute = Execute(0, (*calls("slow", timeout=0.01), *calls("fast")), is_parallel=True)
     slow, fast = run(execute, slow_or_not)
 
     assert (slow.error_code, slow.error_message) == ("TOOL_TIMEOUT", "The tool gave no result within 0.01 s.")
@@ -104,7 +104,7 @@ def test_a_tools_failure_is_a_value(raised: BaseException, code: str, message: s
         raise raised
 
     for tool in (awaited, at_once):
-        failed, _ = run(Execute(0, calls("a", "b", timeout=60), side_by_side=True), tool)
+        failed, _ = run(Execute(0, calls("a", "b", timeout=60), is_parallel=True), tool)
         assert (failed.error_code, failed.error_message, failed.value) == (code, message, None)
 
 
@@ -119,7 +119,7 @@ def test_the_end_of_the_task_ends_the_tools_that_are_under_way() -> None:
 
     async def cancelled() -> None:
         async with asyncio.timeout(0.01):
-            await run_calls(Execute(0, calls("a", "b"), side_by_side=True), waiting, now_ms)
+            await run_calls(Execute(0, calls("a", "b"), is_parallel=True), waiting, now_ms)
 
     with pytest.raises(TimeoutError):
         asyncio.run(cancelled())
@@ -130,6 +130,6 @@ def test_what_is_given_may_be_awaited_or_not() -> None:
     def given(name: str, arguments: JsonObject, call_id: str) -> Awaitable[str] | str:
         return asyncio.sleep(0, "later") if name == "later" else "now"
 
-    outcomes = run(Execute(0, calls("later", "now"), side_by_side=True), given)
+    outcomes = run(Execute(0, calls("later", "now"), is_parallel=True), given)
 
     assert [outcome.value for outcome in outcomes] == ["later", "now"]

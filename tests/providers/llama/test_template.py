@@ -35,7 +35,7 @@ def test_a_prompt_of_ours_is_completed_and_read(own: ReadyLine, prompt_endpoint:
     notes = TrialNotes()
     endpoint = Endpoint(own.url, own.model, key=own.key, seeded=True, timeouts=Timeouts(read=120))
     ended = drive_trial(
-        endpoint, notes, replace(given, history=(*example("Rome"), *example("Lima")), stream=stream, seed=1)
+        endpoint, notes, replace(given, history=(*example("Rome"), *example("Lima")), is_streamed=stream, seed=1)
     )
     assert ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED)
     assert set(notes.codes) == {""}

@@ -48,10 +48,10 @@ def test_text_json_parse_error_ends_no_turn_and_unexecuted_tool_is_noted(own: Re
     for seed in SEEDS:
         ended, notes = tried(own, seed, options)
         assert ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED, EndReason.LENGTH)
-        assert ended.asked_again <= 1
+        assert ended.reprompt_count <= 1
         assert not any(b'"tools"' in step.request_body for step in notes.exchanges)
         answers = [record.answer for record in ended.turns if record.answer]
         assert len(answers) == len(ended.turns)
         assert ended.end != EndReason.LENGTH or answers[-1].finish_reason == "length"
-        assert all(answer.notice.startswith("Tool not executed: ") for answer in answers if answer.not_executed)
-        assert all(answer.parse_errors or answer.calls for answer in answers if answer.path == "json_fallback")
+        assert all(answer.notice.startswith("Tool not executed: ") for answer in answers if answer.has_unexecuted_call)
+        assert all(answer.parse_errors or answer.calls for answer in answers if answer.method_used == "json_fallback")

@@ -32,7 +32,7 @@ PARAMETERS: dict[str, Any] = {
     },
 }
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in ("book", "cancel")]
-OPTIONS = ConstraintOptions(final=False, max_calls=2, limits=SizeLimits(5, 2))
+OPTIONS = ConstraintOptions(allows_final=False, max_calls=2, limits=SizeLimits(5, 2))
 GRAMMAR = compile_constraint(TOOLS, "grammar", OPTIONS).grammar
 MOST_TOKENS = 400
 
@@ -47,8 +47,9 @@ def sampled(vocabulary: Vocabulary, seed: int) -> str:
     mask, chance = Mask(vocabulary, GRAMMAR), numpy.random.default_rng(seed)
     answer: list[int] = []
     while not mask.stopped and len(answer) < MOST_TOKENS:
-        allowed = numpy.unpackbits(numpy.frombuffer(mask.allowed(), numpy.uint8), bitorder="little")[: vocabulary.size]
-        logits = numpy.where(allowed, chance.random(vocabulary.size), -1.0)
+        mask_bytes = numpy.frombuffer(mask.allowed(), numpy.uint8)
+        allowed = numpy.unpackbits(mask_bytes, bitorder="little")[: vocabulary.token_count]
+        logits = numpy.where(allowed, chance.random(vocabulary.token_count), -1.0)
         answer.append(int(logits.argmax()))
         mask.consume(answer[-1])
     return vocabulary.tokenizer.decode_bytes([token for token in answer if token != vocabulary.end]).decode()
@@ -66,7 +67,7 @@ def test_random_logits_over_the_models_vocabulary_give_only_valid_calls(vocabula
 
 
 def test_the_tokens_are_those_of_the_model(vocabulary: Vocabulary) -> None:
-    assert vocabulary.size == 49152
+    assert vocabulary.token_count == 49152
     assert vocabulary.tokenizer.decode_bytes([2]) == b"<|im_end|>"
     assert vocabulary.end == 2
     written = 'Zürich: {"city": "Köln"}\n'

@@ -51,7 +51,7 @@ def personas() -> dict[str, ProbeFindings]:
 
 @pytest.mark.parametrize("persona", TRUTH)
 def test_a_probe_finds_what_is_true_of_the_persona(personas: dict[str, ProbeFindings], persona: str) -> None:
-    assert personas[persona].capabilities.known() == TRUTH[persona]
+    assert personas[persona].capabilities.get_known_values() == TRUTH[persona]
 
 
 @pytest.mark.parametrize("persona", [name for name, truth in TRUTH.items() if not truth])
@@ -72,7 +72,7 @@ def test_a_refusal_of_access_or_a_failure_of_the_server_teaches_nothing(status: 
     with ScriptedServer(lambda seen: error_reply(status, "tools are a trouble today")) as provider:
         found = run_probe(provider.endpoint())
 
-    assert found.capabilities.known() == {}
+    assert found.capabilities.get_known_values() == {}
     assert found.checks["tools"].outcome == "unknown"
 
 
@@ -89,7 +89,7 @@ def test_silence_garbage_and_errors_inside_a_200_teach_nothing(answer: ScriptedR
     with ScriptedServer(lambda seen: answer) as provider:
         found = run_probe(provider.endpoint(timeouts=Timeouts(connect=5, read=0.2, deadline=5)))
 
-    assert found.capabilities.known() == {}
+    assert found.capabilities.get_known_values() == {}
     assert found.checks["tools"].blocked
 
 
@@ -98,12 +98,12 @@ def test_a_refusal_that_names_tools_is_one_of_tools(status: int) -> None:
     with ScriptedServer(lambda seen: error_reply(status, "this model cannot do function calls")) as provider:
         found = run_probe(provider.endpoint())
 
-    assert found.capabilities.known() == {"supports_tool_use": False, "tools_field": "refused"}
+    assert found.capabilities.get_known_values() == {"supports_tool_use": False, "tools_field": "refused"}
 
 
 def test_a_refusal_of_something_else_teaches_nothing() -> None:
     with ScriptedServer(lambda seen: error_reply(400, "no such voice")) as provider:
-        assert run_probe(provider.endpoint()).capabilities.known() == {}
+        assert run_probe(provider.endpoint()).capabilities.get_known_values() == {}
 
 
 def test_who_calls_only_when_required_is_found_by_the_second_try() -> None:

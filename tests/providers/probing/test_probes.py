@@ -141,7 +141,7 @@ def test_who_cannot_be_asked_is_asked_once(personas: dict[str, ProbeFindings]) -
 
     assert set(outcomes(found).values()) == {"unknown"}
     assert len(found.exchanges) == 1
-    assert found.capabilities.known() == {}
+    assert found.capabilities.get_known_values() == {}
 
 
 def held(seen: ReceivedRequest) -> ScriptedReply:
@@ -264,7 +264,7 @@ def test_a_wrong_prefix_is_found_and_the_right_one_named() -> None:
 
     assert found.checks["prefix"].outcome == "failed"
     assert "but a list of models under /api/v1" in found.checks["prefix"].sentence
-    assert found.capabilities.known() == {}
+    assert found.capabilities.get_known_values() == {}
 
 
 def test_reasoning_beside_a_call_is_replayed_and_told() -> None:
@@ -314,7 +314,7 @@ def test_an_endpoint_that_speaks_messages_is_asked_in_messages(
     assert (learned.calls_shape, learned.arguments_shape, learned.ids) == ("list", "text", "unique")
     assert (learned.allows_midturn_system, learned.raw_completion) == (False, False)
     assert messages["several-at-once"].checks["parallel"].outcome == "failed"
-    assert messages["key-refused"].capabilities.known() == {}
+    assert messages["key-refused"].capabilities.get_known_values() == {}
 
 
 def test_endpoint_that_speaks_responses_is_asked_in_responses(personas: dict[str, ProbeFindings]) -> None:

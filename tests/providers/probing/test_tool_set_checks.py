@@ -34,7 +34,7 @@ def test_what_is_no_refusal_of_these_tools_teaches_nothing(refusal: int | str) -
     status, said = (refusal, "no") if isinstance(refusal, int) else (400, refusal)
     found = offered(lambda functions: error_reply(status, said))
 
-    assert found.capabilities.known() == {}
+    assert found.capabilities.get_known_values() == {}
     assert {check.outcome for check in found.checks.values()} == {"unknown"}
 
 

@@ -67,7 +67,7 @@ async def read_with_toolbench(
     endpoint = Endpoint(server.url, body["model"], key=server.key, wire=wire)
     exchange = client.build_exchange(endpoint, chosen.path, json.dumps(body).encode())
     await client.send(exchange)
-    decoder = chosen.decoder(read, lambda delta: None, stream=bool(body.get("stream")))
+    decoder = chosen.build_decoder(read, lambda delta: None, is_streamed=bool(body.get("stream")))
     decoder.feed(exchange.body)
     try:
         decoder.close()

@@ -22,7 +22,9 @@ def completion(**message: object) -> JsonObject:
 
 def sent(events: Events) -> Turn:
     decoder = StreamDecoder(
-        lambda found: Turn(found.message, "", usage=found.usage, findings=found.findings, cut=found.cut)
+        lambda found: Turn(
+            found.message, "", usage=found.usage, findings=found.findings, is_truncated=found.is_truncated
+        )
     )
     for chunk in encode_chat_events(events):
         decoder.feed(chunk)
@@ -62,7 +64,7 @@ def test_a_drift_of_streams_is_found(drift: str, finding: str) -> None:
     STREAM_FAULTS[drift](events)
     turn = sent(events)
     assert finding in [finding.code for finding in turn.findings]
-    assert turn.cut == (drift == "cut_inside_arguments")
+    assert turn.is_truncated == (drift == "cut_inside_arguments")
 
 
 def test_usage_is_sent_to_those_who_asked_for_it() -> None:

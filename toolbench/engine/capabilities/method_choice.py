@@ -14,10 +14,10 @@ AUTO = "auto"  # the endpoint's capabilities decide the method
 
 @dataclass(frozen=True, slots=True)
 class SkippedMethod:
-    """A method that was not chosen, with the reason in `why`."""
+    """A method that was not chosen, and why."""
 
     method: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +27,27 @@ class MethodChoice:
     Attributes:
         method: the name of the method; "" if no method is possible.
         reason: why the method was chosen, or what would make a method possible if none is.
-        passed: the methods that come first in the policy and were skipped.
+        skipped_methods: the methods that come first in the policy and were skipped.
         constraint: the constraint of the method `constrained`; "" for other methods.
-        deprecated: whether the method is `text_json`.
+        is_deprecated: whether the method is `text_json`.
     """
 
     method: str
     reason: str
-    passed: tuple[SkippedMethod, ...] = ()
+    skipped_methods: tuple[SkippedMethod, ...] = ()
     constraint: str = ""
-    deprecated: bool = False
+    is_deprecated: bool = False
 
     def to_json(self) -> JsonObject:
         """Return the choice as JSON."""
         return {
             "method": self.method,
             "reason": self.reason,
-            "passed": [{"method": refusal.method, "why": refusal.why} for refusal in self.passed],
-            "deprecated": self.deprecated,
+            "passed": [
+                {"method": skipped_method.method, "why": skipped_method.reason}
+                for skipped_method in self.skipped_methods
+            ],
+            "deprecated": self.is_deprecated,
         }
 
 
@@ -65,7 +68,7 @@ def choose_method(methods: Iterable[str], capabilities: Capabilities) -> MethodC
         )
         skipped_methods.append(SkippedMethod(method, obstacle))
     if has_unstable_text_json:
-        skipped_others = [refusal for refusal in skipped_methods if refusal.method != "text_json"]
+        skipped_others = [skipped_method for skipped_method in skipped_methods if skipped_method.method != "text_json"]
         return _build_choice("text_json", capabilities, skipped_others)
     return MethodChoice(
         "", "No method is left: connect an endpoint with tool calls, or allow text_json.", tuple(skipped_methods)
@@ -79,10 +82,10 @@ def find_method_refusal(method: str, capabilities: Capabilities) -> str:
     does with them.
     """
     if method == "native":
-        return _check_native(capabilities) if capabilities.tools_field == "refused" else ""
+        return _find_native_obstacle(capabilities) if capabilities.tools_field == "refused" else ""
     if method == "template" and capabilities.raw_completion is False:
         return "There is no raw completion endpoint."
-    return _check_constrained(capabilities) if method == "constrained" else ""
+    return _find_constrained_obstacle(capabilities) if method == "constrained" else ""
 
 
 def find_method_obstacle(method: str, capabilities: Capabilities) -> str:
@@ -91,22 +94,22 @@ def find_method_obstacle(method: str, capabilities: Capabilities) -> str:
     Returns:
         "" if the endpoint supports it; for native and text_json also if no capability excludes it.
     """
-    check = _OBSTACLE_CHECKS.get(method)
-    return check(capabilities) if check else f"There is no method {method}."
+    find_obstacle = _OBSTACLE_FINDERS.get(method)
+    return find_obstacle(capabilities) if find_obstacle else f"There is no method {method}."
 
 
-def _check_native(capabilities: Capabilities) -> str:
+def _find_native_obstacle(capabilities: Capabilities) -> str:
     if capabilities.tools_field == "refused":
         return "The endpoint refuses requests with tools."
     if capabilities.tools_field == "dropped":
         return "The endpoint drops the tools: the model never sees them."
     if capabilities.supports_tool_use is False:
-        note = f" ({capabilities.text_format})" if capabilities.text_format else ""
-        return f"The model does not answer with tool calls in their own field{note}."
+        format_note = f" ({capabilities.text_format})" if capabilities.text_format else ""
+        return f"The model does not answer with tool calls in their own field{format_note}."
     return ""
 
 
-def _check_template(capabilities: Capabilities) -> str:
+def _find_template_obstacle(capabilities: Capabilities) -> str:
     if not capabilities.raw_completion:
         return "No raw completion endpoint is known."
     if not capabilities.text_format:
@@ -118,19 +121,19 @@ def _check_template(capabilities: Capabilities) -> str:
     )
 
 
-def _check_constrained(capabilities: Capabilities) -> str:
+def _find_constrained_obstacle(capabilities: Capabilities) -> str:
     return "" if capabilities.constrained else "The endpoint is not known to constrain answers."
 
 
-def _check_text_json(capabilities: Capabilities) -> str:
+def _find_text_json_obstacle(capabilities: Capabilities) -> str:
     return "Its calls in text can be read too seldom (stability low)." if capabilities.json_stability == "low" else ""
 
 
-_OBSTACLE_CHECKS: Mapping[str, Callable[[Capabilities], str]] = {
-    "native": _check_native,
-    "template": _check_template,
-    "constrained": _check_constrained,
-    "text_json": _check_text_json,
+_OBSTACLE_FINDERS: Mapping[str, Callable[[Capabilities], str]] = {
+    "native": _find_native_obstacle,
+    "template": _find_template_obstacle,
+    "constrained": _find_constrained_obstacle,
+    "text_json": _find_text_json_obstacle,
 }
 
 
@@ -145,7 +148,9 @@ def _build_choice(method: str, capabilities: Capabilities, skipped_methods: Sequ
         "text_json": "Calls are requested as fenced JSON in the text; this method is deprecated.",
     }
     constraint = (capabilities.constrained or ("",))[0] if method == "constrained" else ""
-    return MethodChoice(method, reasons[method], tuple(skipped_methods), constraint, deprecated=method == "text_json")
+    return MethodChoice(
+        method, reasons[method], tuple(skipped_methods), constraint, is_deprecated=method == "text_json"
+    )
 
 
 def list_tool_problems(tools: Sequence[ToolDefinition], capabilities: Capabilities) -> tuple[str, ...]:
@@ -173,12 +178,14 @@ def _compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
 def _collect_keywords(schema: object) -> set[str]:
     """Return all keys of a schema at any depth, without names of properties."""
     keywords: set[str] = set()
-    pending: list[tuple[object, bool]] = [(schema, True)]
-    while pending:
-        value, is_schema = pending.pop()
+    pending_values: list[tuple[object, bool]] = [(schema, True)]
+    while pending_values:
+        value, is_schema = pending_values.pop()
         if isinstance(value, Mapping):
             keywords |= set(value) if is_schema else set()
-            pending += [(below, key not in ("properties", "$defs", "definitions")) for key, below in value.items()]
+            pending_values += [
+                (inner_value, key not in ("properties", "$defs", "definitions")) for key, inner_value in value.items()
+            ]
         elif isinstance(value, list | tuple):
-            pending += [(below, True) for below in value]
+            pending_values += [(inner_value, True) for inner_value in value]
     return keywords

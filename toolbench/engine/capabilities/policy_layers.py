@@ -7,14 +7,15 @@ from toolbench.engine.capabilities.record import Capabilities, CapabilityRecord,
 from toolbench.engine.policy.presets import Layers
 from toolbench.engine.types import JsonObject
 
-PREFIX = "capability "
+LAYER_PREFIX = "capability "
 MOVE_SYSTEM_TO_USER = "midturn_system_to_user"
 EMPTY_CONTENT_FOR_NULL = "assistant_tool_calls_content_empty_if_null"
+# Policy keys to which the value of a capability field is copied, by field.
 _POLICY_KEYS = {
     "max_tools": "max_tool_definitions_count",
     "tool_id_pattern": "tool_id_pattern",
     "usual_findings": "usual_findings",
-}  # capability fields whose value is copied to a policy key
+}
 _LIMIT_TRANSFORMS = {
     "max_completion_tokens": "max_tokens_to_max_completion_tokens",
     "max_tokens": "max_completion_tokens_to_max_tokens",
@@ -46,8 +47,8 @@ def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[s
 def build_layer_name(record: CapabilityRecord) -> str:
     """Return a name such as `capability from probe 12 of 2026-11-22` or `capability declared by a person`."""
     if record.source == "declared":
-        return f"{PREFIX}declared by {record.who}"
-    return f"{PREFIX}from {record.who}" + (f" of {record.at:%Y-%m-%d}" if record.at else "")
+        return f"{LAYER_PREFIX}declared by {record.who}"
+    return f"{LAYER_PREFIX}from {record.who}" + (f" of {record.at:%Y-%m-%d}" if record.at else "")
 
 
 def _iterate_patches(capabilities: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
@@ -63,7 +64,7 @@ def _iterate_patches(capabilities: Capabilities, options: Mapping[str, Any]) -> 
     if capabilities.reasoning_replay in ("none", "tags"):
         yield "reasoning_replay", {"reasoning_history": capabilities.reasoning_replay}
     for field, key in _POLICY_KEYS.items():
-        if value := capabilities.known().get(field):
+        if value := capabilities.get_known_values().get(field):
             yield field, {key: list(value) if isinstance(value, tuple) else value}
     if capabilities.limit_name in _LIMIT_TRANSFORMS and (
         capabilities.limit_name != "max_tokens" or "max_completion_tokens" in options

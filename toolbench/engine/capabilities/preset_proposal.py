@@ -30,8 +30,8 @@ def propose_preset(capabilities: Capabilities) -> PresetProposal:
     transforms_by_key: dict[str, list[str]] = {}
     patch: JsonObject = {}
     reasons: list[str] = []
-    for applies, key, transform, reason in (*_list_answer_rows(capabilities), *_list_history_rows(capabilities)):
-        if applies:
+    for is_applicable, key, transform, reason in (*_list_answer_rows(capabilities), *_list_history_rows(capabilities)):
+        if is_applicable:
             transforms_by_key.setdefault(key, []).append(transform)
             reasons.append(reason)
     if capabilities.supports_parallel_tools is False:

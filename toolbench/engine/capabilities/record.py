@@ -15,14 +15,12 @@ Ternary: TypeAlias = bool | None
 Source: TypeAlias = Literal["declared", "probed", "measured"]
 
 AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # ascending
-MIN_TURNS = 20  # with fewer turns that attempted a call, the stability is not rated
-HIGH_ERROR_RATE, MEDIUM_ERROR_RATE = (
-    0.02,
-    0.10,
-)  # highest share of turns with a parse error that is rated "high" or "medium"
+MIN_CALL_TURNS = 20  # with fewer turns that attempted a call, the stability is not rated
+MAX_HIGH_ERROR_RATE = 0.02  # highest share of turns with a parse error at which the stability is high
+MAX_MEDIUM_ERROR_RATE = 0.10  # highest share of turns with a parse error at which the stability is medium
 
 
-def _describe(doc: str) -> dict[str, str]:
+def _build_metadata(doc: str) -> dict[str, str]:
     return {"doc": doc}
 
 
@@ -30,85 +28,88 @@ def _describe(doc: str) -> dict[str, str]:
 class Capabilities:
     """Capabilities of one model at one endpoint. None means unknown; an empty tuple means that there are none."""
 
-    supports_tool_use: Ternary = field(default=None, metadata=_describe("Tool calls come back in their own field."))
+    supports_tool_use: Ternary = field(
+        default=None, metadata=_build_metadata("Tool calls come back in their own field.")
+    )
     tools_field: str | None = field(
-        default=None, metadata=_describe("What becomes of the request's tools: accepted, dropped or refused.")
+        default=None, metadata=_build_metadata("What becomes of the request's tools: accepted, dropped or refused.")
     )
     text_format: str | None = field(
-        default=None, metadata=_describe("The text format in which the model writes calls into its text.")
+        default=None, metadata=_build_metadata("The text format in which the model writes calls into its text.")
     )
-    supports_parallel_tools: Ternary = field(default=None, metadata=_describe("Several calls in one answer."))
+    supports_parallel_tools: Ternary = field(default=None, metadata=_build_metadata("Several calls in one answer."))
     tool_choice_values: tuple[str, ...] | None = field(
-        default=None, metadata=_describe("Values of tool_choice that are honoured.")
+        default=None, metadata=_build_metadata("Values of tool_choice that are honoured.")
     )
     supports_stream_tools: Ternary = field(
-        default=None, metadata=_describe("Streamed answers carry the same calls as whole ones.")
+        default=None, metadata=_build_metadata("Streamed answers carry the same calls as whole ones.")
     )
-    supports_strict: Ternary = field(default=None, metadata=_describe("Tools marked strict are taken."))
+    supports_strict: Ternary = field(default=None, metadata=_build_metadata("Tools marked strict are taken."))
     calls_shape: str | None = field(
-        default=None, metadata=_describe("Where calls stand: list, object or function_call.")
+        default=None, metadata=_build_metadata("Where calls stand: list, object or function_call.")
     )
     arguments_shape: str | None = field(
-        default=None, metadata=_describe("Arguments as text, object, blank, twice_encoded or unreadable.")
+        default=None, metadata=_build_metadata("Arguments as text, object, blank, twice_encoded or unreadable.")
     )
-    ids: str | None = field(default=None, metadata=_describe("Ids of calls: unique, missing or repeated."))
+    ids: str | None = field(default=None, metadata=_build_metadata("Ids of calls: unique, missing or repeated."))
     tool_id_pattern: str | None = field(
-        default=None, metadata=_describe("What ids must look like when they are sent back.")
+        default=None, metadata=_build_metadata("What ids must look like when they are sent back.")
     )
     content_null_ok: Ternary = field(
-        default=None, metadata=_describe("An assistant turn with calls and content null is taken back.")
+        default=None, metadata=_build_metadata("An assistant turn with calls and content null is taken back.")
     )
     allows_midturn_system: Ternary = field(
-        default=None, metadata=_describe("A system message in the middle of a conversation is taken.")
+        default=None, metadata=_build_metadata("A system message in the middle of a conversation is taken.")
     )
     reasoning_replay: str | None = field(
-        default=None, metadata=_describe("How reasoning goes back: none, field, tags or details.")
+        default=None, metadata=_build_metadata("How reasoning goes back: none, field, tags or details.")
     )
     json_stability: str | None = field(
-        default=None, metadata=_describe("How often calls in text can be read: high, medium or low.")
+        default=None, metadata=_build_metadata("How often calls in text can be read: high, medium or low.")
     )
     constrained: tuple[str, ...] | None = field(
-        default=None, metadata=_describe("Constraints that hold, the one that is used first.")
+        default=None, metadata=_build_metadata("Constraints that hold, the one that is used first.")
     )
     raw_completion: Ternary = field(
-        default=None, metadata=_describe("A raw completion endpoint continues a rendered prompt.")
+        default=None, metadata=_build_metadata("A raw completion endpoint continues a rendered prompt.")
     )
     prompt_endpoint: str | None = field(
         default=None,
-        metadata=_describe("Which one that is: completions, OpenAI's, or llama, llama.cpp's own /completion."),
+        metadata=_build_metadata("Which one that is: completions, OpenAI's, or llama, llama.cpp's own /completion."),
     )
     schema_dialect: tuple[str, ...] | None = field(
-        default=None, metadata=_describe("JSON Schema keywords that are refused.")
+        default=None, metadata=_build_metadata("JSON Schema keywords that are refused.")
     )
-    name_pattern: str | None = field(default=None, metadata=_describe("What tool names must look like."))
+    name_pattern: str | None = field(default=None, metadata=_build_metadata("What tool names must look like."))
     limit_name: str | None = field(
         default=None,
-        metadata=_describe(
+        metadata=_build_metadata(
             "The name under which the limit of an answer has its effect: max_tokens or max_completion_tokens."
         ),
     )
     effort_name: str | None = field(
         default=None,
-        metadata=_describe(
+        metadata=_build_metadata(
             "The name of the effort that is read: reasoning_effort, reasoning.effort, output_config.effort or "
             "thinking.budget_tokens."
         ),
     )
-    max_tools: int | None = field(default=None, metadata=_describe("Tools taken in one request."))
+    max_tools: int | None = field(default=None, metadata=_build_metadata("Tools taken in one request."))
     honours: tuple[str, ...] | None = field(
-        default=None, metadata=_describe("Sampling options that have their effect.")
+        default=None, metadata=_build_metadata("Sampling options that have their effect.")
     )
     ignores: tuple[str, ...] | None = field(
-        default=None, metadata=_describe("Sampling options that are taken without effect.")
+        default=None, metadata=_build_metadata("Sampling options that are taken without effect.")
     )
 
     usual_findings: tuple[str, ...] | None = field(
-        default=None, metadata=_describe("Findings that are the endpoint's normal behaviour and are not reported.")
+        default=None,
+        metadata=_build_metadata("Findings that are the endpoint's normal behaviour and are not reported."),
     )
 
-    def known(self) -> JsonObject:
+    def get_known_values(self) -> JsonObject:
         """Return the values of the fields that are not None, by field name."""
-        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
+        pairs = ((capability_field.name, getattr(self, capability_field.name)) for capability_field in fields(self))
         return {name: value for name, value in pairs if value is not None}
 
 
@@ -127,9 +128,9 @@ def parse_capabilities(patch: Mapping[str, Any]) -> Capabilities:
     Raises:
         CapabilitiesError: a field is unknown or a value has the wrong type.
     """
-    unknown = sorted(set(patch) - set(DOCS))
-    if unknown:
-        raise CapabilitiesError(f"no capability is called {', '.join(unknown)}")
+    unknown_names = sorted(set(patch) - set(DOCS))
+    if unknown_names:
+        raise CapabilitiesError(f"no capability is called {', '.join(unknown_names)}")
     return Capabilities(**{name: _parse_field(name, value) for name, value in patch.items() if value is not None})
 
 
@@ -172,12 +173,12 @@ class EffectiveCapabilities:
 
     Attributes:
         origins: the record that each known field comes from.
-        contradicted: overruled records that have another value, by field.
+        overruled_records: overruled records that have another value, by field.
     """
 
     capabilities: Capabilities
     origins: Mapping[str, CapabilityRecord]
-    contradicted: Mapping[str, tuple[CapabilityRecord, ...]]
+    overruled_records: Mapping[str, tuple[CapabilityRecord, ...]]
 
 
 def merge_records(records: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
@@ -188,23 +189,23 @@ def merge_records(records: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
     records_by_authority = sorted(records, key=lambda record: AUTHORITY.index(record.source))
     values: JsonObject = {}
     origins: dict[str, CapabilityRecord] = {}
-    contradicted: dict[str, tuple[CapabilityRecord, ...]] = {}
+    overruled_records: dict[str, tuple[CapabilityRecord, ...]] = {}
     for record in records_by_authority:
-        for name, value in record.capabilities.known().items():
+        for name, value in record.capabilities.get_known_values().items():
             if name in values and values[name] != value:
-                contradicted[name] = (*contradicted.get(name, ()), origins[name])
+                overruled_records[name] = (*overruled_records.get(name, ()), origins[name])
             values[name], origins[name] = value, record
-    return EffectiveCapabilities(Capabilities(**values), origins, contradicted)
+    return EffectiveCapabilities(Capabilities(**values), origins, overruled_records)
 
 
-def rate_json_stability(parse_errors: int, turns: int) -> str | None:
-    """Return how reliably calls in text can be read: high, medium or low; None for fewer than MIN_TURNS turns.
+def rate_json_stability(parse_error_turns: int, call_turns: int) -> str | None:
+    """Return how reliably calls in text can be read: high, medium or low; None for fewer than MIN_CALL_TURNS turns.
 
     Args:
-        parse_errors: turns whose call could not be read.
-        turns: turns that attempted a call.
+        parse_error_turns: turns whose call could not be read.
+        call_turns: turns that attempted a call.
     """
-    if turns < MIN_TURNS:
+    if call_turns < MIN_CALL_TURNS:
         return None
-    share = parse_errors / turns
-    return "high" if share <= HIGH_ERROR_RATE else "medium" if share <= MEDIUM_ERROR_RATE else "low"
+    error_rate = parse_error_turns / call_turns
+    return "high" if error_rate <= MAX_HIGH_ERROR_RATE else "medium" if error_rate <= MAX_MEDIUM_ERROR_RATE else "low"

@@ -17,17 +17,17 @@ class AllowedAnswers:
     """The allowed answers of one request.
 
     Attributes:
-        calls: name and schema of the arguments of each tool.
-        final: schema of a final text; None if it is not allowed.
+        call_schemas: name and schema of the arguments of each tool.
+        final_schema: schema of a final text; None if it is not allowed.
         definitions: the schemas to which `$ref`s in the other schemas refer, by name.
-        dropped: keywords of the tools' schemas that are not enforced.
+        dropped_keywords: keywords of the tools' schemas that are not enforced.
         max_calls: maximum number of calls in one answer.
     """
 
-    calls: tuple[tuple[str, JsonObject], ...]
-    final: JsonObject | None
+    call_schemas: tuple[tuple[str, JsonObject], ...]
+    final_schema: JsonObject | None
     definitions: JsonObject
-    dropped: tuple[DroppedKeyword, ...]
+    dropped_keywords: tuple[DroppedKeyword, ...]
     max_calls: int = 1
 
 
@@ -44,13 +44,18 @@ def is_final_answer_allowed(tool_choice: RequestChoice) -> bool:
 
 
 def build_allowed_answers(
-    tools_json: Sequence[JsonObject], *, final: bool, support: SchemaSupport, limits: SizeLimits, max_calls: int = 1
+    tools_json: Sequence[JsonObject],
+    *,
+    allows_final: bool,
+    support: SchemaSupport,
+    limits: SizeLimits,
+    max_calls: int = 1,
 ) -> AllowedAnswers:
     """Return the allowed answers, with schemas that the constraint enforces.
 
     Args:
         tools_json: the tools that may be called, in OpenAI's format.
-        final: whether a final text is allowed.
+        allows_final: whether a final text is allowed.
         support: the keywords that the constraint enforces.
         limits: limits of strings and lists that have none.
         max_calls: maximum number of calls in one answer.
@@ -63,11 +68,13 @@ def build_allowed_answers(
         (str(tool["function"]["name"]), normaliser.normalise_arguments(tool["function"], index))
         for index, tool in enumerate(tools_json)
     )
-    final_schema = normaliser.build_text_schema() if final else None
-    return AllowedAnswers(calls, final_schema, normaliser.definitions, normaliser.dropped, max_calls)
+    final_schema = normaliser.build_text_schema() if allows_final else None
+    return AllowedAnswers(calls, final_schema, normaliser.definitions, normaliser.dropped_keywords, max_calls)
 
 
-def build_answer_schema(answers: AllowedAnswers, *, one_object: bool = False, counted: bool = True) -> JsonObject:
+def build_answer_schema(
+    answers: AllowedAnswers, *, is_object_required: bool = False, limits_call_count: bool = True
+) -> JsonObject:
     """Return one JSON Schema of all answers.
 
     An answer is `{"name", "arguments"}` of a tool, or `{"calls": […]}` if there may be several calls, or `{"final"}`
@@ -75,17 +82,17 @@ def build_answer_schema(answers: AllowedAnswers, *, one_object: bool = False, co
 
     Args:
         answers: the allowed answers.
-        one_object: put the schema under the key `answer` if it consists of alternatives.
-        counted: limit the number of calls to that of `answers`.
+        is_object_required: put the schema under the key `answer` if it consists of alternatives.
+        limits_call_count: limit the number of calls to that of `answers`.
     """
-    calls = [_build_call_schema(name, arguments) for name, arguments in answers.calls]
+    call_schemas = [_build_call_schema(name, arguments) for name, arguments in answers.call_schemas]
     if answers.max_calls > 1:
-        count_limit = {"maxItems": answers.max_calls} if counted else {}
-        items = {"type": "array", "items": _build_union(calls), "minItems": 1, **count_limit}
-        calls = [_build_closed_object({"calls": items})]
-    final_schemas = [_build_closed_object({"final": answers.final})] if answers.final is not None else []
-    schema = _build_union([*calls, *final_schemas])
-    if one_object and "anyOf" in schema:
+        count_limit = {"maxItems": answers.max_calls} if limits_call_count else {}
+        items = {"type": "array", "items": _build_union(call_schemas), "minItems": 1, **count_limit}
+        call_schemas = [_build_closed_object({"calls": items})]
+    final_schemas = [_build_closed_object({"final": answers.final_schema})] if answers.final_schema is not None else []
+    schema = _build_union([*call_schemas, *final_schemas])
+    if is_object_required and "anyOf" in schema:
         schema = _build_closed_object({FINAL_ANSWER_KEY: schema})
     return {**schema, **({"$defs": answers.definitions} if answers.definitions else {})}
 

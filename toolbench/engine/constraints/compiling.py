@@ -24,15 +24,15 @@ class ConstraintOptions:
     """Options of a constraint.
 
     Attributes:
-        final: whether a final text is allowed.
+        allows_final: whether a final text is allowed.
         max_calls: maximum number of calls in one answer.
-        format: name of the text format that a grammar enforces; "" for JSON.
+        text_format: name of the text format that a grammar enforces; "" for JSON.
         limits: limits of strings and lists that have none, and of white space.
     """
 
-    final: bool = True
+    allows_final: bool = True
     max_calls: int = 1
-    format: str = ""
+    text_format: str = ""
     limits: SizeLimits = field(default_factory=SizeLimits)
 
 
@@ -41,13 +41,13 @@ class CompiledConstraint:
     """A compiled constraint.
 
     Attributes:
-        fields: fields of the request body; shared, so callers must not change them.
-        dropped: keywords of the tools' schemas that are not enforced.
+        request_fields: fields of the request body; shared, so callers must not change them.
+        dropped_keywords: keywords of the tools' schemas that are not enforced.
         grammar: text of the grammar; "" for a constraint without a grammar.
     """
 
-    fields: JsonObject
-    dropped: tuple[DroppedKeyword, ...]
+    request_fields: JsonObject
+    dropped_keywords: tuple[DroppedKeyword, ...]
     grammar: str = ""
 
 
@@ -83,21 +83,27 @@ def _compile_cached(pickled_tools: bytes, constraint: str, options: ConstraintOp
     tools_json = pickle.loads(pickled_tools)
     support = SCHEMA_SUPPORT[constraint]
     if constraint in TOOL_CONSTRAINTS:
-        strict, dropped = build_strict_tools(tools_json, options.limits, support)
-        return CompiledConstraint({"tools": strict}, dropped)
+        strict_tools, dropped_keywords = build_strict_tools(tools_json, options.limits, support)
+        return CompiledConstraint({"tools": strict_tools}, dropped_keywords)
     answers = build_allowed_answers(
-        tools_json, final=options.final, support=support, limits=options.limits, max_calls=options.max_calls
+        tools_json,
+        allows_final=options.allows_final,
+        support=support,
+        limits=options.limits,
+        max_calls=options.max_calls,
     )
     if constraint == "grammar":
-        text = build_llguidance(answers, options.limits, options.format)
-        _check_grammar(text)
-        return CompiledConstraint({"grammar": text}, answers.dropped, text)
+        grammar_text = build_llguidance(answers, options.limits, options.text_format)
+        _check_grammar(grammar_text)
+        return CompiledConstraint({"grammar": grammar_text}, answers.dropped_keywords, grammar_text)
     if support is GBNF_SUPPORT:
-        text = build_gbnf(answers, options.limits, options.format)
-        return CompiledConstraint(_build_grammar_fields(constraint, text), answers.dropped, text)
-    if options.format:
-        raise PlanError(f"{constraint} holds JSON only, not the format {options.format}")
-    return CompiledConstraint(_build_schema_fields(constraint, answers), answers.dropped)
+        grammar_text = build_gbnf(answers, options.limits, options.text_format)
+        return CompiledConstraint(
+            _build_grammar_fields(constraint, grammar_text), answers.dropped_keywords, grammar_text
+        )
+    if options.text_format:
+        raise PlanError(f"{constraint} holds JSON only, not the format {options.text_format}")
+    return CompiledConstraint(_build_schema_fields(constraint, answers), answers.dropped_keywords)
 
 
 def _check_grammar(grammar: str) -> None:
@@ -111,12 +117,12 @@ def _check_grammar(grammar: str) -> None:
         raise PlanError(f"llguidance does not take the grammar of these tools: {messages[0].splitlines()[0]}")
 
 
-def _build_grammar_fields(constraint: str, text: str) -> JsonObject:
+def _build_grammar_fields(constraint: str, grammar_text: str) -> JsonObject:
     if constraint == "fireworks_grammar":
-        return {"response_format": {"type": "grammar", "grammar": text}}
+        return {"response_format": {"type": "grammar", "grammar": grammar_text}}
     if constraint == "structured_grammar":
-        return {"structured_outputs": {"grammar": text}}
-    return {"ebnf" if constraint == "ebnf" else "grammar": text}
+        return {"structured_outputs": {"grammar": grammar_text}}
+    return {"ebnf" if constraint == "ebnf" else "grammar": grammar_text}
 
 
 def _build_schema_fields(constraint: str, answers: AllowedAnswers) -> JsonObject:
@@ -124,12 +130,12 @@ def _build_schema_fields(constraint: str, answers: AllowedAnswers) -> JsonObject
     if constraint == "structured_outputs":
         return {"structured_outputs": {"json": build_answer_schema(answers)}}
     if constraint == "output_config":
-        schema = build_answer_schema(answers, counted=False)
+        schema = build_answer_schema(answers, limits_call_count=False)
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
     if constraint == "tgi_grammar":
         return {"response_format": {"type": "json", "value": build_answer_schema(answers)}}
     is_strict = constraint == "strict"
-    named_schema: JsonObject = {"name": "answer", "schema": build_answer_schema(answers, one_object=is_strict)}
+    named_schema: JsonObject = {"name": "answer", "schema": build_answer_schema(answers, is_object_required=is_strict)}
     return {
         "response_format": {
             "type": "json_schema",

@@ -20,19 +20,19 @@ class DroppedKeyword:
         keyword: the name of the keyword.
         constraint: name of the constraint that does not enforce the keyword.
         value: beginning of the keyword's value as JSON.
-        kept: a description of the part that is enforced instead; "" for none.
+        replacement: a description of the part that is enforced instead; "" for none.
     """
 
     path: str
     keyword: str
     constraint: str
     value: str = ""
-    kept: str = ""
+    replacement: str = ""
 
-    def as_change(self) -> TransformChange:
+    def build_change(self) -> TransformChange:
         """Return the dropped keyword as a change of the tools, for the trace."""
         name = f"constraint_{self.constraint}"
-        return TransformChange("tool", name, self.path, f"{self.keyword}: {self.value}", self.kept or "not held")
+        return TransformChange("tool", name, self.path, f"{self.keyword}: {self.value}", self.replacement or "not held")
 
 
 def render_value_start(value: Any) -> str:

@@ -64,8 +64,8 @@ class GbnfGrammar:
         self._definitions = definitions
         self._limits = limits
         self._rules: dict[str, str] = {}
-        self._named: dict[str, str] = {}  # body -> name
-        self._values: dict[str, str] = {}  # schema -> symbol
+        self._rule_name_by_body: dict[str, str] = {}
+        self._symbol_by_schema: dict[str, str] = {}  # by the JSON text of the schema
 
     def render(self, root: str) -> str:
         """Return the text of the grammar with `root` as the body of its start rule."""
@@ -74,19 +74,19 @@ class GbnfGrammar:
 
     def define(self, hint: str, body: str) -> str:
         """Return the name of the rule with this body; a new rule's name begins with `hint`."""
-        if body not in self._named:
-            name = self._named[body] = f"{hint}-{len(self._rules)}"
+        if body not in self._rule_name_by_body:
+            name = self._rule_name_by_body[body] = f"{hint}-{len(self._rules)}"
             self._rules[name] = body
-        return self._named[body]
+        return self._rule_name_by_body[body]
 
     def define_value(self, schema: JsonObject) -> str:
         """Return a symbol for the JSON text of the values that a schema allows."""
         key = write_json(schema)
-        if key not in self._values:
-            self._values[key] = (
+        if key not in self._symbol_by_schema:
+            self._symbol_by_schema[key] = (
                 self._define_reference(schema["$ref"]) if "$ref" in schema else self._define_plain_value(schema)
             )
-        return self._values[key]
+        return self._symbol_by_schema[key]
 
     def define_object(self, pairs: list[tuple[str, str, bool]], additional: str = "") -> str:
         """Return a symbol for an object.
@@ -95,25 +95,29 @@ class GbnfGrammar:
             pairs: key, symbol of the value, and whether the key is required, in the order of the object.
             additional: symbol of a key and value that may follow, up to MAX_OTHER_KEYS times; "" for none.
         """
-        pair_symbols = [
-            (self.define("pair", f"{render_json_literal(key)} {self._define_gap(':')} {value}"), must)
-            for key, value, must in pairs
+        member_symbols = [
+            (self.define("pair", f"{render_json_literal(key)} {self._define_gap(':')} {value}"), is_required)
+            for key, value, is_required in pairs
         ]
-        members = self._build_members(pair_symbols, additional)
-        return self.define("object", f'"{{" {self.define_space()} {members} "}}"')
+        members_body = self._build_members(member_symbols, additional)
+        return self.define("object", f'"{{" {self.define_space()} {members_body} "}}"')
 
-    def define_list(self, item: str, least: int, most: int) -> str:
-        """Return a symbol for an array of `least` to `most` times the symbol `item`."""
-        if most == 0:
+    def define_list(self, item: str, min_count: int, max_count: int) -> str:
+        """Return a symbol for an array of `min_count` to `max_count` times the symbol `item`."""
+        if max_count == 0:
             return self.define("list", f'"[" {self.define_space()} "]"')
         further_item = self.define("more", f"{self._define_gap(',')} {item}")
-        items = f"{item} {render_repeat(further_item, max(0, least - 1), most - 1, self.define)}" if most > 1 else item
-        return self._define_bracketed(items, may_be_empty=not least)
+        items = (
+            f"{item} {render_repeat(further_item, max(0, min_count - 1), max_count - 1, self.define)}"
+            if max_count > 1
+            else item
+        )
+        return self._define_bracketed(items, may_be_empty=not min_count)
 
     def define_space(self) -> str:
         """Return a symbol for optional white space, up to the limit."""
-        most = self._limits.whitespace
-        return self.define("space", f"[ \\t\\n]{{0,{most}}}") if most else '""'
+        max_whitespace = self._limits.max_whitespace
+        return self.define("space", f"[ \\t\\n]{{0,{max_whitespace}}}") if max_whitespace else '""'
 
     def _define_gap(self, token: str) -> str:
         return self.define("gap", f'{self.define_space()} "{token}" {self.define_space()}')
@@ -150,71 +154,71 @@ class GbnfGrammar:
     def _define_string(self, schema: JsonObject) -> str:
         if "format" in schema:
             return self.define("string", f'"\\"" {FORMAT_RULES[schema["format"]]} "\\""')
-        most = schema["maxLength"]
+        max_length = schema["maxLength"]
         if "pattern" in schema:
             branches = parse_pattern(schema["pattern"]) or ()
-            inside = " | ".join(self._build_branch(branch, most) for branch in branches)
-            return self.define("string", f'"\\"" ({inside}) "\\""')
+            content = " | ".join(self._build_branch(branch, max_length) for branch in branches)
+            return self.define("string", f'"\\"" ({content}) "\\""')
         char = self.define("char", _JSON_CHARACTER)
         return self.define(
-            "string", f'"\\"" {render_repeat(char, schema.get("minLength", 0), most, self.define)} "\\""'
+            "string", f'"\\"" {render_repeat(char, schema.get("minLength", 0), max_length, self.define)} "\\""'
         )
 
-    def _build_branch(self, branch: Branch, most: int) -> str:
-        any_text = render_repeat(self.define("char", _JSON_CHARACTER), 0, most, self.define)
-        parts = [self._build_node(branch.node, most)]
-        parts = parts if branch.from_start else [any_text, *parts]
-        return " ".join(parts if branch.to_end else [*parts, any_text])
+    def _build_branch(self, branch: Branch, max_length: int) -> str:
+        any_text = render_repeat(self.define("char", _JSON_CHARACTER), 0, max_length, self.define)
+        parts = [self._build_node(branch.node, max_length)]
+        parts = parts if branch.is_anchored_at_start else [any_text, *parts]
+        return " ".join(parts if branch.is_anchored_at_end else [*parts, any_text])
 
-    def _build_node(self, node: Node, most: int) -> str:
+    def _build_node(self, node: Node, max_length: int) -> str:
         if isinstance(node, CharacterClass):
             return render_json_class(node.ranges) or '""'
         if isinstance(node, Repetition):
-            symbol = self.define("part", self._build_node(node.node, most))
-            most_times = node.most if node.most is not None else max(most, node.least)
-            return render_repeat(symbol, node.least, most_times, self.define)
+            symbol = self.define("part", self._build_node(node.node, max_length))
+            max_count = node.max_count if node.max_count is not None else max(max_length, node.min_count)
+            return render_repeat(symbol, node.min_count, max_count, self.define)
         if isinstance(node, Sequence):
-            return " ".join(self._build_node(part, most) for part in node.parts) or '""'
-        return f"({' | '.join(self._build_node(option, most) for option in node.options)})"
+            return " ".join(self._build_node(part, max_length) for part in node.parts) or '""'
+        return f"({' | '.join(self._build_node(option, max_length) for option in node.options)})"
 
     def _define_array(self, schema: JsonObject) -> str:
-        least, most = schema.get("minItems", 0), schema["maxItems"]
+        min_items, max_items = schema.get("minItems", 0), schema["maxItems"]
         if "prefixItems" not in schema:
-            return self.define_list(self.define_value(schema["items"]), least, most)
-        return self._define_tuple(schema, least, most)
+            return self.define_list(self.define_value(schema["items"]), min_items, max_items)
+        return self._define_tuple(schema, min_items, max_items)
 
-    def _define_tuple(self, schema: JsonObject, least: int, most: int) -> str:
+    def _define_tuple(self, schema: JsonObject, min_items: int, max_items: int) -> str:
         """Return a symbol for an array whose first items have their own schemas.
 
         The body is built from the last item to the first, since the array may end after each item.
         """
-        first_schemas, items_schema = schema["prefixItems"][:most], schema["items"]
+        first_schemas, items_schema = schema["prefixItems"][:max_items], schema["items"]
         following_items = ""
-        if items_schema is not False and most > len(first_schemas):
+        if items_schema is not False and max_items > len(first_schemas):
             further_item = self.define("more", f"{self._define_gap(',')} {self.define_value(items_schema)}")
             following_items = render_repeat(
-                further_item, max(0, least - len(first_schemas)), most - len(first_schemas), self.define
+                further_item, max(0, min_items - len(first_schemas)), max_items - len(first_schemas), self.define
             )
         for index in reversed(range(1, len(first_schemas))):
             item = f"{self._define_gap(',')} {self.define_value(first_schemas[index])} {following_items}"
-            following_items = item if least > index else f"({item})?"
+            following_items = item if min_items > index else f"({item})?"
         return self._define_bracketed(
-            f"{self.define_value(first_schemas[0])} {following_items}", may_be_empty=not least
+            f"{self.define_value(first_schemas[0])} {following_items}", may_be_empty=not min_items
         )
 
     def _define_bracketed(self, items: str, *, may_be_empty: bool) -> str:
-        inside = f"({items} {self.define_space()})?" if may_be_empty else f"{items} {self.define_space()}"
-        return self.define("list", f'"[" {self.define_space()} {inside} "]"')
+        content = f"({items} {self.define_space()})?" if may_be_empty else f"{items} {self.define_space()}"
+        return self.define("list", f'"[" {self.define_space()} {content} "]"')
 
     def _define_keyed_object(self, schema: JsonObject) -> str:
         properties, required = schema.get("properties", {}), schema.get("required", ())
-        pairs = [(name, self.define_value(part), name in required) for name, part in properties.items()]
+        members = [(name, self.define_value(part), name in required) for name, part in properties.items()]
         additional = ""
         if schema["additionalProperties"] is not False:
             value = self.define_value(schema["additionalProperties"])
             name = render_other_name(properties, self.define) if properties else self._define_key()
             additional = self.define("pair", f'"\\"" {name} "\\"" {self._define_gap(":")} {value}')
-        return self.define_object(pairs, additional)
+        return self.define_object(members, additional)
 
     def _define_key(self) -> str:
         return self.define("key", f"{render_char_class(complement_ranges(((0, 31), (34, 34), (92, 92))))}{{0,64}}")
@@ -222,18 +226,20 @@ class GbnfGrammar:
     def _build_members(self, pairs: list[tuple[str, bool]], additional: str) -> str:
         """Return the body between the braces.
 
-        The body is built from the last pair to the first: `rest` is the part that may follow the current pair, and
-        `starts` are the alternatives with which the object may begin.
+        The body is built from the last pair to the first: `remaining_members` is the part that may follow the current
+        pair, and `first_alternatives` are the alternatives with which the object may begin.
         """
         comma = self._define_gap(",")
-        rest = f"({comma} {additional}){{0,{MAX_OTHER_KEYS}}}" if additional else ""
-        starts = [f"{additional} {rest}"] if additional else []
+        remaining_members = f"({comma} {additional}){{0,{MAX_OTHER_KEYS}}}" if additional else ""
+        first_alternatives = [f"{additional} {remaining_members}"] if additional else []
         is_empty_allowed = all(not is_required for _, is_required in pairs)
         for index, (name, is_required) in reversed(list(enumerate(pairs))):
-            starts = [f"{name} {rest}".strip()] if is_required else [f"{name} {rest}".strip(), *starts]
+            alternative = f"{name} {remaining_members}".strip()
+            first_alternatives = [alternative] if is_required else [alternative, *first_alternatives]
             next_pair = f"{comma} {name}" if is_required else f"({comma} {name})?"
-            rest = self.define("rest", f"{next_pair} {rest}".strip()) if index else ""
-        if not starts:
+            remaining_members = self.define("rest", f"{next_pair} {remaining_members}".strip()) if index else ""
+        if not first_alternatives:
             return ""
-        first = f"({' | '.join(starts)})" if len(starts) > 1 else starts[0]
-        return f"({first} {self.define_space()})?" if is_empty_allowed else f"{first} {self.define_space()}"
+        first_member = f"({' | '.join(first_alternatives)})" if len(first_alternatives) > 1 else first_alternatives[0]
+        members = f"{first_member} {self.define_space()}"
+        return f"({members})?" if is_empty_allowed else members

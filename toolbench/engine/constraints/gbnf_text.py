@@ -46,14 +46,14 @@ def render_json_class(ranges: Ranges) -> str:
 
 def render_char_class(ranges: Ranges) -> str:
     """Return `[a-z]`, or `[^…]` if only ASCII characters are excluded; XGrammar accepts no others there."""
-    other_ranges = [
+    excluded_ranges = [
         character_range
         for character_range in complement_ranges(ranges)
         if character_range[0] not in range(0xD800, 0xE000)
     ]
     return (
-        f"[^{_render_ranges(other_ranges)}]"
-        if other_ranges and other_ranges[-1][1] in _ASCII
+        f"[^{_render_ranges(excluded_ranges)}]"
+        if excluded_ranges and excluded_ranges[-1][1] in _ASCII
         else f"[{_render_ranges(ranges)}]"
     )
 
@@ -73,20 +73,20 @@ def _render_ranges(ranges: Iterable[tuple[int, int]]) -> str:
 
 
 def _render_code_point(code: int) -> str:
-    plain = chr(code).isalnum() or (code >= 0xA0 and chr(code).isprintable())
-    return chr(code) if plain or code > 0xFF else f"\\x{code:02X}"
+    is_plain = chr(code).isalnum() or (code >= 0xA0 and chr(code).isprintable())
+    return chr(code) if is_plain or code > 0xFF else f"\\x{code:02X}"
 
 
-def render_repeat(symbol: str, least: int, most: int, define: DefineRule) -> str:
-    """Return an expression for `least` to `most` repetitions of `symbol`.
+def render_repeat(symbol: str, min_count: int, max_count: int, define: DefineRule) -> str:
+    """Return an expression for `min_count` to `max_count` repetitions of `symbol`.
 
     Counts above MAX_REPEAT are composed of smaller ones; `define(hint, body)` adds a rule and returns its name.
     """
-    if most <= MAX_REPEAT:
-        return _render_counted(symbol, least, most)
+    if max_count <= MAX_REPEAT:
+        return _render_counted(symbol, min_count, max_count)
     chunk = define("many", _render_counted(symbol, MAX_REPEAT, MAX_REPEAT))
-    chunk_count, remainder = divmod(least, MAX_REPEAT)
-    levels, last_count = divmod(most - least, MAX_REPEAT)
+    chunk_count, remainder = divmod(min_count, MAX_REPEAT)
+    levels, last_count = divmod(max_count - min_count, MAX_REPEAT)
     optional_part = define("some", _render_counted(symbol, 0, last_count)) if last_count else ""
     for _ in range(levels):
         optional_part = define("some", f"{chunk} {optional_part} | {symbol}{{0,{MAX_REPEAT - 1}}}")
@@ -95,10 +95,10 @@ def render_repeat(symbol: str, least: int, most: int, define: DefineRule) -> str
     )
 
 
-def _render_counted(symbol: str, least: int, most: int) -> str:
-    if least == most:
-        return symbol if most == 1 else f"{symbol}{{{most}}}" if most else '""'
-    return f"{symbol}?" if (least, most) == (0, 1) else f"{symbol}{{{least},{most}}}"
+def _render_counted(symbol: str, min_count: int, max_count: int) -> str:
+    if min_count == max_count:
+        return symbol if max_count == 1 else f"{symbol}{{{max_count}}}" if max_count else '""'
+    return f"{symbol}?" if (min_count, max_count) == (0, 1) else f"{symbol}{{{min_count},{max_count}}}"
 
 
 def render_other_name(names: Iterable[str], define: DefineRule) -> str:

@@ -4,15 +4,15 @@ MAX_DIGITS = 16  # digits of the largest whole number
 MAX_INTEGER = 10**MAX_DIGITS - 1
 
 
-def build_integer_grammar(low: int | None, high: int | None) -> str:
-    """Return GBNF for the decimal text of each whole number from `low` to `high`, both included.
+def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
+    """Return GBNF for the decimal text of each whole number from `minimum` to `maximum`, both included.
 
     The text has no leading zeros and no plus. None stands for MAX_INTEGER or its negative.
     """
-    lowest = max(low, -MAX_INTEGER) if low is not None else -MAX_INTEGER
-    highest = min(high, MAX_INTEGER) if high is not None else MAX_INTEGER
+    lowest = max(minimum, -MAX_INTEGER) if minimum is not None else -MAX_INTEGER
+    highest = min(maximum, MAX_INTEGER) if maximum is not None else MAX_INTEGER
     if lowest > highest:  # one bound is beyond MAX_INTEGER, so only that bound is allowed
-        lowest, highest = (lowest, lowest) if low is not None else (highest, highest)
+        lowest, highest = (lowest, lowest) if minimum is not None else (highest, highest)
     options = []
     if lowest < 0:
         negative_range = _build_range(max(1, -highest), -lowest)
@@ -25,10 +25,10 @@ def build_integer_grammar(low: int | None, high: int | None) -> str:
 def _build_range(low: int, high: int) -> str:
     """Return GBNF for the numbers from `low` to `high`, which must not be negative."""
     options: list[str] = []
-    for digits in range(len(str(low)), len(str(high)) + 1):
-        first = max(low, 10 ** (digits - 1) if digits > 1 else 0)
-        last = min(high, 10**digits - 1)
-        options += _build_equal_length_range(str(first), str(last))
+    for digit_count in range(len(str(low)), len(str(high)) + 1):
+        lowest = max(low, 10 ** (digit_count - 1) if digit_count > 1 else 0)
+        highest = min(high, 10**digit_count - 1)
+        options += _build_equal_length_range(str(lowest), str(highest))
     return " | ".join(options)
 
 
@@ -36,21 +36,21 @@ def _build_equal_length_range(low: str, high: str) -> list[str]:
     """Return GBNF alternatives for the numbers from `low` to `high`, which have the same number of digits."""
     if not low or low == high:
         return [f'"{low}"'] if low else []
-    further_digits = len(low) - 1
-    if low[1:] == "0" * further_digits and high[1:] == "9" * further_digits:
-        return [_build_digit_run(low[0], high[0], further_digits)]
+    further_digit_count = len(low) - 1
+    if low[1:] == "0" * further_digit_count and high[1:] == "9" * further_digit_count:
+        return [_build_digit_run(low[0], high[0], further_digit_count)]
     if low[0] == high[0]:
         return [f'"{low[0]}" {_build_group(_build_equal_length_range(low[1:], high[1:]))}']
-    options = [f'"{low[0]}" {_build_group(_build_equal_length_range(low[1:], "9" * further_digits))}']
+    options = [f'"{low[0]}" {_build_group(_build_equal_length_range(low[1:], "9" * further_digit_count))}']
     if int(high[0]) - int(low[0]) > 1:
-        options.append(_build_digit_run(str(int(low[0]) + 1), str(int(high[0]) - 1), further_digits))
-    options.append(f'"{high[0]}" {_build_group(_build_equal_length_range("0" * further_digits, high[1:]))}')
+        options.append(_build_digit_run(str(int(low[0]) + 1), str(int(high[0]) - 1), further_digit_count))
+    options.append(f'"{high[0]}" {_build_group(_build_equal_length_range("0" * further_digit_count, high[1:]))}')
     return options
 
 
-def _build_digit_run(first: str, last: str, further_digits: int) -> str:
-    first_digit = f'"{first}"' if first == last else f"[{first}-{last}]"
-    return f"{first_digit} [0-9]{{{further_digits},{further_digits}}}" if further_digits else first_digit
+def _build_digit_run(lowest_digit: str, highest_digit: str, further_digit_count: int) -> str:
+    first_digit = f'"{lowest_digit}"' if lowest_digit == highest_digit else f"[{lowest_digit}-{highest_digit}]"
+    return f"{first_digit} [0-9]{{{further_digit_count},{further_digit_count}}}" if further_digit_count else first_digit
 
 
 def _build_group(options: list[str]) -> str:

@@ -41,14 +41,14 @@ class _LlguidanceTokens:
         return self._tokenize(data) if self._tokenize else list(self._iterate_longest_tokens(data))
 
     def _iterate_longest_tokens(self, text: bytes) -> Iterator[int]:
-        at = 0
-        while at < len(text):
-            sizes = range(min(self._max_token_bytes, len(text) - at), 0, -1)
-            size = next((size for size in sizes if text[at : at + size] in self._ids_by_bytes), 0)
-            if not size:
+        index = 0
+        while index < len(text):
+            lengths = range(min(self._max_token_bytes, len(text) - index), 0, -1)
+            length = next((length for length in lengths if text[index : index + length] in self._ids_by_bytes), 0)
+            if not length:
                 return
-            yield self._ids_by_bytes[text[at : at + size]]
-            at += size
+            yield self._ids_by_bytes[text[index : index + length]]
+            index += length
 
 
 class Vocabulary:
@@ -70,10 +70,10 @@ class Vocabulary:
     ) -> None:
         if not 0 <= end < len(tokens):
             raise PlanError(f"the vocabulary has {len(tokens)} tokens; the one that ends an answer cannot be {end}")
-        self.size = len(tokens)
+        self.token_count = len(tokens)
         self.end = end
-        wrapped = TokenizerWrapper(_LlguidanceTokens(tokens, end, sorted({end, *special}), tokenize))
-        self.tokenizer = LLTokenizer(wrapped, n_vocab=len(tokens))
+        wrapper = TokenizerWrapper(_LlguidanceTokens(tokens, end, sorted({end, *special}), tokenize))
+        self.tokenizer = LLTokenizer(wrapper, n_vocab=len(tokens))
 
 
 class Mask:
@@ -91,7 +91,7 @@ class Mask:
         self._vocabulary = vocabulary
         self._matcher = LLMatcher(vocabulary.tokenizer, LLMatcher.grammar_from_lark(grammar), log_level=0)
         self._ended = False
-        self._check()
+        self._check_matcher()
 
     @property
     def stopped(self) -> bool:
@@ -104,9 +104,9 @@ class Mask:
         The bit of the ending token is set where the answer may end; once stopped, it is the only one.
         """
         if self._ended:
-            return (1 << self._vocabulary.end).to_bytes((self._vocabulary.size + 31) // 32 * 4, "little")
+            return (1 << self._vocabulary.end).to_bytes((self._vocabulary.token_count + 31) // 32 * 4, "little")
         bits = self._matcher.compute_bitmask()
-        self._check()
+        self._check_matcher()
         return bits
 
     def consume(self, token: int) -> None:
@@ -121,13 +121,13 @@ class Mask:
             self._ended = True
             return
         self._matcher.consume_token(token)
-        self._check()
+        self._check_matcher()
 
     def _is_allowed(self, token: int) -> bool:
         if token == self._vocabulary.end:
             return self._matcher.is_accepting()
-        return 0 <= token < self._vocabulary.size and self._matcher.validate_tokens([token]) == 1
+        return 0 <= token < self._vocabulary.token_count and self._matcher.validate_tokens([token]) == 1
 
-    def _check(self) -> None:
+    def _check_matcher(self) -> None:
         if self._matcher.is_error():
             raise PlanError(f"llguidance gave up on the grammar: {self._matcher.get_error().splitlines()[0]}")

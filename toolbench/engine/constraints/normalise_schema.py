@@ -15,6 +15,7 @@ from toolbench.engine.constraints.references import SchemaReferences
 from toolbench.engine.constraints.scalars import normalise_number, normalise_string
 from toolbench.engine.constraints.schema_merge import ANNOTATIONS, merge_schemas
 from toolbench.engine.constraints.schema_support import SchemaSupport, SizeLimits
+from toolbench.engine.constraints.schema_types import has_type, list_types
 from toolbench.engine.errors import PlanError
 from toolbench.engine.types import JsonObject
 
@@ -23,24 +24,6 @@ MAX_DEPTH = 40  # levels of nested schemas
 MAX_ANY_LEVELS = 4  # levels of a value without a schema; a scalar is one level
 MAX_UNROLLED_LEVELS = 3  # levels of a recursive schema, where a constraint does not support recursion
 UNSUPPORTED_KEYWORDS = ("not", "if", "then", "else", "dependentSchemas", "dependencies", "$dynamicRef")
-IMPLIED_TYPES = {
-    "properties": "object",
-    "additionalProperties": "object",
-    "patternProperties": "object",
-    "items": "array",
-    "prefixItems": "array",
-    "minItems": "array",
-    "maxItems": "array",
-    "pattern": "string",
-    "format": "string",
-    "minLength": "string",
-    "maxLength": "string",
-    "minimum": "number",
-    "maximum": "number",
-    "exclusiveMinimum": "number",
-    "exclusiveMaximum": "number",
-    "multipleOf": "number",
-}
 NULL_SCHEMA: JsonObject = {"type": "null"}
 
 
@@ -55,20 +38,20 @@ class SchemaNormaliser:
         self.definitions: JsonObject = {}
         self._support = support
         self._limits = limits
-        self._dropped: dict[tuple[str, str], DroppedKeyword] = {}
+        self._dropped_by_keyword: dict[tuple[str, str], DroppedKeyword] = {}
         self._part_count = 0
         self._name_prefix = ""
         self._names: dict[str, str] = {}
-        self._unconsumed: tuple[str, ...] = ()  # pointers of recursive schemas entered since the last list or object
-        self._unrolling: tuple[
-            str, ...
-        ] = ()  # pointers of the recursive schemas that are being unrolled, outermost first
+        # Pointers of the recursive schemas that were entered since the last list or object.
+        self._entered_pointers: tuple[str, ...] = ()
+        # Pointers of the recursive schemas that are being unrolled, outermost first.
+        self._unrolled_pointers: tuple[str, ...] = ()
         self._references = SchemaReferences({}, "")
 
     @property
-    def dropped(self) -> tuple[DroppedKeyword, ...]:
+    def dropped_keywords(self) -> tuple[DroppedKeyword, ...]:
         """The keywords that are not enforced, each path once, in the order in which they were found."""
-        return tuple(self._dropped.values())
+        return tuple(self._dropped_by_keyword.values())
 
     def normalise_arguments(self, tool: JsonObject, index: int) -> JsonObject:
         """Return the normalised schema of a tool's arguments.
@@ -84,7 +67,7 @@ class SchemaNormaliser:
         parameters = tool.get("parameters") or {}
         if not isinstance(parameters, dict):
             raise PlanError(f"tool {tool['name']}: its parameters are no JSON Schema object")
-        self._name_prefix, self._names, self._unconsumed = f"t{index}", {}, ()
+        self._name_prefix, self._names, self._entered_pointers = f"t{index}", {}, ()
         self._references = SchemaReferences(parameters, str(tool["name"]))
         path = f"$[{index}].parameters"
         schema = {**parameters, "type": "object"}
@@ -98,12 +81,12 @@ class SchemaNormaliser:
         """Return the schema of any text, with a maximum length if the constraint enforces lengths."""
         return self._build_string({}, "")
 
-    def drop(self, path: str, keyword: str, value: Any, kept: str = "") -> None:
-        """Record that a keyword is not enforced. `kept` describes the part that is enforced instead."""
+    def record_dropped(self, path: str, keyword: str, value: Any, replacement: str = "") -> None:
+        """Record that a keyword is not enforced. `replacement` describes the part that is enforced instead."""
         dropped_keyword = DroppedKeyword(
-            f"{path}.{keyword}", keyword, self._support.name, render_value_start(value), kept
+            f"{path}.{keyword}", keyword, self._support.name, render_value_start(value), replacement
         )
-        self._dropped.setdefault((dropped_keyword.path, keyword), dropped_keyword)
+        self._dropped_by_keyword.setdefault((dropped_keyword.path, keyword), dropped_keyword)
 
     def _normalise(self, part: Any, path: str, depth: int) -> JsonObject:
         """Return the normalised form of a schema at any depth."""
@@ -111,18 +94,18 @@ class SchemaNormaliser:
         if self._part_count > MAX_PARTS:
             raise PlanError(f"the schemas of the tools have more than {MAX_PARTS} parts with references written out")
         if not isinstance(part, dict):
-            return self._build_anything(MAX_ANY_LEVELS)
+            return self._build_any_value(MAX_ANY_LEVELS)
         if depth > MAX_DEPTH:
-            self.drop(path, "depth", MAX_DEPTH, "anything")
-            return self._build_anything(1)
+            self.record_dropped(path, "depth", MAX_DEPTH, "anything")
+            return self._build_any_value(1)
         pointer = self._find_recursion(part)
         if pointer:
-            return (self._build_definition if self._support.recursion else self._unroll)(pointer, path, depth)
-        flat = self._flatten(part, path, 0)
+            return (self._build_definition if self._support.allows_recursion else self._unroll)(pointer, path, depth)
+        merged_schema = self._merge_references(part, path, 0)
         for keyword in UNSUPPORTED_KEYWORDS:
-            if keyword in flat:
-                self.drop(path, keyword, flat[keyword])
-        return self._build_union(flat, path, depth) or self._build_typed(flat, path, depth)
+            if keyword in merged_schema:
+                self.record_dropped(path, keyword, merged_schema[keyword])
+        return self._build_union(merged_schema, path, depth) or self._build_typed_schema(merged_schema, path, depth)
 
     def _find_recursion(self, part: Mapping[str, Any]) -> str:
         """Return the pointer of a schema that is nothing but a recursive reference; "" for other schemas."""
@@ -136,35 +119,39 @@ class SchemaNormaliser:
         return pointer if target is not None and self._references.is_recursive(pointer) else ""
 
     def _build_definition(self, pointer: str, path: str, depth: int) -> JsonObject:
-        if pointer in self._unconsumed:
+        if pointer in self._entered_pointers:
             return {}  # a reference back without a list or object between adds no value
         if pointer not in self._names:
             name = self._names[pointer] = f"{self._name_prefix}_{len(self._names)}"
-            outer, self._unconsumed = self._unconsumed, (*self._unconsumed, pointer)
+            outer_pointers, self._entered_pointers = self._entered_pointers, (*self._entered_pointers, pointer)
             target = self._references.find_target(pointer)
             while (
-                isinstance(target, dict) and (inner := self._find_recursion(target)) and inner not in self._unconsumed
+                isinstance(target, dict)
+                and (inner_pointer := self._find_recursion(target))
+                and inner_pointer not in self._entered_pointers
             ):
-                self._unconsumed = (*self._unconsumed, inner)
-                target = self._references.find_target(inner)
-            self.definitions[name] = self._normalise(target, path, depth + 1) or self._build_endless(path, pointer)
-            self._unconsumed = outer
+                self._entered_pointers = (*self._entered_pointers, inner_pointer)
+                target = self._references.find_target(inner_pointer)
+            self.definitions[name] = self._normalise(target, path, depth + 1) or self._build_self_reference(
+                path, pointer
+            )
+            self._entered_pointers = outer_pointers
         return {"$ref": f"#/$defs/{self._names[pointer]}"}
 
     def _unroll(self, pointer: str, path: str, depth: int) -> JsonObject:
-        if self._unrolling.count(pointer) >= MAX_UNROLLED_LEVELS:
-            self.drop(path, "$ref", pointer, f"{MAX_UNROLLED_LEVELS} levels of it")
-            return self._build_anything(1)
-        outer, self._unrolling = self._unrolling, (*self._unrolling, pointer)
+        if self._unrolled_pointers.count(pointer) >= MAX_UNROLLED_LEVELS:
+            self.record_dropped(path, "$ref", pointer, f"{MAX_UNROLLED_LEVELS} levels of it")
+            return self._build_any_value(1)
+        outer_pointers, self._unrolled_pointers = self._unrolled_pointers, (*self._unrolled_pointers, pointer)
         schema = self._normalise(self._references.find_target(pointer), path, depth + 1)
-        self._unrolling = outer
+        self._unrolled_pointers = outer_pointers
         return schema
 
-    def _build_endless(self, path: str, pointer: str) -> JsonObject:
-        self.drop(path, "$ref", pointer, "anything: the reference leads only to itself")
-        return self._build_anything(MAX_ANY_LEVELS)
+    def _build_self_reference(self, path: str, pointer: str) -> JsonObject:
+        self.record_dropped(path, "$ref", pointer, "anything: the reference leads only to itself")
+        return self._build_any_value(MAX_ANY_LEVELS)
 
-    def _flatten(self, part: Mapping[str, Any], path: str, depth: int) -> JsonObject:
+    def _merge_references(self, part: Mapping[str, Any], path: str, depth: int) -> JsonObject:
         """Return the schema with its own `$ref` and `allOf` merged into it."""
         result = {keyword: value for keyword, value in part.items() if keyword not in ("$ref", "allOf")}
         if depth > MAX_DEPTH or len(result) == len(part):
@@ -174,210 +161,220 @@ class SchemaNormaliser:
         if isinstance(pointer, str):
             target = self._references.find_target(pointer)
             if target is None:
-                self.drop(path, "$ref", pointer)
+                self.record_dropped(path, "$ref", pointer)
             branches.append(target)
         for branch in branches:
             if isinstance(branch, dict):
-                flat = self._flatten(branch, path, depth + 1)
-                result = merge_schemas(result, flat, lambda keyword, value: self.drop(path, keyword, value))
+                merged_schema = self._merge_references(branch, path, depth + 1)
+                result = merge_schemas(
+                    result, merged_schema, lambda keyword, value: self.record_dropped(path, keyword, value)
+                )
         return result
 
-    def _build_union(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
+    def _build_union(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
         """Return the alternatives of a schema, each merged with the schema's other keywords; {} if there are none."""
-        keyword = "anyOf" if flat.get("anyOf") else "oneOf"
-        options = flat.get(keyword)
+        keyword = "anyOf" if schema.get("anyOf") else "oneOf"
+        options = schema.get(keyword)
         if not isinstance(options, list) or not options:
             return {}
-        if keyword == "anyOf" and flat.get("oneOf"):
-            self.drop(path, "oneOf", flat["oneOf"])
+        if keyword == "anyOf" and schema.get("oneOf"):
+            self.record_dropped(path, "oneOf", schema["oneOf"])
         if keyword == "oneOf":
-            self.drop(path, "oneOf", options, "as anyOf: more than one may fit")
-        others = {
+            self.record_dropped(path, "oneOf", options, "as anyOf: more than one may fit")
+        other_keywords = {
             name: value
-            for name, value in flat.items()
+            for name, value in schema.items()
             if name not in ("anyOf", "oneOf", *UNSUPPORTED_KEYWORDS, *ANNOTATIONS)
         }
         alternatives: list[JsonObject] = []
         for index, option in enumerate(options):
             option_path = f"{path}.{keyword}[{index}]"
-            combined = {"allOf": [option, others]} if others else option
-            schema = self._normalise(combined, option_path, depth + 1)
-            alternatives += [
-                branch for branch in schema.get("anyOf", [schema] if schema else []) if branch not in alternatives
-            ]
+            combined_schema = {"allOf": [option, other_keywords]} if other_keywords else option
+            result = self._normalise(combined_schema, option_path, depth + 1)
+            branches = result.get("anyOf", [result] if result else [])
+            alternatives += [branch for branch in branches if branch not in alternatives]
         return _build_any_of(alternatives)
 
-    def _build_typed(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
-        types = self._list_types(flat)
-        listed_values = [flat["const"]] if "const" in flat else flat.get("enum")
+    def _build_typed_schema(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
+        types = list_types(schema)
+        listed_values = [schema["const"]] if "const" in schema else schema.get("enum")
         if any(type(value) not in self._support.enum_types for value in listed_values or ()):
-            keyword = "const" if "const" in flat else "enum"
-            self.drop(path, keyword, flat[keyword])
+            keyword = "const" if "const" in schema else "enum"
+            self.record_dropped(path, keyword, schema[keyword])
             listed_values = None
         if isinstance(listed_values, list) and listed_values:
-            typed_values = [value for value in listed_values if not types or _has_type(value, types)] or listed_values
+            typed_values = [value for value in listed_values if not types or has_type(value, types)] or listed_values
             return {"enum": typed_values}
         if not types:
-            return self._build_anything(MAX_ANY_LEVELS)
-        return _build_any_of([self._build_type(name, flat, path, depth) for name in types])
+            return self._build_any_value(MAX_ANY_LEVELS)
+        return _build_any_of([self._build_type(name, schema, path, depth) for name in types])
 
-    def _list_types(self, flat: JsonObject) -> list[str]:
-        declared = flat.get("type")
-        if isinstance(declared, str) and "nullable" not in flat:
-            return [declared]
-        names = [declared] if isinstance(declared, str) else declared if isinstance(declared, list) else []
-        if not names and "enum" not in flat and "const" not in flat:
-            names = [json_type for keyword, json_type in IMPLIED_TYPES.items() if keyword in flat][:1]
-        null_type = ["null"] if flat.get("nullable") is True and names else []
-        return list(dict.fromkeys([*(name for name in names if isinstance(name, str)), *null_type]))
-
-    def _build_type(self, name: str, flat: JsonObject, path: str, depth: int) -> JsonObject:
+    def _build_type(self, name: str, schema: JsonObject, path: str, depth: int) -> JsonObject:
         if name == "string":
-            return self._build_string(flat, path)
+            return self._build_string(schema, path)
         if name in ("integer", "number"):
-            return normalise_number(name, flat, self._support, lambda keyword: self.drop(path, keyword, flat[keyword]))
+            return normalise_number(
+                name, schema, self._support, lambda keyword: self.record_dropped(path, keyword, schema[keyword])
+            )
         if name in ("boolean", "null"):
             return {"type": name}
         if name not in ("array", "object"):
             raise PlanError(f"the schema of a tool names the type {name!r}, which JSON does not have")
-        outer, self._unconsumed = self._unconsumed, ()
-        schema = self._build_array(flat, path, depth) if name == "array" else self._build_object(flat, path, depth)
-        self._unconsumed = outer
-        return schema
+        outer_pointers, self._entered_pointers = self._entered_pointers, ()
+        build = self._build_array if name == "array" else self._build_object
+        result = build(schema, path, depth)
+        self._entered_pointers = outer_pointers
+        return result
 
-    def _build_string(self, flat: JsonObject, path: str) -> JsonObject:
+    def _build_string(self, schema: JsonObject, path: str) -> JsonObject:
         return normalise_string(
-            flat, self._support, self._limits, lambda keyword: self.drop(path, keyword, flat[keyword])
+            schema, self._support, self._limits, lambda keyword: self.record_dropped(path, keyword, schema[keyword])
         )
 
-    def _build_array(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
+    def _build_array(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
         """Return the normalised form of an array schema."""
         for keyword in ("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"):
-            if flat.get(keyword) not in (None, False):
-                self.drop(path, keyword, flat[keyword])
-        items, prefix = flat.get("items"), flat.get("prefixItems")
+            if schema.get(keyword) not in (None, False):
+                self.record_dropped(path, keyword, schema[keyword])
+        items, prefix_items = schema.get("items"), schema.get("prefixItems")
         if isinstance(items, list):  # older drafts of JSON Schema have the prefix in `items`
-            items, prefix = flat.get("additionalItems"), items
+            items, prefix_items = schema.get("additionalItems"), items
         result: JsonObject = {"type": "array"}
         prefix_schemas = [
-            self._normalise(part, f"{path}.prefixItems[{index}]", depth + 1) for index, part in enumerate(prefix or ())
+            self._normalise(part, f"{path}.prefixItems[{index}]", depth + 1)
+            for index, part in enumerate(prefix_items or ())
         ]
         items_schema = {} if items is False else self._normalise(items, f"{path}.items", depth + 1)
-        most = min(flat.get("maxItems", max(self._limits.max_items, flat.get("minItems", 0))), 10**6)
-        if prefix_schemas and "prefixItems" in self._support.keeps:
+        max_items = min(schema.get("maxItems", max(self._limits.max_items, schema.get("minItems", 0))), 10**6)
+        if prefix_schemas and "prefixItems" in self._support.keywords:
             result["prefixItems"] = prefix_schemas
         elif prefix_schemas:
-            self.drop(path, "prefixItems", prefix, "each item may be any of them")
+            self.record_dropped(path, "prefixItems", prefix_items, "each item may be any of them")
             items_schema = _build_any_of([*prefix_schemas, *([items_schema] if items_schema else [])])
-        most = min(most, len(prefix_schemas)) if items is False else most
+        max_items = min(max_items, len(prefix_schemas)) if items is False else max_items
         result["items"] = items_schema or (False if "prefixItems" in result else NULL_SCHEMA)
-        return {**result, **self._build_item_counts(flat, path, most)}
+        return {**result, **self._build_item_counts(schema, path, max_items)}
 
-    def _build_item_counts(self, flat: JsonObject, path: str, most: int) -> JsonObject:
-        least, max_minimum = min(flat.get("minItems", 0), most), self._support.least_items
-        if max_minimum is not None and least > max_minimum:
-            self.drop(path, "minItems", least, f"at least {max_minimum}")
-            least = max_minimum
-        bounds = {"minItems": least} if least else {}
-        if "maxItems" in self._support.keeps:
-            return {**bounds, "maxItems": most}
-        if "maxItems" in flat:
-            self.drop(path, "maxItems", flat["maxItems"])
+    def _build_item_counts(self, schema: JsonObject, path: str, max_items: int) -> JsonObject:
+        min_items, max_min_items = min(schema.get("minItems", 0), max_items), self._support.max_min_items
+        if max_min_items is not None and min_items > max_min_items:
+            self.record_dropped(path, "minItems", min_items, f"at least {max_min_items}")
+            min_items = max_min_items
+        bounds = {"minItems": min_items} if min_items else {}
+        if "maxItems" in self._support.keywords:
+            return {**bounds, "maxItems": max_items}
+        if "maxItems" in schema:
+            self.record_dropped(path, "maxItems", schema["maxItems"])
         return bounds
 
-    def _build_object(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
+    def _build_object(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
         """Return the normalised form of an object schema."""
-        properties = flat.get("properties")
+        properties = schema.get("properties")
         members = {
             name: self._normalise(part, f"{path}.properties.{name}", depth + 1)
             for name, part in (properties.items() if isinstance(properties, dict) else ())
             if part is not False
         }
-        required = [name for name in flat.get("required") or () if isinstance(name, str)]
+        required = [name for name in schema.get("required") or () if isinstance(name, str)]
         for name in required:
-            members.setdefault(name, self._build_anything(MAX_ANY_LEVELS))
-        if self._support.closed:
-            return self._build_closed_object(flat, path, members, required)
-        additional = self._build_other_keys(flat, path, depth, closed=bool(members) or isinstance(properties, dict))
-        counts = self._build_key_counts(flat, path, additional, counted=members.keys() <= set(required))
-        named = {"properties": members} if members or additional is False else {}
+            members.setdefault(name, self._build_any_value(MAX_ANY_LEVELS))
+        if self._support.closes_objects:
+            return self._build_closed_object(schema, path, members, required)
+        additional = self._build_other_keys(
+            schema, path, depth, is_closed=bool(members) or isinstance(properties, dict)
+        )
+        key_counts = self._build_key_counts(schema, path, additional, are_keys_required=members.keys() <= set(required))
+        properties_keyword = {"properties": members} if members or additional is False else {}
         required_names = [name for name in members if name in required]
-        patterns = self._build_patterns(flat, path, depth)
-        more = {"additionalProperties": additional, **({"patternProperties": patterns} if patterns else {}), **counts}
-        return {"type": "object", **named, **({"required": required_names} if required_names else {}), **more}
+        patterns = self._build_patterns(schema, path, depth)
+        other_keywords = {
+            "additionalProperties": additional,
+            **({"patternProperties": patterns} if patterns else {}),
+            **key_counts,
+        }
+        return {
+            "type": "object",
+            **properties_keyword,
+            **({"required": required_names} if required_names else {}),
+            **other_keywords,
+        }
 
-    def _build_closed_object(self, flat: JsonObject, path: str, members: JsonObject, required: list[str]) -> JsonObject:
+    def _build_closed_object(
+        self, schema: JsonObject, path: str, members: JsonObject, required: list[str]
+    ) -> JsonObject:
         for keyword in ("patternProperties", "propertyNames", "dependentRequired", "minProperties", "maxProperties"):
-            if keyword in flat:
-                self.drop(path, keyword, flat[keyword])
-        if flat.get("additionalProperties", not members) not in (None, False):
-            self.drop(path, "additionalProperties", flat.get("additionalProperties", True), "closed")
-        sent, required_names = members, [name for name in members if name in required]
-        if self._support.strict:
-            sent = {name: part if name in required else make_nullable(part) for name, part in members.items()}
-            required_names = list(sent)
-        return {"type": "object", "properties": sent, "required": required_names, "additionalProperties": False}
+            if keyword in schema:
+                self.record_dropped(path, keyword, schema[keyword])
+        if schema.get("additionalProperties", not members) not in (None, False):
+            self.record_dropped(path, "additionalProperties", schema.get("additionalProperties", True), "closed")
+        sent_members, required_names = members, [name for name in members if name in required]
+        if self._support.requires_all_keys:
+            sent_members = {name: part if name in required else make_nullable(part) for name, part in members.items()}
+            required_names = list(sent_members)
+        return {"type": "object", "properties": sent_members, "required": required_names, "additionalProperties": False}
 
-    def _build_other_keys(self, flat: JsonObject, path: str, depth: int, *, closed: bool) -> Any:
+    def _build_other_keys(self, schema: JsonObject, path: str, depth: int, *, is_closed: bool) -> Any:
         """Return the schema of keys that are not in `properties`, or False if there may be none.
 
         If the constraint does not enforce `patternProperties`, any key may have a value of one of their schemas.
         """
-        additional = flat.get("additionalProperties")
-        patterns = flat.get("patternProperties")
-        if isinstance(patterns, dict) and patterns and "patternProperties" not in self._support.keeps:
-            self.drop(path, "patternProperties", patterns, "any name may have such a value")
+        additional = schema.get("additionalProperties")
+        patterns = schema.get("patternProperties")
+        if isinstance(patterns, dict) and patterns and "patternProperties" not in self._support.keywords:
+            self.record_dropped(path, "patternProperties", patterns, "any name may have such a value")
             schemas = [
                 self._normalise(part, f"{path}.patternProperties.{name}", depth + 1) for name, part in patterns.items()
             ]
             return _build_any_of(schemas)
-        if additional is False or (additional is None and (closed or patterns)):
+        if additional is False or (additional is None and (is_closed or patterns)):
             return False
         return self._normalise(additional, f"{path}.additionalProperties", depth + 1)
 
-    def _build_patterns(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
-        patterns = flat.get("patternProperties")
-        if not isinstance(patterns, dict) or "patternProperties" not in self._support.keeps:
+    def _build_patterns(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
+        patterns = schema.get("patternProperties")
+        if not isinstance(patterns, dict) or "patternProperties" not in self._support.keywords:
             return {}
         return {
             name: self._normalise(part, f"{path}.patternProperties.{name}", depth + 1)
             for name, part in patterns.items()
         }
 
-    def _build_key_counts(self, flat: JsonObject, path: str, additional: Any, *, counted: bool) -> JsonObject:
+    def _build_key_counts(
+        self, schema: JsonObject, path: str, additional: Any, *, are_keys_required: bool
+    ) -> JsonObject:
         """Return the enforced bounds of the number of keys, and record the other keywords as dropped.
 
         Args:
-            flat: the schema without references.
+            schema: the schema without references.
             path: its path.
             additional: the schema of other keys, or False for none.
-            counted: whether every named key is required; otherwise bounds are not enforced.
+            are_keys_required: whether every named key is required; otherwise bounds are not enforced.
         """
         for keyword in ("propertyNames", "dependentRequired"):
-            if keyword in flat:
-                self.drop(path, keyword, flat[keyword])
-        if additional is not False and flat.get("unevaluatedProperties") is not None:
-            self.drop(path, "unevaluatedProperties", flat["unevaluatedProperties"])
-        bounds: JsonObject = {name: flat[name] for name in ("minProperties", "maxProperties") if name in flat}
-        if "maxProperties" in self._support.keeps and counted:
+            if keyword in schema:
+                self.record_dropped(path, keyword, schema[keyword])
+        if additional is not False and schema.get("unevaluatedProperties") is not None:
+            self.record_dropped(path, "unevaluatedProperties", schema["unevaluatedProperties"])
+        bounds: JsonObject = {name: schema[name] for name in ("minProperties", "maxProperties") if name in schema}
+        if "maxProperties" in self._support.keywords and are_keys_required:
             return bounds if additional is False else {"maxProperties": self._limits.max_items, **bounds}
         for keyword, value in bounds.items():
-            self.drop(path, keyword, value)
+            self.record_dropped(path, keyword, value)
         return {}
 
-    def _build_anything(self, levels: int) -> JsonObject:
+    def _build_any_value(self, levels: int) -> JsonObject:
         """Return the schema of any JSON value of at most `levels` levels; a scalar is one level."""
         name = f"any{levels}"
         if name not in self.definitions:
             self.definitions[name] = {}
             options = [self.build_text_schema(), {"type": "number"}, {"type": "boolean"}, NULL_SCHEMA]
-            inner = self._build_anything(levels - 1) if levels > 1 else {}
-            if inner:
+            inner_schema = self._build_any_value(levels - 1) if levels > 1 else {}
+            if inner_schema:
                 options.append(
-                    {"type": "array", "items": inner, **self._build_item_counts({}, "", self._limits.max_items)}
+                    {"type": "array", "items": inner_schema, **self._build_item_counts({}, "", self._limits.max_items)}
                 )
-            if inner and not self._support.closed:
-                options.append({"type": "object", "additionalProperties": inner})
+            if inner_schema and not self._support.closes_objects:
+                options.append({"type": "object", "additionalProperties": inner_schema})
             self.definitions[name] = {"anyOf": options}
         return {"$ref": f"#/$defs/{name}"}
 
@@ -392,9 +389,3 @@ def _build_any_of(options: list[JsonObject]) -> JsonObject:
     if len(options) < 2:
         return options[0] if options else {}
     return {"anyOf": options}
-
-
-def _has_type(value: Any, types: list[str]) -> bool:
-    names_by_type = {str: ("string",), bool: ("boolean",), int: ("integer", "number"), float: ("number",)}
-    names_by_type |= {list: ("array",), dict: ("object",), type(None): ("null",)}
-    return bool(set(names_by_type.get(type(value), ())) & set(types))

@@ -12,11 +12,11 @@ VALUE_KEYWORDS = ("enum", "const", "default", "examples", "example")  # their va
 class SchemaReferences:
     """The references in the schema of one tool."""
 
-    def __init__(self, root: Mapping[str, Any], tool: str) -> None:
+    def __init__(self, root: Mapping[str, Any], tool_name: str) -> None:
         self._root = root
-        self._tool = tool
+        self._tool_name = tool_name
         self._pointers_by_source: dict[str, frozenset[str]] = {}
-        self._recursive: dict[str, bool] = {}
+        self._is_recursive_by_pointer: dict[str, bool] = {}
 
     def find_target(self, pointer: str) -> Any:
         """Return the part of the schema that a local pointer names; None for a reference by anchor.
@@ -25,49 +25,49 @@ class SchemaReferences:
             PlanError: the pointer refers to another document or to a missing part.
         """
         if not pointer.startswith("#"):
-            raise PlanError(f"tool {self._tool}: {pointer!r} leads outside its schema; nothing is fetched")
+            raise PlanError(f"tool {self._tool_name}: {pointer!r} leads outside its schema; nothing is fetched")
         if pointer != "#" and not pointer.startswith("#/"):
             return None
-        part: Any = self._root
+        value: Any = self._root
         for key in pointer[2:].split("/") if len(pointer) > 1 else ():
-            part = self._follow(part, unquote(key).replace("~1", "/").replace("~0", "~"), pointer)
-        return part
+            value = self._follow(value, unquote(key).replace("~1", "/").replace("~0", "~"), pointer)
+        return value
 
     def is_recursive(self, pointer: str) -> bool:
         """Return whether the target contains the same reference again, directly or indirectly."""
-        if pointer not in self._recursive:
-            self._recursive[pointer] = pointer in self._find_reachable(pointer)
-        return self._recursive[pointer]
+        if pointer not in self._is_recursive_by_pointer:
+            self._is_recursive_by_pointer[pointer] = pointer in self._find_reachable_pointers(pointer)
+        return self._is_recursive_by_pointer[pointer]
 
-    def _find_reachable(self, pointer: str) -> set[str]:
-        reached: set[str] = set()
-        waiting = [pointer]
-        while waiting:
-            for next_pointer in self._get_pointers_in(waiting.pop()) - reached:
-                reached.add(next_pointer)
-                waiting.append(next_pointer)
-        return reached
+    def _find_reachable_pointers(self, pointer: str) -> set[str]:
+        reached_pointers: set[str] = set()
+        pending_pointers = [pointer]
+        while pending_pointers:
+            for next_pointer in self._find_pointers_in(pending_pointers.pop()) - reached_pointers:
+                reached_pointers.add(next_pointer)
+                pending_pointers.append(next_pointer)
+        return reached_pointers
 
     def _follow(self, parent: Any, key: str, pointer: str) -> Any:
         if isinstance(parent, dict) and key in parent:
             return parent[key]
         if isinstance(parent, list) and key.isdigit() and int(key) < len(parent):
             return parent[int(key)]
-        raise PlanError(f"tool {self._tool}: its schema has nothing at {pointer!r}")
+        raise PlanError(f"tool {self._tool_name}: its schema has nothing at {pointer!r}")
 
-    def _get_pointers_in(self, pointer: str) -> frozenset[str]:
+    def _find_pointers_in(self, pointer: str) -> frozenset[str]:
         if pointer not in self._pointers_by_source:
             self._pointers_by_source[pointer] = frozenset(_iterate_references(self.find_target(pointer)))
         return self._pointers_by_source[pointer]
 
 
 def _iterate_references(schema: Any) -> Iterator[str]:
-    waiting = [schema]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, dict):
-            if isinstance(current.get("$ref"), str):
-                yield current["$ref"]
-            waiting += [value for name, value in current.items() if name not in VALUE_KEYWORDS]
-        elif isinstance(current, list):
-            waiting += current
+    pending_values = [schema]
+    while pending_values:
+        inner_value = pending_values.pop()
+        if isinstance(inner_value, dict):
+            if isinstance(inner_value.get("$ref"), str):
+                yield inner_value["$ref"]
+            pending_values += [value for name, value in inner_value.items() if name not in VALUE_KEYWORDS]
+        elif isinstance(inner_value, list):
+            pending_values += inner_value

@@ -31,7 +31,7 @@ _WHITE_SPACE = (*_WHITE_SPACE, (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFE
 _LINE_ENDS: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
 _CLASSES = {"d": _DIGITS, "w": _WORD, "s": _WHITE_SPACE}
 _CONTROL_ESCAPES = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11}
-_SPECIAL = ".*+?()[]{}|^$"
+_SPECIAL_CHARACTERS = ".*+?()[]{}|^$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class Alternation:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A part that is repeated `least` to `most` times; `most` is None for no maximum."""
+    """A part that is repeated `min_count` to `max_count` times; `max_count` is None for no maximum."""
 
     node: "Node"
-    least: int
-    most: int | None
+    min_count: int
+    max_count: int | None
 
 
 Node = CharacterClass | Sequence | Alternation | Repetition
@@ -72,13 +72,13 @@ class Branch:
     """One alternative at the top of a pattern.
 
     Attributes:
-        from_start: whether it begins with `^`; otherwise any text may come before it.
-        to_end: whether it ends with `$`; otherwise any text may come after it.
+        is_anchored_at_start: whether it begins with `^`; otherwise any text may come before it.
+        is_anchored_at_end: whether it ends with `$`; otherwise any text may come after it.
     """
 
     node: Node
-    from_start: bool
-    to_end: bool
+    is_anchored_at_start: bool
+    is_anchored_at_end: bool
 
 
 class _UnsupportedPatternError(Exception):
@@ -108,13 +108,13 @@ def parse_pattern(pattern: str) -> tuple[Branch, ...] | None:
 
 def join_ranges(*groups: Ranges) -> Ranges:
     """Return the union of ranges, sorted; ranges that touch or overlap are joined."""
-    joined: list[tuple[int, int]] = []
-    for low, high in sorted(part for group in groups for part in group):
-        if joined and low <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
+    joined_ranges: list[tuple[int, int]] = []
+    for low, high in sorted(character_range for group in groups for character_range in group):
+        if joined_ranges and low <= joined_ranges[-1][1] + 1:
+            joined_ranges[-1] = (joined_ranges[-1][0], max(joined_ranges[-1][1], high))
         else:
-            joined.append((low, high))
-    return tuple(joined)
+            joined_ranges.append((low, high))
+    return tuple(joined_ranges)
 
 
 def complement_ranges(ranges: Ranges) -> Ranges:
@@ -139,16 +139,16 @@ class _PatternParser:
 
     def parse(self) -> tuple[Branch, ...]:
         branches = [self._parse_branch()]
-        while self._skip("|"):
+        while self._skip_token("|"):
             branches.append(self._parse_branch())
         if self._position < len(self._text):
             raise _UnsupportedPatternError
         return tuple(branches)
 
     def _parse_branch(self) -> Branch:
-        from_start = self._skip("^")
+        is_anchored_at_start = self._skip_token("^")
         node = self._parse_sequence()
-        return Branch(node, from_start, self._skip("$"))
+        return Branch(node, is_anchored_at_start, self._skip_token("$"))
 
     def _parse_sequence(self) -> Node:
         parts: list[Node] = []
@@ -156,7 +156,7 @@ class _PatternParser:
             parts.append(self._parse_repetition(self._parse_atom()))
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
-    def _skip(self, token: str) -> bool:
+    def _skip_token(self, token: str) -> bool:
         if not self._text.startswith(token, self._position):
             return False
         self._position += len(token)
@@ -169,60 +169,65 @@ class _PatternParser:
         return self._text[self._position - 1]
 
     def _parse_atom(self) -> Node:
-        if self._skip("("):
+        if self._skip_token("("):
             return self._parse_group()
-        if self._skip("["):
+        if self._skip_token("["):
             return CharacterClass(self._parse_class())
-        if self._skip("."):
+        if self._skip_token("."):
             return CharacterClass(complement_ranges(_LINE_ENDS))
         char = self._read_character()
         if char == "\\":
             return CharacterClass(self._parse_escape())
-        if char in _SPECIAL:
+        if char in _SPECIAL_CHARACTERS:
             raise _UnsupportedPatternError
         return CharacterClass(((ord(char), ord(char)),))
 
     def _parse_group(self) -> Node:
-        if not self._skip("?:") and self._text.startswith("?", self._position):
+        if not self._skip_token("?:") and self._text.startswith("?", self._position):
             raise _UnsupportedPatternError
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise _UnsupportedPatternError
         options = [self._parse_sequence()]
-        while self._skip("|"):
+        while self._skip_token("|"):
             options.append(self._parse_sequence())
-        if not self._skip(")"):
+        if not self._skip_token(")"):
             raise _UnsupportedPatternError
         self._depth -= 1
         return options[0] if len(options) == 1 else Alternation(tuple(options))
 
     def _parse_repetition(self, node: Node) -> Node:
         """Parse the repetition sign after `node`, if there is one."""
-        least, most = 1, 1
-        max_count: int | None = most
-        if self._skip("*"):
-            least, max_count = 0, None
-        elif self._skip("+"):
-            least, max_count = 1, None
-        elif self._skip("?"):
-            least, max_count = 0, 1
-        elif self._skip("{"):
-            least, max_count = self._parse_counts()
+        min_count = 1
+        max_count: int | None = 1
+        if self._skip_token("*"):
+            min_count, max_count = 0, None
+        elif self._skip_token("+"):
+            min_count, max_count = 1, None
+        elif self._skip_token("?"):
+            min_count, max_count = 0, 1
+        elif self._skip_token("{"):
+            min_count, max_count = self._parse_counts()
         else:
             return node
-        self._skip("?")
+        self._skip_token("?")
         if self._text[self._position : self._position + 1] in ("*", "+", "?", "{") and self._position < len(self._text):
             raise _UnsupportedPatternError
-        return Repetition(node, least, max_count)
+        return Repetition(node, min_count, max_count)
 
     def _parse_counts(self) -> tuple[int, int | None]:
-        least = self._parse_number()
-        most: int | None = least
-        if self._skip(","):
-            most = None if self._text.startswith("}", self._position) else self._parse_number()
-        if not self._skip("}") or least > MAX_REPEATS or (most or 0) > MAX_REPEATS or (most or least) < least:
+        min_count = self._parse_number()
+        max_count: int | None = min_count
+        if self._skip_token(","):
+            max_count = None if self._text.startswith("}", self._position) else self._parse_number()
+        if (
+            not self._skip_token("}")
+            or min_count > MAX_REPEATS
+            or (max_count or 0) > MAX_REPEATS
+            or (max_count or min_count) < min_count
+        ):
             raise _UnsupportedPatternError
-        return least, most
+        return min_count, max_count
 
     def _parse_number(self) -> int:
         start = self._position
@@ -234,10 +239,10 @@ class _PatternParser:
 
     def _parse_class(self) -> Ranges:
         """Parse a character class after its opening bracket."""
-        is_negated = self._skip("^")
+        is_negated = self._skip_token("^")
         groups: list[Ranges] = []
-        while not self._skip("]"):
-            first_ranges = self._parse_member()
+        while not self._skip_token("]"):
+            first_ranges = self._parse_class_member()
             is_single = len(first_ranges) == 1 and first_ranges[0][0] == first_ranges[0][1]
             if (
                 is_single
@@ -245,7 +250,7 @@ class _PatternParser:
                 and not self._text.startswith("-]", self._position)
             ):
                 self._position += 1
-                last_ranges = self._parse_member()
+                last_ranges = self._parse_class_member()
                 if (
                     len(last_ranges) != 1
                     or last_ranges[0][0] != last_ranges[0][1]
@@ -259,7 +264,7 @@ class _PatternParser:
             raise _UnsupportedPatternError
         return complement_ranges(ranges) if is_negated else ranges
 
-    def _parse_member(self) -> Ranges:
+    def _parse_class_member(self) -> Ranges:
         char = self._read_character()
         if char == "\\":
             return self._parse_escape()
@@ -284,9 +289,9 @@ class _PatternParser:
             raise _UnsupportedPatternError
         return ((ord(char), ord(char)),)
 
-    def _parse_hex(self, digits: int) -> int:
-        text = self._text[self._position : self._position + digits]
-        if len(text) != digits or not all(char in "0123456789abcdefABCDEF" for char in text):
+    def _parse_hex(self, digit_count: int) -> int:
+        text = self._text[self._position : self._position + digit_count]
+        if len(text) != digit_count or not all(char in "0123456789abcdefABCDEF" for char in text):
             raise _UnsupportedPatternError
-        self._position += digits
+        self._position += digit_count
         return int(text, 16)

@@ -12,49 +12,57 @@ OnDropped = Callable[[str], None]
 UNCHECKED_KEYWORDS = ("contentEncoding", "contentMediaType", "contentSchema")
 
 
-def normalise_string(flat: JsonObject, support: SchemaSupport, limits: SizeLimits, drop: OnDropped) -> JsonObject:
+def normalise_string(
+    merged_schema: JsonObject, support: SchemaSupport, limits: SizeLimits, on_dropped: OnDropped
+) -> JsonObject:
     """Return a string schema with a pattern, a format or bounds of the length.
 
-    With a pattern or a format, the length is enforced only if the constraint supports both (`together`). A maximum
-    length is kept in any case for Toolbench's GBNF grammars, where it limits the open ends of the pattern. `drop` is
-    called with each keyword that is not enforced.
+    With a pattern or a format, the length is enforced only if the constraint supports both
+    (`combines_length_and_pattern`). A maximum length is kept in any case for Toolbench's GBNF grammars, where it limits
+    the open ends of the pattern. `on_dropped` is called with each keyword that is not enforced.
     """
     for keyword in UNCHECKED_KEYWORDS:
-        if keyword in flat:
-            drop(keyword)
-    kept_keywords = _select_string_constraint(flat, support, drop)
-    lengths = _normalise_lengths(flat, support, limits, drop)
-    if not kept_keywords or ("pattern" in kept_keywords and support.together):
+        if keyword in merged_schema:
+            on_dropped(keyword)
+    kept_keywords = _select_string_constraint(merged_schema, support, on_dropped)
+    lengths = _normalise_lengths(merged_schema, support, limits, on_dropped)
+    if not kept_keywords or ("pattern" in kept_keywords and support.combines_length_and_pattern):
         return {"type": "string", **kept_keywords, **lengths}
-    for keyword in sorted(LENGTH_KEYWORDS & set(flat)):
-        drop(keyword)
-    has_max_length = "pattern" in kept_keywords and support.patterns == "plain"
+    for keyword in sorted(LENGTH_KEYWORDS & set(merged_schema)):
+        on_dropped(keyword)
+    has_max_length = "pattern" in kept_keywords and support.pattern_support == "plain"
     return {"type": "string", **kept_keywords, **({"maxLength": lengths["maxLength"]} if has_max_length else {})}
 
 
-def _select_string_constraint(flat: JsonObject, support: SchemaSupport, drop: OnDropped) -> JsonObject:
+def _select_string_constraint(merged_schema: JsonObject, support: SchemaSupport, on_dropped: OnDropped) -> JsonObject:
     kept_keywords: JsonObject = {}
-    if "pattern" in flat:
-        if is_pattern_supported(flat["pattern"], support.patterns):
-            kept_keywords = {"pattern": flat["pattern"]}
+    if "pattern" in merged_schema:
+        if is_pattern_supported(merged_schema["pattern"], support.pattern_support):
+            kept_keywords = {"pattern": merged_schema["pattern"]}
         else:
-            drop("pattern")
-    if "format" in flat:
-        if flat["format"] in support.formats and not kept_keywords:
-            kept_keywords = {"format": flat["format"]}
+            on_dropped("pattern")
+    if "format" in merged_schema:
+        if merged_schema["format"] in support.formats and not kept_keywords:
+            kept_keywords = {"format": merged_schema["format"]}
         else:
-            drop("format")
+            on_dropped("format")
     return kept_keywords
 
 
-def is_pattern_supported(pattern: Any, kind: str) -> bool:
-    """Return whether a constraint enforces a pattern; `kind` is a value of `SchemaSupport.patterns`."""
-    branches = parse_pattern(pattern) if isinstance(pattern, str) and kind != "none" else None
+def is_pattern_supported(pattern: Any, pattern_support: str) -> bool:
+    """Return whether a constraint enforces a pattern; `pattern_support` is a value of `SchemaSupport.patterns`."""
+    branches = parse_pattern(pattern) if isinstance(pattern, str) and pattern_support != "none" else None
     if branches is None:
         return False
-    if kind == "unescaped":
-        return not any(_has_negated_escape(chars) for branch in branches for chars in iterate_classes(branch.node))
-    return kind != "anchored" or (len(branches) == 1 and branches[0].from_start and branches[0].to_end)
+    if pattern_support == "unescaped":
+        return not any(
+            _has_negated_escape(character_class)
+            for branch in branches
+            for character_class in iterate_classes(branch.node)
+        )
+    return pattern_support != "anchored" or (
+        len(branches) == 1 and branches[0].is_anchored_at_start and branches[0].is_anchored_at_end
+    )
 
 
 def _has_negated_escape(character_class: CharacterClass) -> bool:
@@ -65,44 +73,48 @@ def _has_negated_escape(character_class: CharacterClass) -> bool:
     )
 
 
-def _normalise_lengths(flat: JsonObject, support: SchemaSupport, limits: SizeLimits, drop: OnDropped) -> JsonObject:
-    """Return the bounds of a string's length that are enforced; `drop` is called with the others."""
-    if not support.keeps >= LENGTH_KEYWORDS:
-        for keyword in sorted(LENGTH_KEYWORDS & set(flat)):
-            drop(keyword)
+def _normalise_lengths(
+    merged_schema: JsonObject, support: SchemaSupport, limits: SizeLimits, on_dropped: OnDropped
+) -> JsonObject:
+    """Return the bounds of a string's length that are enforced; `on_dropped` is called with the others."""
+    if not support.keywords >= LENGTH_KEYWORDS:
+        for keyword in sorted(LENGTH_KEYWORDS & set(merged_schema)):
+            on_dropped(keyword)
         return {}
-    least = int(flat.get("minLength", 0))
-    most = int(flat.get("maxLength", max(limits.max_string, least)))
-    if support.longest is not None and least > support.longest:
-        drop("minLength")
-        least = 0
-    most = min(most, support.longest) if support.longest is not None else most
-    if least > most:
-        drop("minLength")
-        least = 0
-    return {**({"minLength": least} if least else {}), "maxLength": most}
+    min_length = int(merged_schema.get("minLength", 0))
+    max_length = int(merged_schema.get("maxLength", max(limits.max_string_length, min_length)))
+    if support.max_length is not None and min_length > support.max_length:
+        on_dropped("minLength")
+        min_length = 0
+    max_length = min(max_length, support.max_length) if support.max_length is not None else max_length
+    if min_length > max_length:
+        on_dropped("minLength")
+        min_length = 0
+    return {**({"minLength": min_length} if min_length else {}), "maxLength": max_length}
 
 
-def normalise_number(kind: str, flat: JsonObject, support: SchemaSupport, drop: OnDropped) -> JsonObject:
+def normalise_number(
+    json_type: str, merged_schema: JsonObject, support: SchemaSupport, on_dropped: OnDropped
+) -> JsonObject:
     """Return a number schema with the bounds that are enforced.
 
     Args:
-        kind: `integer` or `number`.
-        flat: the schema without references.
+        json_type: `integer` or `number`.
+        merged_schema: the schema without references.
         support: the keywords that the constraint enforces.
-        drop: called with each keyword that is not enforced.
+        on_dropped: called with each keyword that is not enforced.
     """
-    is_integer = kind == "integer"
-    result: JsonObject = {"type": kind}
-    for keyword in sorted((NUMBER_KEYWORDS | {"multipleOf"}) & set(flat)):
-        value = flat[keyword]
+    is_integer = json_type == "integer"
+    normalised_schema: JsonObject = {"type": json_type}
+    for keyword in sorted((NUMBER_KEYWORDS | {"multipleOf"}) & set(merged_schema)):
+        value = merged_schema[keyword]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        is_kept = is_number and keyword in support.keeps and (is_integer or support.fractions)
+        is_kept = is_number and keyword in support.keywords and (is_integer or support.bounds_fractions)
         if not is_kept:
-            drop(keyword)
+            on_dropped(keyword)
         else:
-            result[keyword] = value
-    return _round_bounds(result) if is_integer and not support.fractions else result
+            normalised_schema[keyword] = value
+    return _round_bounds(normalised_schema) if is_integer and not support.bounds_fractions else normalised_schema
 
 
 def _round_bounds(schema: JsonObject) -> JsonObject:
@@ -111,15 +123,18 @@ def _round_bounds(schema: JsonObject) -> JsonObject:
     If the bounds exclude every number, `maximum` is left out.
     """
     result = {"type": "integer"}
-    lows = [-(-value // 1) for value in _list_given_bound(schema, "minimum")]
-    lows += [value // 1 + 1 for value in _list_given_bound(schema, "exclusiveMinimum")]
-    highs = [value // 1 for value in _list_given_bound(schema, "maximum")]
-    highs += [-(-value // 1) - 1 for value in _list_given_bound(schema, "exclusiveMaximum")]
-    if lows and highs and max(lows) > min(highs):
-        highs = []
-    bounds = {**({"minimum": int(max(lows))} if lows else {}), **({"maximum": int(min(highs))} if highs else {})}
+    minimums = [-(-value // 1) for value in _list_bound(schema, "minimum")]
+    minimums += [value // 1 + 1 for value in _list_bound(schema, "exclusiveMinimum")]
+    maximums = [value // 1 for value in _list_bound(schema, "maximum")]
+    maximums += [-(-value // 1) - 1 for value in _list_bound(schema, "exclusiveMaximum")]
+    if minimums and maximums and max(minimums) > min(maximums):
+        maximums = []
+    bounds = {
+        **({"minimum": int(max(minimums))} if minimums else {}),
+        **({"maximum": int(min(maximums))} if maximums else {}),
+    }
     return {**result, **bounds, **({"multipleOf": schema["multipleOf"]} if "multipleOf" in schema else {})}
 
 
-def _list_given_bound(schema: JsonObject, keyword: str) -> list[float]:
+def _list_bound(schema: JsonObject, keyword: str) -> list[float]:
     return [schema[keyword]] if keyword in schema else []

@@ -16,11 +16,15 @@ SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties", "$defs")
 def deduplicate_schema(schema: JsonObject) -> JsonObject:
     """Return a normalised schema in which repeated parts are references to shared definitions, `same0` and so on."""
     parts = _SchemaParts()
-    root = parts.add(schema)
-    parts.name_repeated()
-    rendered = parts.render(root)
-    definitions = {name: parts.render(number) for number, name in parts.names.items()}
-    return {**rendered, "$defs": {**rendered.get("$defs", {}), **definitions}} if definitions else rendered
+    root = parts.add_part(schema)
+    parts.name_repeated_parts()
+    rendered_schema = parts.render_part(root)
+    definitions = {name: parts.render_part(number) for number, name in parts.names.items()}
+    return (
+        {**rendered_schema, "$defs": {**rendered_schema.get("$defs", {}), **definitions}}
+        if definitions
+        else rendered_schema
+    )
 
 
 class _SchemaParts:
@@ -33,31 +37,35 @@ class _SchemaParts:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self._parts: list[JsonObject] = []
-        self._numbers: dict[str, int] = {}
+        self._number_by_text: dict[str, int] = {}
 
-    def add(self, schema: JsonObject) -> int:
+    def add_part(self, schema: JsonObject) -> int:
         """Add a part with its inner parts and return its number; equal parts have the same number."""
-        part = _map_parts(schema, lambda inner: self.add(inner) if isinstance(inner, dict) else inner)
-        number = self._numbers.setdefault(write_json(part), len(self._parts))
+        part = _map_parts(
+            schema, lambda inner_part: self.add_part(inner_part) if isinstance(inner_part, dict) else inner_part
+        )
+        number = self._number_by_text.setdefault(write_json(part), len(self._parts))
         if number == len(self._parts):
             self._parts.append(part)
         return number
 
-    def name_repeated(self) -> None:
+    def name_repeated_parts(self) -> None:
         """Give names to the parts that occur more than once and are long enough to become definitions."""
-        uses = Counter(number for part in self._parts for number in _list_part_numbers(part))
-        for text, number in self._numbers.items():
-            if uses[number] > 1 and len(text) >= MIN_SHARED_CHARACTERS and "$ref" not in self._parts[number]:
+        use_counts = Counter(number for part in self._parts for number in _list_part_numbers(part))
+        for text, number in self._number_by_text.items():
+            if use_counts[number] > 1 and len(text) >= MIN_SHARED_CHARACTERS and "$ref" not in self._parts[number]:
                 self.names[number] = f"same{len(self.names)}"
 
-    def render(self, number: int) -> JsonObject:
+    def render_part(self, number: int) -> JsonObject:
         """Return a part as a schema, with references to the definitions of its inner parts."""
         return _map_parts(self._parts[number], self._render_inner)
 
-    def _render_inner(self, inner: Any) -> Any:
-        if isinstance(inner, bool):
-            return inner
-        return {"$ref": f"#/$defs/{self.names[inner]}"} if inner in self.names else self.render(inner)
+    def _render_inner(self, inner_part: Any) -> Any:
+        if isinstance(inner_part, bool):
+            return inner_part
+        return (
+            {"$ref": f"#/$defs/{self.names[inner_part]}"} if inner_part in self.names else self.render_part(inner_part)
+        )
 
 
 def _map_parts(schema: JsonObject, convert: Any) -> JsonObject:
@@ -68,17 +76,17 @@ def _map_parts(schema: JsonObject, convert: Any) -> JsonObject:
             result[keyword] = convert(schema[keyword])
     for keyword in SCHEMA_LIST_KEYWORDS:
         if keyword in schema:
-            result[keyword] = [convert(inner) for inner in schema[keyword]]
+            result[keyword] = [convert(inner_part) for inner_part in schema[keyword]]
     for keyword in SCHEMA_MAP_KEYWORDS:
         if keyword in schema:
-            result[keyword] = {name: convert(inner) for name, inner in schema[keyword].items()}
+            result[keyword] = {name: convert(inner_part) for name, inner_part in schema[keyword].items()}
     return result
 
 
 def _list_part_numbers(part: JsonObject) -> Iterator[int]:
-    inner = [part[keyword] for keyword in SCHEMA_KEYWORDS if keyword in part]
+    inner_values = [part[keyword] for keyword in SCHEMA_KEYWORDS if keyword in part]
     for keyword in SCHEMA_LIST_KEYWORDS:
-        inner += part.get(keyword, ())
+        inner_values += part.get(keyword, ())
     for keyword in SCHEMA_MAP_KEYWORDS:
-        inner += part.get(keyword, {}).values()
-    return (number for number in inner if not isinstance(number, bool))
+        inner_values += part.get(keyword, {}).values()
+    return (number for number in inner_values if not isinstance(number, bool))

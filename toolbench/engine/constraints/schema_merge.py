@@ -7,71 +7,78 @@ from toolbench.engine.types import JsonObject
 
 OnDropped = Callable[[str, Any], None]
 
-_SMALLER_WINS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
-_GREATER_WINS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
+_SMALLEST_VALUE_KEYWORDS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
+_GREATEST_VALUE_KEYWORDS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 _NESTED_SCHEMAS = ("items", "additionalProperties", "not")
 ANNOTATIONS = frozenset(
     ("title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable")
 ) | frozenset(("$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary"))
 
 
-def merge_schemas(first: Mapping[str, Any], second: Mapping[str, Any], drop: OnDropped) -> JsonObject:
+def merge_schemas(
+    first_schema: Mapping[str, Any], second_schema: Mapping[str, Any], on_dropped: OnDropped
+) -> JsonObject:
     """Return a schema that requires what both schemas require.
 
-    Of annotations that both have, those of `first` are kept. `drop` is called with each keyword of `second` that cannot
-    be merged, and its value; the keyword of `first` is kept.
+    Of annotations that both have, those of `first_schema` are kept. `on_dropped` is called with each keyword of
+    `second_schema` that cannot be merged, and its value; the keyword of `first_schema` is kept.
     """
-    result = dict(first)
-    for keyword, value in second.items():
+    result = dict(first_schema)
+    for keyword, value in second_schema.items():
         if keyword not in result or keyword in ANNOTATIONS:
             result.setdefault(keyword, value)
         elif result[keyword] != value:
-            result[keyword] = _merge_keyword(keyword, result[keyword], value, drop)
+            result[keyword] = _merge_keyword(keyword, result[keyword], value, on_dropped)
     return result
 
 
-def _merge_keyword(keyword: str, first: Any, second: Any, drop: OnDropped) -> Any:
-    """Return the value of a keyword that satisfies both schemas, or that of `first` if they cannot be merged."""
-    if keyword in _SMALLER_WINS:
-        return min(first, second)
-    if keyword in _GREATER_WINS:
-        return max(first, second)
+def _merge_keyword(keyword: str, first_value: Any, second_value: Any, on_dropped: OnDropped) -> Any:
+    """Return the value of a keyword that satisfies both schemas, or that of `first_value` if they cannot be merged."""
+    if keyword in _SMALLEST_VALUE_KEYWORDS:
+        return min(first_value, second_value)
+    if keyword in _GREATEST_VALUE_KEYWORDS:
+        return max(first_value, second_value)
     if keyword == "required":
-        return list(dict.fromkeys([*first, *second]))
+        return list(dict.fromkeys([*first_value, *second_value]))
     if keyword in ("properties", "patternProperties"):
         return {
-            **first,
-            **{name: _merge_nested(first[name], part) if name in first else part for name, part in second.items()},
+            **first_value,
+            **{
+                name: _merge_nested(first_value[name], part) if name in first_value else part
+                for name, part in second_value.items()
+            },
         }
     if keyword in _NESTED_SCHEMAS:
-        return _merge_nested(first, second)
-    common = _intersect(keyword, first, second)
-    if not common:
-        drop(keyword, second)
-    return common or first
+        return _merge_nested(first_value, second_value)
+    common_value = _intersect(keyword, first_value, second_value)
+    if not common_value:
+        on_dropped(keyword, second_value)
+    return common_value or first_value
 
 
-def _merge_nested(first: Any, second: Any) -> Any:
-    if first is False or second is False:
+def _merge_nested(first_schema: Any, second_schema: Any) -> Any:
+    if first_schema is False or second_schema is False:
         return False
-    return {"allOf": [part for part in (first, second) if part is not True]}
+    return {"allOf": [part for part in (first_schema, second_schema) if part is not True]}
 
 
-def _intersect(keyword: str, first: Any, second: Any) -> Any:
+def _intersect(keyword: str, first_value: Any, second_value: Any) -> Any:
     """Return the values of two enums, or the types, that are common to both; None if there are none.
 
     The result is None for other keywords, too. `integer` and `number` have `integer` in common.
     """
     if keyword == "enum":
-        return [value for value in first if value in second] or None
+        return [value for value in first_value if value in second_value] or None
     if keyword != "type":
         return None
-    first_names, second_names = ([types] if isinstance(types, str) else list(types) for types in (first, second))
-    shared = [name for name in first_names if name in second_names]
+    first_names, second_names = (
+        [types] if isinstance(types, str) else list(types) for types in (first_value, second_value)
+    )
+    shared_types = [name for name in first_names if name in second_names]
     if (
         "integer" in (*first_names, *second_names)
-        and "integer" not in shared
+        and "integer" not in shared_types
         and "number" in (*first_names, *second_names)
     ):
-        shared.append("integer")
-    return shared[0] if len(shared) == 1 else shared or None
+        shared_types.append("integer")
+    return shared_types[0] if len(shared_types) == 1 else shared_types or None

@@ -19,14 +19,14 @@ class SizeLimits:
     """Limits of strings and lists whose schema has none, and of white space between two JSON tokens.
 
     Attributes:
-        max_string: characters of a string.
+        max_string_length: characters of a string.
         max_items: items of a list, or keys of an object without named keys.
-        whitespace: white space characters between two tokens, in GBNF.
+        max_whitespace: white space characters between two tokens, in GBNF.
     """
 
-    max_string: int = 4096
+    max_string_length: int = 4096
     max_items: int = 256
-    whitespace: int = 1
+    max_whitespace: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +34,34 @@ class SchemaSupport:
     """The keywords of JSON Schema that a constraint enforces.
 
     Attributes:
-        keeps: keywords that are enforced besides type, enum, const, properties, required, items, anyOf,
+        keywords: keywords that are enforced besides type, enum, const, properties, required, items, anyOf,
             additionalProperties, which all constraints enforce.
         formats: values of `format` that are enforced.
-        patterns: the enforced patterns, out of those that `parse_pattern` can parse: "any", "plain" (any; the length of
-            the text at an end without an anchor is limited), "anchored" (only `^…$`), "unescaped" (none with a negated
-            class that excludes a quotation mark or a backslash, because llguidance 1.9 would accept them escaped), or
-            "none".
-        longest: the largest enforced bound of the length of strings; None for no limit.
-        fractions: whether bounds are enforced for `number`, too; otherwise only for `integer`.
-        together: whether a length is enforced together with a pattern.
-        closed: whether objects may have only the keys in `properties`.
-        strict: whether all keys of an object are required; an optional one may then be null.
-        recursion: whether references may be recursive.
-        least_items: the largest enforced `minItems`; None for no limit.
+        pattern_support: the enforced patterns, out of those that `parse_pattern` can parse: "any", "plain" (any; the
+            length of the text at an end without an anchor is limited), "anchored" (only `^…$`), "unescaped" (none with
+            a negated class that excludes a quotation mark or a backslash, because llguidance 1.9 would accept them
+            escaped), or "none".
+        max_length: the largest enforced bound of the length of strings; None for no limit.
+        bounds_fractions: whether bounds are enforced for `number`, too; otherwise only for `integer`.
+        combines_length_and_pattern: whether a length is enforced together with a pattern.
+        closes_objects: whether objects may have only the keys in `properties`.
+        requires_all_keys: whether all keys of an object are required; an optional one may then be null.
+        allows_recursion: whether references may be recursive.
+        max_min_items: the largest enforced `minItems`; None for no limit.
         enum_types: types that values of an enum may have.
     """
 
     name: str
-    keeps: frozenset[str]
+    keywords: frozenset[str]
     formats: frozenset[str]
-    patterns: str
-    longest: int | None = None
-    fractions: bool = True
-    together: bool = False
-    closed: bool = False
-    strict: bool = False
-    recursion: bool = True
-    least_items: int | None = None
+    pattern_support: str
+    max_length: int | None = None
+    bounds_fractions: bool = True
+    combines_length_and_pattern: bool = False
+    closes_objects: bool = False
+    requires_all_keys: bool = False
+    allows_recursion: bool = True
+    max_min_items: int | None = None
     enum_types: frozenset[type] = frozenset({str, int, float, bool, NoneType, list, dict})
 
 
@@ -71,11 +71,16 @@ RESPONSE_FORMAT_SUPPORT = SchemaSupport(
     NUMBER_KEYWORDS | LENGTH_KEYWORDS | COUNT_KEYWORDS,
     PLAIN_FORMATS,
     "anchored",
-    longest=1900,
-    fractions=False,
+    max_length=1900,
+    bounds_fractions=False,
 )
 STRICT_SUPPORT = SchemaSupport(
-    "strict", NUMBER_KEYWORDS | COUNT_KEYWORDS | {"multipleOf"}, MANY_FORMATS, "any", closed=True, strict=True
+    "strict",
+    NUMBER_KEYWORDS | COUNT_KEYWORDS | {"multipleOf"},
+    MANY_FORMATS,
+    "any",
+    closes_objects=True,
+    requires_all_keys=True,
 )
 # Anthropic refuses keywords that it does not enforce; its own SDK leaves out the same ones.
 OUTPUT_CONFIG_SUPPORT = SchemaSupport(
@@ -83,9 +88,9 @@ OUTPUT_CONFIG_SUPPORT = SchemaSupport(
     frozenset({"minItems"}),
     MANY_FORMATS | {"uri"},
     "none",
-    closed=True,
-    recursion=False,
-    least_items=1,
+    closes_objects=True,
+    allows_recursion=False,
+    max_min_items=1,
     enum_types=frozenset({str, int, float, bool, NoneType}),
 )
 # The keywords in Google's reference of Gemini's responseJsonSchema; Gemini ignores any others.
@@ -94,11 +99,13 @@ PLAIN_SCHEMA_SUPPORT = SchemaSupport(
     frozenset({"minimum", "maximum", "prefixItems"}) | COUNT_KEYWORDS,
     frozenset({"date", "time", "date-time"}),
     "none",
-    recursion=False,
+    allows_recursion=False,
     enum_types=frozenset({str, int, float}),
 )
 # Outlines, the library behind TGI's grammars, converts a schema to one regular expression.
-TGI_SUPPORT = SchemaSupport("tgi_grammar", LENGTH_KEYWORDS | COUNT_KEYWORDS, PLAIN_FORMATS, "anchored", recursion=False)
+TGI_SUPPORT = SchemaSupport(
+    "tgi_grammar", LENGTH_KEYWORDS | COUNT_KEYWORDS, PLAIN_FORMATS, "anchored", allows_recursion=False
+)
 VLLM_SUPPORT = SchemaSupport(
     "structured_outputs", NUMBER_KEYWORDS | LENGTH_KEYWORDS | COUNT_KEYWORDS, PLAIN_FORMATS, "anchored"
 )
@@ -110,14 +117,14 @@ LLGUIDANCE_SUPPORT = SchemaSupport(
     | {"multipleOf", "prefixItems", "patternProperties", "minProperties", "maxProperties"},
     MANY_FORMATS,
     "unescaped",
-    together=True,
+    combines_length_and_pattern=True,
 )
 GBNF_SUPPORT = SchemaSupport(
     "gbnf",
     NUMBER_KEYWORDS | LENGTH_KEYWORDS | COUNT_KEYWORDS | {"prefixItems"},
     PLAIN_FORMATS | {"ipv4"},
     "plain",
-    fractions=False,
+    bounds_fractions=False,
 )
 
 SCHEMA_SUPPORT = {

@@ -24,24 +24,24 @@ def build_strict_tools(
     Raises:
         PlanError: a schema cannot be used.
     """
-    strict_tools, dropped = [], []
+    strict_tools, dropped_keywords = [], []
     for index, tool in enumerate(tools_json):
         function = tool["function"]
         normaliser = SchemaNormaliser(support, limits)
         schema = normaliser.normalise_arguments(function, index)
         if schema.get("type") != "object":
             value = json.dumps(sorted(schema))
-            dropped.append(
+            dropped_keywords.append(
                 DroppedKeyword(f"$[{index}].parameters", "strict", support.name, value, "sent without strict")
             )
             strict_tools.append(tool)
             continue
-        dropped += normaliser.dropped
+        dropped_keywords += normaliser.dropped_keywords
         definition_keyword = {"$defs": normaliser.definitions} if normaliser.definitions else {}
         strict_tools.append(
             {**tool, "function": {**function, "strict": True, "parameters": {**schema, **definition_keyword}}}
         )
-    return strict_tools, tuple(dropped)
+    return strict_tools, tuple(dropped_keywords)
 
 
 def remove_added_nulls(value: Any, schema: Any) -> Any:

@@ -70,9 +70,9 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
     If the reasoning has no end, return the text unchanged and "", because the model may have meant a call in it.
     """
-    if not any(closer in text for _, closer in REASONING_FORMAT.reasoning):
+    if not any(end_marker in text for _, end_marker in REASONING_FORMAT.reasoning_markers):
         return text, ""
     decoder = TextDecoder(REASONING_FORMAT, ToolSchemas())
     decoder.feed(text)
-    parsed = decoder.close()
-    return (text, "") if parsed.findings else (parsed.text, parsed.reasoning)
+    parsed_text = decoder.close()
+    return (text, "") if parsed_text.findings else (parsed_text.text, parsed_text.reasoning)

@@ -12,63 +12,64 @@ def render_spaced_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def json_call_writer(
-    name: str = "name", arguments: str = "arguments", *, before: str = "", after: str = ""
+def build_json_call_writer(
+    name_key: str = "name", arguments_key: str = "arguments", *, prefix: str = "", suffix: str = ""
 ) -> Callable[[TextCall, int], str]:
     """Return a writer of calls as `{"name": …, "arguments": {…}}`, with these keys.
 
     Args:
-        name: the key of the tool's name.
-        arguments: the key of the arguments.
-        before: the text before the object.
-        after: the text after the object.
+        name_key: the key of the tool's name.
+        arguments_key: the key of the arguments.
+        prefix: the text before the object.
+        suffix: the text after the object.
     """
 
     def write(call: TextCall, index: int) -> str:
-        return before + render_spaced_json({name: call.name, arguments: call.arguments}) + after
+        return prefix + render_spaced_json({name_key: call.name, arguments_key: call.arguments}) + suffix
 
     return write
 
 
-def tool_lines_writer(
-    before: str, after: str = "", *, flat: bool = False, pair: tuple[str, str] = ("", "")
+def build_tool_lines_writer(
+    prefix: str, suffix: str = "", *, is_flat: bool = False, line_frame: tuple[str, str] = ("", "")
 ) -> Callable[[Sequence[JsonObject]], str]:
     """Return a writer of tools with one line of JSON each.
 
     Args:
-        before: the text before all tools.
-        after: the text after all tools.
-        flat: write the function alone, without OpenAI's wrapper around it.
-        pair: the texts before and after the JSON of each line.
+        prefix: the text before all tools.
+        suffix: the text after all tools.
+        is_flat: write the function alone, without OpenAI's wrapper around it.
+        line_frame: the texts before and after the JSON of each line.
     """
 
     def write(tools: Sequence[JsonObject]) -> str:
-        definitions = [get_function(tool) for tool in tools] if flat else tools
-        return before + "\n".join(pair[0] + render_spaced_json(tool) + pair[1] for tool in definitions) + after
+        definitions = [get_function(tool) for tool in tools] if is_flat else tools
+        lines = [line_frame[0] + render_spaced_json(tool) + line_frame[1] for tool in definitions]
+        return prefix + "\n".join(lines) + suffix
 
     return write
 
 
-def tool_list_writer(
-    before: str, after: str = "", *, flat: bool = False, indent: int | None = None
+def build_tool_list_writer(
+    prefix: str, suffix: str = "", *, is_flat: bool = False, indent_blanks: int | None = None
 ) -> Callable[..., str]:
     """Return a writer of tools as one JSON list between two texts.
 
     Args:
-        before: the text before the list.
-        after: the text after the list.
-        flat: write the functions alone, without OpenAI's wrapper around them.
-        indent: blanks by which a level of the JSON is indented; None for JSON on one line.
+        prefix: the text before the list.
+        suffix: the text after the list.
+        is_flat: write the functions alone, without OpenAI's wrapper around them.
+        indent_blanks: blanks by which a level of the JSON is indented; None for JSON on one line.
     """
 
     def write(tools: Sequence[JsonObject]) -> str:
-        definitions = [get_function(tool) for tool in tools] if flat else list(tools)
-        return before + json.dumps(definitions, ensure_ascii=False, indent=indent) + after
+        definitions = [get_function(tool) for tool in tools] if is_flat else list(tools)
+        return prefix + json.dumps(definitions, ensure_ascii=False, indent=indent_blanks) + suffix
 
     return write
 
 
-def enclosed_result_writer(before: str, after: str) -> Callable[[TextCall, str, int], str]:
+def build_enclosed_result_writer(prefix: str, suffix: str) -> Callable[[TextCall, str, int], str]:
     """Return a writer of results between two texts.
 
     In both texts `{name}` and `{id}` are replaced by the name and the id of the call, and `{number}` by its position,
@@ -76,12 +77,12 @@ def enclosed_result_writer(before: str, after: str) -> Callable[[TextCall, str, 
     """
 
     def write(call: TextCall, content: str, index: int) -> str:
-        return _fill_placeholders(before, call, index) + content + _fill_placeholders(after, call, index)
+        return _fill_placeholders(prefix, call, index) + content + _fill_placeholders(suffix, call, index)
 
     return write
 
 
-def json_result_writer(**keys: str) -> Callable[[TextCall, str, int], str]:
+def build_json_result_writer(**keys: str) -> Callable[[TextCall, str, int], str]:
     """Return a writer of results as JSON objects. `keys` maps each key to `name`, `id` or `content`."""
 
     def write(call: TextCall, content: str, index: int) -> str:
@@ -115,33 +116,32 @@ def render_python_call(call: TextCall, index: int) -> str:
     return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
 
 
-def tagged_call_writer(before: str, key: str, value_end: str, after: str) -> Callable[[TextCall, int], str]:
+def build_tagged_call_writer(
+    prefix: str, value_prefix: str, value_suffix: str, suffix: str
+) -> Callable[[TextCall, int], str]:
     """Return a writer of calls as tags.
 
     Args:
-        before: the text before the arguments; `{name}` stands for the tool's name.
-        key: the text before each value; `{key}` stands for the argument's key.
-        value_end: the text after each value; `{key}` stands for the argument's key.
-        after: the text after the arguments.
+        prefix: the text before the arguments; `{name}` stands for the tool's name.
+        value_prefix: the text before each value; `{key}` stands for the argument's key.
+        value_suffix: the text after each value; `{key}` stands for the argument's key.
+        suffix: the text after the arguments.
     """
 
     def write(call: TextCall, index: int) -> str:
-        pairs = (
-            key.replace("{key}", name) + render_tag_value(value) + value_end.replace("{key}", name)
-            for name, value in call.arguments.items()
+        tagged_values = (
+            value_prefix.replace("{key}", key) + render_tag_value(value) + value_suffix.replace("{key}", key)
+            for key, value in call.arguments.items()
         )
-        return before.replace("{name}", call.name) + "".join(pairs) + after
+        return prefix.replace("{name}", call.name) + "".join(tagged_values) + suffix
 
     return write
 
 
-def named_json_call_writer(before: str, between: str, after: str) -> Callable[[TextCall, int], str]:
-    """Return a writer of calls as a name and arguments in JSON.
-
-    In `between`, `{place}` stands for the position of the call, from 0.
-    """
+def build_named_json_call_writer(prefix: str, separator: str, suffix: str) -> Callable[[TextCall, int], str]:
+    """Return a writer of calls as a name and arguments in JSON, with these texts around and between the two."""
 
     def write(call: TextCall, index: int) -> str:
-        return before + call.name + between.replace("{place}", str(index)) + render_spaced_json(call.arguments) + after
+        return prefix + call.name + separator + render_spaced_json(call.arguments) + suffix
 
     return write

@@ -12,7 +12,7 @@ from toolbench.engine.strict_json import read_json
 
 Occurrence = TypeVar("Occurrence")
 
-_TYPES: dict[str, tuple[type, ...]] = {
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "number": (int, float),
     "boolean": (bool,),
@@ -21,7 +21,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "string": (str,),
 }
-_VENDOR_WORDS = {
+_TYPE_WORDS = {
     "integer": "integer int uint long short bigint unsigned",
     "number": "number num numeric float double decimal real",
     "boolean": "boolean bool",
@@ -30,9 +30,9 @@ _VENDOR_WORDS = {
     "object": "object dict dictionary map mapping hashmap struct",
     "": "any",
 }
-_TYPE_BY_WORD = {word: kind for kind, words in _VENDOR_WORDS.items() for word in words.split()}
+_TYPE_BY_WORD = {word: json_type for json_type, words in _TYPE_WORDS.items() for word in words.split()}
 _FIRST_WORD = re.compile(r"[a-z]+")
-_UNIONS = ("anyOf", "oneOf", "allOf")
+_UNION_KEYS = ("anyOf", "oneOf", "allOf")
 _MAX_REFERENCES = 16  # nested references and unions that are followed
 _MAX_EXACT_FLOAT = 2.0**63  # whole floats up to this limit are converted to integers
 
@@ -42,31 +42,33 @@ class AllowedValues:
     """The values that a schema allows.
 
     Attributes:
-        kinds: JSON types of which any value is allowed.
-        listed: single values that enums and constants allow.
+        types: JSON types of which any value is allowed.
+        listed_values: single values that enums and constants allow.
     """
 
-    kinds: frozenset[str]
-    listed: tuple[Any, ...] = ()
+    types: frozenset[str]
+    listed_values: tuple[Any, ...] = ()
 
     @property
-    def all_kinds(self) -> set[str]:
+    def all_types(self) -> set[str]:
         """The JSON types of all allowed values."""
-        return {*self.kinds, *map(_get_json_type, self.listed)}
+        return {*self.types, *map(_get_json_type, self.listed_values)}
 
 
-def convert_value(text: str, tool: str, name: str, known: ToolSchemas) -> Any:
+def convert_value(text: str, tool_name: str, parameter_name: str, offered_tools: ToolSchemas) -> Any:
     """Convert the text of a tool's parameter to a value, as in `convert_by_schema`."""
-    return convert_by_schema(text, known.parameter(tool, name), known.schemas.get(tool, {}), known)
+    schema = offered_tools.find_parameter(tool_name, parameter_name)
+    return convert_by_schema(text, schema, offered_tools.schemas.get(tool_name, {}), offered_tools)
 
 
-def convert_items(text: str, tool: str, name: str, known: ToolSchemas) -> list[Any]:
+def convert_items(text: str, tool_name: str, parameter_name: str, offered_tools: ToolSchemas) -> list[Any]:
     """Convert the text of a list parameter to items: those of a list, or one item of the items' schema."""
-    value = convert_value(text, tool, name, known)
+    value = convert_value(text, tool_name, parameter_name, offered_tools)
     if isinstance(value, list):
         return value
-    root = known.schemas.get(tool, {})
-    return [convert_by_schema(text, find_subschema(known.parameter(tool, name), "", root), root, known)]
+    root = offered_tools.schemas.get(tool_name, {})
+    item_schema = find_subschema(offered_tools.find_parameter(tool_name, parameter_name), "", root)
+    return [convert_by_schema(text, item_schema, root, offered_tools)]
 
 
 def list_items(value: Any) -> list[Any]:
@@ -74,16 +76,17 @@ def list_items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def is_list_allowed(tool: str, name: str, known: ToolSchemas) -> bool:
+def is_list_allowed(tool_name: str, parameter_name: str, offered_tools: ToolSchemas) -> bool:
     """Return whether a tool's schema allows a list for a parameter."""
-    return "array" in get_allowed_types(known.parameter(tool, name), known.schemas.get(tool, {}))
+    schema = offered_tools.find_parameter(tool_name, parameter_name)
+    return "array" in get_allowed_types(schema, offered_tools.schemas.get(tool_name, {}))
 
 
-def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known: ToolSchemas) -> Any:
+def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], offered_tools: ToolSchemas) -> Any:
     """Convert an untyped text to a value that a schema allows.
 
     The first rule that applies decides:
-    - If the schema does not restrict the type, the value is the text, or with `known.guess_untyped` its JSON value.
+    - If the schema does not restrict the type, the value is the text, or with `guess_untyped` its JSON value.
     - If an enum or constant contains the text, with or without outer white space, that string is the value.
     - If any string is allowed, the value is the text, or None for `null` if the schema allows null.
     - If the text is JSON or a Python literal of an allowed type or value, that is the value; otherwise the text is.
@@ -92,25 +95,25 @@ def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known:
         text: the text as the model wrote it.
         schema: the schema of the value.
         root: the tool's whole schema, in which references are resolved.
-        known: the schemas of all tools.
+        offered_tools: the schemas of all tools.
     """
-    allowed = _get_allowed(schema, root)
-    kinds = allowed.all_kinds
-    if not kinds:
-        return _guess_value(text) if known.guess_untyped else text
-    stripped = text.strip()
-    if text in allowed.listed or stripped in allowed.listed:
-        return text if text in allowed.listed else stripped
-    if "string" in allowed.kinds:
-        return None if stripped == "null" and "null" in kinds else text
+    allowed_values = _get_allowed_values(schema, root)
+    allowed_types = allowed_values.all_types
+    if not allowed_types:
+        return _guess_value(text) if offered_tools.guess_untyped else text
+    stripped_text = text.strip()
+    if text in allowed_values.listed_values or stripped_text in allowed_values.listed_values:
+        return text if text in allowed_values.listed_values else stripped_text
+    if "string" in allowed_values.types:
+        return None if stripped_text == "null" and "null" in allowed_types else text
     try:
-        value = read_value(text)
+        parsed_value = read_value(text)
     except InvalidJsonError:
         return text
-    for listed_value in allowed.listed:
-        if isinstance(listed_value, bool) == isinstance(value, bool) and listed_value == value:
+    for listed_value in allowed_values.listed_values:
+        if isinstance(listed_value, bool) == isinstance(parsed_value, bool) and listed_value == parsed_value:
             return listed_value
-    return _convert_to_types(value, allowed.kinds if "string" in kinds else kinds, text)
+    return _convert_to_types(parsed_value, allowed_values.types if "string" in allowed_types else allowed_types, text)
 
 
 def get_allowed_types(schema: object, root: Mapping[str, Any]) -> set[str]:
@@ -118,10 +121,10 @@ def get_allowed_types(schema: object, root: Mapping[str, Any]) -> set[str]:
 
     The set is empty if the schema does not restrict them.
     """
-    return _get_allowed(schema, root).all_kinds
+    return _get_allowed_values(schema, root).all_types
 
 
-def find_json_type(word: str) -> str:
+def get_json_type_of_word(word: str) -> str:
     """Return the JSON type for a type name such as `int64`, `Dict` or `list[str]`.
 
     The result is "" for `any`, and `string` for an unknown name.
@@ -131,33 +134,33 @@ def find_json_type(word: str) -> str:
 
 
 def group_by_key(
-    found: Iterable[tuple[str, Occurrence]],
-    value: Callable[[str, Occurrence], Any],
-    items: Callable[[str, Occurrence], Sequence[Any]],
-    lists: Callable[[str], bool],
-    notes: set[str],
+    keyed_occurrences: Iterable[tuple[str, Occurrence]],
+    get_value: Callable[[str, Occurrence], Any],
+    get_items: Callable[[str, Occurrence], Sequence[Any]],
+    allows_list: Callable[[str], bool],
+    deviation_codes: set[str],
 ) -> dict[str, Any]:
     """Return values by key.
 
     A repeated key becomes a list if a list is allowed for it. Else its last value counts.
 
     Args:
-        found: pairs of a key and one of its occurrences, in the order of the text.
-        value: returns the value of one occurrence.
-        items: returns the items that one occurrence adds to a list.
-        lists: returns whether a key may have a list.
-        notes: receives `parameter_repeated` if a key is repeated and may not have a list.
+        keyed_occurrences: pairs of a key and one of its occurrences, in the order of the text.
+        get_value: returns the value of one occurrence.
+        get_items: returns the items that one occurrence adds to a list.
+        allows_list: returns whether a key may have a list.
+        deviation_codes: receives `parameter_repeated` if a key is repeated and may not have a list.
     """
-    by_key: dict[str, list[Occurrence]] = {}
-    for key, occurrence in found:
-        by_key.setdefault(key, []).append(occurrence)
+    occurrences_by_key: dict[str, list[Occurrence]] = {}
+    for key, occurrence in keyed_occurrences:
+        occurrences_by_key.setdefault(key, []).append(occurrence)
     values: dict[str, Any] = {}
-    for key, occurrences in by_key.items():
-        values[key] = value(key, occurrences[-1])
-        if len(occurrences) > 1 and lists(key):
-            values[key] = [item for value in occurrences for item in items(key, value)]
+    for key, occurrences in occurrences_by_key.items():
+        values[key] = get_value(key, occurrences[-1])
+        if len(occurrences) > 1 and allows_list(key):
+            values[key] = [item for occurrence in occurrences for item in get_items(key, occurrence)]
         elif len(occurrences) > 1:
-            notes.add("parameter_repeated")
+            deviation_codes.add("parameter_repeated")
     return values
 
 
@@ -166,9 +169,9 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
 
     The result is None if there is no such schema.
     """
-    schemas, hops = [schema], _MAX_REFERENCES
-    while schemas and hops:
-        subschema, hops = schemas.pop(0), hops - 1
+    schemas, remaining_hops = [schema], _MAX_REFERENCES
+    while schemas and remaining_hops:
+        subschema, remaining_hops = schemas.pop(0), remaining_hops - 1
         if not isinstance(subschema, Mapping):
             continue
         properties = subschema.get("properties")
@@ -177,30 +180,30 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
         if isinstance(found_schema, Mapping):
             return found_schema
         schemas += [
-            _find_reference(subschema.get("$ref"), root),
-            *(b for u in _UNIONS for b in _get_list(subschema, u)),
+            _resolve_reference(subschema.get("$ref"), root),
+            *(branch for union_key in _UNION_KEYS for branch in _get_list(subschema, union_key)),
         ]
     return None
 
 
-def parse_as_types(text: str, kinds: Iterable[str]) -> Any:
+def parse_as_types(text: str, types: Iterable[str]) -> Any:
     """Return the JSON value or Python literal in `text` if it has one of these types, else the text."""
     try:
-        return _convert_to_types(read_value(text), set(map(find_json_type, kinds)), text)
+        return _convert_to_types(read_value(text), set(map(get_json_type_of_word, types)), text)
     except InvalidJsonError:
         return text
 
 
-def _convert_to_types(value: Any, kinds: Collection[str], text: str) -> Any:
-    if isinstance(value, float) and "integer" in kinds and "number" not in kinds and abs(value) < _MAX_EXACT_FLOAT:
+def _convert_to_types(value: Any, types: Collection[str], text: str) -> Any:
+    if isinstance(value, float) and "integer" in types and "number" not in types and abs(value) < _MAX_EXACT_FLOAT:
         return int(value) if value.is_integer() else text
-    return value if _has_type(value, kinds) else text
+    return value if _has_type(value, types) else text
 
 
-def _has_type(value: Any, kinds: Iterable[str]) -> bool:
+def _has_type(value: Any, types: Iterable[str]) -> bool:
     if isinstance(value, bool):
-        return "boolean" in kinds
-    return any(isinstance(value, _TYPES.get(kind, ())) for kind in kinds)
+        return "boolean" in types
+    return any(isinstance(value, _PYTHON_TYPES.get(json_type, ())) for json_type in types)
 
 
 def _guess_value(text: str) -> Any:
@@ -210,38 +213,40 @@ def _guess_value(text: str) -> Any:
         return text
 
 
-def _get_allowed(schema: object, root: Mapping[str, Any]) -> AllowedValues:
+def _get_allowed_values(schema: object, root: Mapping[str, Any]) -> AllowedValues:
     """Return the values that a schema inside of `root` allows."""
-    kinds: set[str] = set()
+    any_value_types: set[str] = set()
     listed_values: list[Any] = []
-    for part in _iterate_subschemas(schema, root, _MAX_REFERENCES):
-        types = {kind for kind in map(find_json_type, _list_type_words(part)) if kind}
-        values = [*_get_list(part, "enum"), *([part["const"]] if "const" in part else [])]
+    for subschema in _iterate_subschemas(schema, root, _MAX_REFERENCES):
+        types = {json_type for json_type in map(get_json_type_of_word, _list_type_words(subschema)) if json_type}
+        values = [*_get_list(subschema, "enum"), *([subschema["const"]] if "const" in subschema else [])]
         fitting_values = [value for value in values if not types or _has_type(value, types)]
         listed_values += fitting_values
         if not fitting_values:
-            kinds |= types
-        if part.get("nullable") is True:
-            kinds.add("null")
+            any_value_types |= types
+        if subschema.get("nullable") is True:
+            any_value_types.add("null")
         if not types:
-            kinds |= {implied for key, implied in (("properties", "object"), ("items", "array")) if key in part}
-    return AllowedValues(frozenset(kinds), tuple(listed_values))
+            any_value_types |= {
+                implied_type for key, implied_type in (("properties", "object"), ("items", "array")) if key in subschema
+            }
+    return AllowedValues(frozenset(any_value_types), tuple(listed_values))
 
 
-def _iterate_subschemas(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[Mapping[str, Any]]:
+def _iterate_subschemas(schema: object, root: Mapping[str, Any], remaining_hops: int) -> Iterator[Mapping[str, Any]]:
     """Yield a schema, the branches of its unions and the schemas that it refers to."""
-    if not isinstance(schema, Mapping) or hops == 0:
+    if not isinstance(schema, Mapping) or remaining_hops == 0:
         return
     yield schema
-    for union in _UNIONS:
+    for union in _UNION_KEYS:
         for branch in _get_list(schema, union):
-            yield from _iterate_subschemas(branch, root, hops - 1)
-    yield from _iterate_subschemas(_find_reference(schema.get("$ref"), root), root, hops - 1)
+            yield from _iterate_subschemas(branch, root, remaining_hops - 1)
+    yield from _iterate_subschemas(_resolve_reference(schema.get("$ref"), root), root, remaining_hops - 1)
 
 
 def _list_type_words(schema: Mapping[str, Any]) -> list[str]:
-    declared = schema.get("type")
-    words = declared if isinstance(declared, list) else [declared]
+    declared_type = schema.get("type")
+    words = declared_type if isinstance(declared_type, list) else [declared_type]
     return [word for word in words if isinstance(word, str)]
 
 
@@ -253,13 +258,14 @@ def _get_list(schema: Mapping[str, Any], key: str) -> list[Any]:
 def _get_json_type(value: object) -> str:
     if isinstance(value, bool):
         return "boolean"
-    return next((kind for kind, types in _TYPES.items() if isinstance(value, types)), "string")
+    json_types = (json_type for json_type, types in _PYTHON_TYPES.items() if isinstance(value, types))
+    return next(json_types, "string")
 
 
-def _find_reference(reference: object, root: Mapping[str, Any]) -> object:
+def _resolve_reference(reference: object, root: Mapping[str, Any]) -> object:
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
-    part: object = root
-    for step in reference[2:].split("/"):
-        part = part.get(step) if isinstance(part, Mapping) else None
-    return part
+    value: object = root
+    for key in reference[2:].split("/"):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

@@ -1,365 +1,395 @@
-"""The decoder of all text formats. A complete text is decoded as a stream with one chunk.
+"""The decoder of all text formats, for streamed and for complete texts; a complete text is one chunk.
 
 The result depends on the text alone, not on its chunks: if the text so far ends with the possible beginning of a
-marker, the decoder waits for more text. No part is read more than a few times: a block without an end marker is read
-twice.
+marker, the decoder waits for more text. Decoding takes linear time: text is read once, and again only if a block,
+inline code or reasoning in it has no end.
 """
 
-from toolbench.engine.formats.call_extent import BracketExtent, ExtentScanner, MarkerExtent
+from toolbench.engine.formats.call_extent import BracketExtentScanner, ExtentScanner, MarkerExtentScanner
 from toolbench.engine.formats.marker_set import build_marker_set
-from toolbench.engine.formats.markers import TICKS, get_marker_finder
+from toolbench.engine.formats.markers import BACKTICK, get_marker_finder
 from toolbench.engine.formats.mentions import (
     is_bare_name,
     is_complete_marker,
-    is_end_in_words,
-    is_mentioned,
-    is_natural,
+    is_marker_mentioned,
     is_prose,
-    is_start_in_words,
+    is_reasoning_end_mentioned,
+    is_reasoning_start_mentioned,
+    may_be_ordinary_text,
 )
-from toolbench.engine.formats.parse_state import ParsedCalls, ParseState
-from toolbench.engine.formats.specification import Block, ParsedBlock, TextFormat, drop_unnamed_calls
+from toolbench.engine.formats.parse_state import BlockCalls, ParseState
+from toolbench.engine.formats.specification import Block, ParsedBlock, TextFormat, drop_calls_without_name
 from toolbench.engine.formats.text_buffer import TextBuffer
 from toolbench.engine.formats.types import DecoderEvent, ParsedText, ToolSchemas
 
-MIN_FENCE_TICKS = 3  # backticks that open a code block; fewer open inline code, which ends with its line
+MIN_FENCE_BACKTICKS = 3  # backticks that open a code block; fewer open inline code, which ends with its line
 
 
 class TextDecoder:
     """A decoder of one answer: call `feed` with its text in chunks of any size, then `close`.
 
     The events of `feed` are for display while the answer arrives; the result of `close` is final.
+
+    The decoder is a state machine. Its state is the method `_read_next`, which reads on from the current position,
+    chooses the next state and returns True; it returns False if it needs more text, or at the end of the text.
     """
 
-    def __init__(self, form: TextFormat, known: ToolSchemas) -> None:
-        self._known = known
-        self._markers = build_marker_set(form, tuple(known.schemas))
-        self._buffer, self._state = TextBuffer(), ParseState(careful=form.careful)
+    def __init__(self, text_format: TextFormat, offered_tools: ToolSchemas) -> None:
+        self._offered_tools = offered_tools
+        self._markers = build_marker_set(text_format, tuple(offered_tools.schemas))
+        self._treats_tokens_as_markup = text_format.treats_tokens_as_markup
+        self._buffer = TextBuffer()
+        self._state = ParseState(treats_tokens_as_markup=text_format.treats_tokens_as_markup)
         self._held_text: list[str] = []  # text of the current block or code, which may have to be read again
-        self._scanner: ExtentScanner = MarkerExtent(())
+        self._scanner: ExtentScanner = MarkerExtentScanner(())
         self._block: Block | None = None
-        self._opener = ""
-        self._careful = form.careful
-        self._begins_in_line = False  # other text stands before the start marker on its line
-        self._mentioned_closers: set[str] = set()  # end markers of reasoning whose start marker was only mentioned
-        self._inside_closer = (
-            ""  # the end marker of the current reasoning, or the backticks that opened the current code
-        )
-        self._plain_ticks_until: dict[
-            str, float
-        ] = {}  # by run of backticks: up to this position in the text they are plain text
-        self._missing_closers: set[str] = set()  # end markers of reasoning that do not occur in the remaining text
-        self._respects_quotes = True  # whether quotes and guards hide end markers; False after a block had no end
-        self._expects_bare = True  # whether blocks without markers are still expected
-        self._step = self._in_text
-        self._parsed: ParsedText | None = None
+        self._marker = ""  # the marker that the current state decides on, or the start marker of the current block
+        self._begins_in_line = False  # whether other text stands before the start marker on its line
+        self._mentioned_end_markers: set[str] = set()  # of reasoning whose start marker was only mentioned
+        self._awaited_end = ""  # the marker or backticks that end the current reasoning or code
+        # By backticks, such as "``": the position up to which they open no inline code, since they do not close on
+        # their line.
+        self._plain_backticks_until: dict[str, float] = {}
+        self._absent_end_markers: set[str] = set()  # end markers of reasoning that do not occur in the remaining text
+        # Whether end markers between quotes or `Block.value_markers` are plain text; False after a block had no end.
+        self._hides_quoted_end_markers = True
+        self._expects_bare_blocks = True
+        self._read_next = self._read_text
+        self._parsed_text: ParsedText | None = None
 
     def feed(self, chunk: str) -> tuple[DecoderEvent, ...]:
         """Read a chunk and return the events that became certain; after `close` the chunk is ignored."""
-        if self._parsed is None:
+        if self._parsed_text is None:
             self._buffer.push(chunk)
             self._run()
-        return self._state.fetch()
+        return self._state.fetch_events()
 
     def close(self) -> ParsedText:
         """Return the parsed answer; a second call returns the same."""
-        if self._parsed is None:
+        if self._parsed_text is None:
             self._buffer.final = True
             self._run()
-            self._parsed = self._state.parsed()
-        return self._parsed
+            self._parsed_text = self._state.build_result()
+        return self._parsed_text
 
     @property
     def partial(self) -> str:
         """The text so far of a call that is not complete yet; "" outside of calls."""
-        return self._opener + "".join(self._held_text) if self._block else ""
+        return self._marker + "".join(self._held_text) if self._block else ""
 
     def _run(self) -> None:
-        while self._step():
+        while self._read_next():
             pass
 
-    def _in_text(self) -> bool:
-        """Read text up to the next marker and choose the step for the marker.
+    def _read_text(self) -> bool:
+        """Read text up to the next marker and choose the state that handles the marker."""
+        buffer = self._buffer
+        finder = self._markers.finder if self._expects_bare_blocks else self._markers.finder_without_bare_blocks
+        match = finder.find(buffer.text, buffer.index, final=buffer.final)
+        self._state.add_text(buffer.take(match.start))
+        if not match.is_marker:
+            return False
+        token = buffer.take(match.end)
+        if token.startswith(BACKTICK):
+            self._open_code(token)
+        elif token in self._markers.reasoning_end_by_start or token in self._markers.reasoning_end_markers:
+            self._marker, self._read_next = token, self._read_reasoning_marker
+        elif token in self._markers.blocks:
+            self._marker, self._read_next = token, self._read_start_marker
+            self._begins_in_line = self._state.is_within_line()
+        elif token in self._markers.dropped_tokens:
+            self._state.drop_token(token)
+        else:
+            self._state.add_text(token)
+        return True
 
-        Returns:
-            False if the step needs more text, or at the end of the text. All steps return this.
+    def _read_reasoning_marker(self) -> bool:
+        """Begin or end reasoning with a marker, or keep it as text if the sentence only mentions it."""
+        token, end_marker = self._marker, self._markers.reasoning_end_by_start.get(self._marker, "")
+        is_mentioned = self._is_marker_mentioned() if self._state.is_within_line() else False
+        if is_mentioned is None:
+            return False
+        self._read_next = self._read_text
+        previous_character = self._state.previous_character
+        if end_marker:
+            if is_mentioned or (self._state.is_within_line() and is_reasoning_start_mentioned(previous_character)):
+                self._mentioned_end_markers.add(end_marker)
+                self._state.add_text(token)
+            else:
+                self._awaited_end, self._read_next = end_marker, self._read_reasoning
+        elif token in self._mentioned_end_markers or (is_mentioned and is_reasoning_end_mentioned(previous_character)):
+            self._state.add_text(token)
+        elif not self._state.has_reasoning:
+            self._state.end_unopened_reasoning()
+        return True
+
+    def _is_marker_mentioned(self) -> bool | None:
+        """Return whether the sentence only mentions the marker; None if more text is needed."""
+        next_text, is_all_text = self._get_next_text()
+        return is_marker_mentioned(self._marker, next_text, self._offered_tools.schemas, is_all_text=is_all_text)
+
+    def _get_next_text(self) -> tuple[str, bool]:
+        """Return the text after the marker that decides on it, and whether it does not get longer."""
+        buffer, max_length = self._buffer, self._markers.next_text_length
+        next_text = buffer.text[buffer.index : buffer.index + max_length]
+        return next_text, buffer.final or len(next_text) == max_length
+
+    def _open_code(self, backticks: str) -> None:
+        self._marker = self._awaited_end = backticks
+        if len(backticks) >= MIN_FENCE_BACKTICKS:
+            self._read_next = self._read_start_marker
+        elif self._buffer.position <= self._plain_backticks_until.get(backticks, 0):
+            self._state.add_text(backticks)
+        else:
+            self._read_next = self._read_inline_code
+
+    def _read_inline_code(self) -> bool:
+        """Hold text back until the backticks are closed.
+
+        If their line ends first, they were plain text, and the text after them is decoded again.
         """
         buffer = self._buffer
-        markers = self._markers.markers if self._expects_bare else self._markers.lasting
-        found = markers.find(buffer.text, buffer.at, final=buffer.final)
-        self._state.say(buffer.take(found.start))
-        if not found.is_marker:
+        match = self._markers.line_or_backticks_finder.find(buffer.text, buffer.index, final=buffer.final)
+        self._held_text.append(buffer.take(match.start))
+        if not match.is_marker and not buffer.final:
             return False
-        token = buffer.take(found.end)
-        if token.startswith(TICKS):
-            self._open_code(token)
-        elif token in self._markers.reasoning or token in self._markers.closers:
-            self._opener, self._step = token, self._at_reasoning_marker
-        elif token in self._markers.blocks:
-            self._opener, self._step = token, self._at_start_marker
-            self._begins_in_line = self._state.in_line()
-        elif token in self._markers.dropped:
-            self._state.drop(token)
-        else:
-            self._state.say(token)
-        return True
-
-    def _at_reasoning_marker(self) -> bool:
-        """Decide whether a marker opens or closes reasoning, or is only mentioned in the text."""
-        token, closer = self._opener, self._markers.reasoning.get(self._opener, "")
-        mentioned = self._is_mentioned() if self._state.in_line() else False
-        if mentioned is None:
-            return False
-        self._step = self._in_text
-        before = self._state.last
-        if closer:
-            if mentioned or (self._state.in_line() and is_start_in_words(before)):
-                self._mentioned_closers.add(closer)
-                self._state.say(token)
-            else:
-                self._inside_closer, self._step = closer, self._in_reasoning
-        elif token in self._mentioned_closers or (mentioned and is_end_in_words(before)):
-            self._state.say(token)
-        elif not self._state.thought:
-            self._state.end_thought()
-        return True
-
-    def _is_mentioned(self) -> bool | None:
-        buffer = self._buffer
-        head = buffer.text[buffer.at : buffer.at + self._markers.head_length]
-        complete = buffer.final or len(head) == self._markers.head_length
-        return is_mentioned(self._opener, head, self._known.schemas, complete=complete)
-
-    def _open_code(self, ticks: str) -> None:
-        self._opener = self._inside_closer = ticks
-        if len(ticks) >= MIN_FENCE_TICKS:
-            self._step = self._at_start_marker
-        elif self._buffer.position <= self._plain_ticks_until.get(ticks, 0):
-            self._state.say(ticks)
-        else:
-            self._step = self._in_inline_code
-
-    def _in_inline_code(self) -> bool:
-        """Hold text back to the end of the line, as backticks that are not closed on their line are plain text."""
-        buffer = self._buffer
-        found = self._markers.line_or_ticks.find(buffer.text, buffer.at, final=buffer.final)
-        self._held_text.append(buffer.take(found.start))
-        if not found.is_marker and not buffer.final:
-            return False
-        token = buffer.take(found.end) if found.is_marker else ""
+        token = buffer.take(match.end) if match.is_marker else ""
         self._held_text.append(token)
-        if token.startswith(TICKS) and token != self._inside_closer:
+        if token.startswith(BACKTICK) and token != self._awaited_end:
             return True
-        self._step = self._in_text
-        if token == self._inside_closer:
-            self._state.say(self._inside_closer + self._release())
+        self._read_next = self._read_text
+        if token == self._awaited_end:
+            self._state.add_text(self._awaited_end + self._take_held_text())
         else:
-            self._plain_ticks_until[self._inside_closer] = buffer.position
-            self._state.say(self._inside_closer)
-            buffer.put_back(self._release())
+            self._plain_backticks_until[self._awaited_end] = buffer.position
+            self._state.add_text(self._awaited_end)
+            buffer.put_back(self._take_held_text())
         return True
 
-    def _in_fence(self) -> bool:
+    def _read_fence(self) -> bool:
+        """Read the text of a code fence up to the backticks that close it."""
         buffer = self._buffer
-        found = self._markers.ticks.find(buffer.text, buffer.at, final=buffer.final)
-        self._state.say(buffer.take(found.start))
-        if not found.is_marker:
+        match = self._markers.backticks_finder.find(buffer.text, buffer.index, final=buffer.final)
+        self._state.add_text(buffer.take(match.start))
+        if not match.is_marker:
             return False
-        token = buffer.take(found.end)
-        self._state.say(token)
-        if len(token) >= len(self._inside_closer):
-            self._step = self._in_text
+        token = buffer.take(match.end)
+        self._state.add_text(token)
+        if len(token) >= len(self._awaited_end):
+            self._read_next = self._read_text
         return True
 
-    def _in_reasoning(self) -> bool:
+    def _read_reasoning(self) -> bool:
         """Read reasoning up to its end marker or to a call inside it."""
         buffer = self._buffer
-        found = self._markers.get_reasoning_markers(self._inside_closer).find(
-            buffer.text, buffer.at, final=buffer.final
-        )
-        self._state.think(buffer.take(found.start))
-        if not found.is_marker:
+        finder = self._markers.get_reasoning_finder(self._awaited_end)
+        match = finder.find(buffer.text, buffer.index, final=buffer.final)
+        self._state.add_reasoning(buffer.take(match.start))
+        if not match.is_marker:
             if buffer.final:
-                self._state.note("reasoning_unclosed")
+                self._state.add_finding("reasoning_unclosed")
             return False
-        if buffer.text[found.start : found.end] == self._inside_closer:
-            buffer.take(found.end)
-            self._state.close_thought()
-            self._step = self._in_text
-        elif self._inside_closer in self._missing_closers:
-            self._step = self._in_text
+        if buffer.text[match.start : match.end] == self._awaited_end:
+            buffer.take(match.end)
+            self._state.end_reasoning()
+            self._read_next = self._read_text
+        elif self._awaited_end in self._absent_end_markers:
+            self._read_next = self._read_text
         else:
-            self._step = self._in_call_inside_reasoning
+            self._read_next = self._read_call_in_reasoning
         return True
 
-    def _in_call_inside_reasoning(self) -> bool:
+    def _read_call_in_reasoning(self) -> bool:
         """Hold back a call that begins inside reasoning: it does not count if the reasoning is closed later."""
         buffer = self._buffer
-        found = get_marker_finder(self._inside_closer).find(buffer.text, buffer.at, final=buffer.final)
-        self._held_text.append(buffer.take(found.start))
-        if found.is_marker:
-            buffer.take(found.end)
-            self._state.think(self._release())
-            self._state.close_thought()
-            self._state.note("call_in_reasoning")
+        match = get_marker_finder(self._awaited_end).find(buffer.text, buffer.index, final=buffer.final)
+        self._held_text.append(buffer.take(match.start))
+        if match.is_marker:
+            buffer.take(match.end)
+            self._state.add_reasoning(self._take_held_text())
+            self._state.end_reasoning()
+            self._state.add_finding("call_in_reasoning")
         elif buffer.final:
-            self._missing_closers.add(self._inside_closer)
-            self._state.note("reasoning_unclosed")
-            buffer.put_back(self._release())
+            self._absent_end_markers.add(self._awaited_end)
+            self._state.add_finding("reasoning_unclosed")
+            buffer.put_back(self._take_held_text())
         else:
             return False
-        self._step = self._in_text
+        self._read_next = self._read_text
         return True
 
-    def _at_start_marker(self) -> bool:
-        """Decide by the text after a start marker which block begins there, if any."""
-        buffer = self._buffer
-        head = buffer.text[buffer.at : buffer.at + self._markers.head_length]
-        complete = buffer.final or len(head) == self._markers.head_length
-        mentioned = self._is_mentioned() if self._begins_in_line and is_complete_marker(self._opener) else False
-        if mentioned is None:
+    def _read_start_marker(self) -> bool:
+        """Begin the block that the text after a start marker or code fence selects, or add the marker as text."""
+        next_text, is_all_text = self._get_next_text()
+        is_mentioned = (
+            self._is_marker_mentioned() if self._begins_in_line and is_complete_marker(self._marker) else False
+        )
+        if is_mentioned is None:
             return False
-        for block in self._markers.blocks.get(self._opener, ()):
-            if (mentioned and not (block.certain or block.starts)) or not self._accept_block(block):
+        for block in self._markers.blocks.get(self._marker, ()):
+            is_never_mentioned = block.is_certain or block.body_starts  # a required text excludes a mention
+            if (is_mentioned and not is_never_mentioned) or not self._may_begin_here(block):
                 continue
-            fits = block.fits(head, complete=complete)
-            if fits is None:
+            is_begun = block.may_begin_with(next_text, is_all_text=is_all_text)
+            if is_begun is None:
                 return False
-            if fits:
+            if is_begun:
                 self._begin_block(block)
                 return True
-        self._state.say(self._opener)
-        self._step = self._in_fence if self._opener.startswith(TICKS) else self._in_text
+        self._state.add_text(self._marker)
+        self._read_next = self._read_fence if self._marker.startswith(BACKTICK) else self._read_text
         return True
 
-    def _accept_block(self, block: Block) -> bool:
-        if block.bare and not self._expects_bare:
+    def _may_begin_here(self, block: Block) -> bool:
+        """Return whether the text before the current position allows a block."""
+        if block.is_bare and not self._expects_bare_blocks:
             return False
-        return (not block.whole or self._state.blank) and (not block.at_line or self._state.at_line())
+        return (not block.must_be_whole_answer or self._state.is_blank) and (
+            not block.must_begin_line or self._state.is_at_line_start()
+        )
 
     def _begin_block(self, block: Block) -> None:
         """Begin a block after its start marker and choose the scanner that finds its end."""
-        if block.wrapper:
-            self._state.wait(self._opener)
-            self._step = self._in_text
+        if block.is_wrapper:
+            self._state.hold_token(self._marker)
+            self._read_next = self._read_text
             return
-        self._block, self._step = block, self._in_block
-        if block.starts and not block.inner:
-            skipped = block.skip.match(self._buffer.text, self._buffer.at)
-            self._opener += self._buffer.take(skipped.end()) if skipped else ""
-        if block.values and (self._respects_quotes or not (block.closers or block.enders)):
-            self._scanner = BracketExtent(block.closers, block.enders, passed=block.passed, is_list=block.many)
+        self._block, self._read_next = block, self._read_block
+        if block.body_starts and not block.has_start_marker_in_body:
+            skipped = block.skipped_pattern.match(self._buffer.text, self._buffer.index)
+            self._marker += self._buffer.take(skipped.end()) if skipped else ""
+        hides_markers = self._hides_quoted_end_markers
+        if block.ends_after_values and (hides_markers or not (block.end_markers or block.next_markers)):
+            self._scanner = BracketExtentScanner(
+                block.end_markers,
+                block.next_markers,
+                skipped_markers=block.skipped_markers,
+                allows_many_values=block.allows_many_values,
+            )
         else:
-            self._scanner = MarkerExtent(block.closers, block.enders, block.guard if self._respects_quotes else None)
-        if block.inner:
-            self._buffer.put_back(self._opener)
-            self._opener = ""
+            value_markers = block.value_markers if hides_markers else None
+            self._scanner = MarkerExtentScanner(block.end_markers, block.next_markers, value_markers)
+        if block.has_start_marker_in_body:
+            self._buffer.put_back(self._marker)
+            self._marker = ""
 
-    def _in_block(self) -> bool:
+    def _read_block(self) -> bool:
+        """Hold back the text of a block up to its end, then finish the block."""
         buffer, scanner = self._buffer, self._scanner
-        reached = scanner.scan(buffer.text, buffer.at, final=buffer.final)
-        self._held_text.append(buffer.take(reached))
-        if scanner.ended:
-            text = self._release()
-            buffer.put_back(text[scanner.total :])
-            self._finish_block(text[: scanner.body], text[scanner.body : scanner.total], cut=False)
+        reached_index = scanner.scan(buffer.text, buffer.index, final=buffer.final)
+        self._held_text.append(buffer.take(reached_index))
+        if scanner.has_ended:
+            text, body_length, total_length = self._take_held_text(), scanner.body_length, scanner.total_length
+            buffer.put_back(text[total_length:])
+            self._finish_block(text[:body_length], text[body_length:total_length], is_truncated=False)
         elif buffer.final:
-            self._finish_unended(self._release())
+            self._finish_unended_block(self._take_held_text())
         else:
             return False
         return True
 
-    def _finish_unended(self, text: str) -> None:
-        """Finish a block that has no end in the whole text.
+    def _finish_unended_block(self, text: str) -> None:
+        """Finish a block when the answer has ended.
 
-        If its text contains an end marker that was hidden by quotes or guards, the block ends there. From then on
-        quotes and guards do not hide end markers.
+        It ends at the first end marker that quotes or value markers had hidden, if any; from then on they hide none.
+        Otherwise it is truncated. After a bare block without end, no bare block is expected any more.
         """
         block = self._block
         assert block is not None
-        ends = [(index, token) for token in (*block.closers, *block.enders) if (index := text.find(token)) >= 0]
-        if block.bare:
-            self._expects_bare = False
-            self._finish_block(text, "", cut=True)
-        elif ends and self._respects_quotes:
-            self._respects_quotes = False
-            index, token = min(ends)
-            closer = token if token in block.closers else ""
-            self._buffer.put_back(text[index + len(closer) :])
-            self._finish_block(text[:index], closer, cut=False)
+        markers = (*block.end_markers, *block.next_markers)
+        hidden_markers = [(index, token) for token in markers if (index := text.find(token)) >= 0]
+        if block.is_bare:
+            self._expects_bare_blocks = False
+            self._finish_block(text, "", is_truncated=True)
+        elif hidden_markers and self._hides_quoted_end_markers:
+            self._hides_quoted_end_markers = False
+            index, token = min(hidden_markers)
+            end_marker = token if token in block.end_markers else ""
+            self._buffer.put_back(text[index + len(end_marker) :])
+            self._finish_block(text[:index], end_marker, is_truncated=False)
         else:
-            self._finish_block(text, "", cut=True)
+            self._finish_block(text, "", is_truncated=True)
 
-    def _finish_block(self, body: str, closer: str, *, cut: bool) -> None:
+    def _finish_block(self, body: str, end_marker: str, *, is_truncated: bool) -> None:
         """Read a block whose end is known, and add its calls or, if it is only mentioned, its text."""
         block = self._block
         assert block is not None
-        raw = self._opener + body + closer
-        in_fence = self._opener.startswith(TICKS) and not closer
-        self._block, self._step = None, self._in_fence if in_fence else self._in_text
-        reading = drop_unnamed_calls(block.read(body, self._known, cut=cut))
-        if block.bare:
-            self._finish_bare(block, reading, raw, cut=cut)
+        raw_text = self._marker + body + end_marker
+        is_fence_open = self._marker.startswith(BACKTICK) and not end_marker
+        self._block, self._read_next = None, self._read_fence if is_fence_open else self._read_text
+        parsed_block = drop_calls_without_name(block.reader(body, self._offered_tools, is_truncated=is_truncated))
+        if block.is_bare:
+            self._finish_bare_block(block, parsed_block, raw_text, is_truncated=is_truncated)
             return
-        are_markers_named = (
-            block.closer_optional and closer != "" and not body.strip()
-        )  # both markers without a body are mentions in a sentence
-        if are_markers_named or self._is_text(block, reading, body, cut=cut):
-            self._state.say(raw)
+        # Both markers without a body are mentions in a sentence.
+        are_markers_mentioned = block.is_end_marker_optional and end_marker != "" and not body.strip()
+        if are_markers_mentioned or self._refuse_as_text(block, parsed_block, body, is_truncated=is_truncated):
+            self._state.add_text(raw_text)
             return
-        self._state.think(reading.reasoning)
-        self._state.say(reading.text)
-        is_unclosed = bool(block.closers) and not closer and not block.closer_optional
-        notes = (*reading.notes, reading.problem or ("closer_missing" if reading.calls and is_unclosed else ""))
-        is_unoffered = self._is_unoffered(block, reading)
-        refusal_code = "" if is_bare_name(body) and is_natural(block.opener) else "call_unoffered"
-        self._state.read(ParsedCalls(raw, reading.calls, tuple(filter(None, notes)), is_unoffered, refusal_code))
-        if reading.problem and not reading.calls:
-            self._state.say(raw)
+        self._state.add_reasoning(parsed_block.reasoning)
+        self._state.add_text(parsed_block.text)
+        is_unclosed = bool(block.end_markers) and not end_marker and not block.is_end_marker_optional
+        problem_code = parsed_block.problem_code or ("closer_missing" if parsed_block.calls and is_unclosed else "")
+        finding_codes = tuple(filter(None, (*parsed_block.deviation_codes, problem_code)))
+        is_unoffered = self._is_unoffered(block, parsed_block)
+        text_code = "" if is_bare_name(body) and may_be_ordinary_text(block.start_marker) else "call_unoffered"
+        self._state.add_block_calls(BlockCalls(raw_text, parsed_block.calls, finding_codes, is_unoffered, text_code))
+        if parsed_block.problem_code and not parsed_block.calls:
+            self._state.add_text(raw_text)
 
-    def _is_unoffered(self, block: Block, reading: ParsedBlock) -> bool:
-        """Return whether tools are offered and none of the calls of a block names one of them."""
-        names = self._known.schemas
-        return bool(names and reading.calls) and not (
-            block.certain or any(call.name in names for call in reading.calls)
-        )
+    def _is_unoffered(self, block: Block, parsed_block: ParsedBlock) -> bool:
+        """Return whether tools are offered and none of the calls of a block names one of them.
 
-    def _is_text(self, block: Block, reading: ParsedBlock, body: str, *, cut: bool) -> bool:
-        """Return whether a block with markers is only mentioned in the text.
-
-        Within other text, only calls of offered tools count.
+        False without calls, and always for a block whose start marker is certain.
         """
-        names = self._known.schemas
-        needs_offered_name = block.offered and bool(names or self._careful)
-        if not reading.calls:
-            names_no_tool = needs_offered_name and not any(name in body for name in names)
-            return bool(reading.problem) and (
-                names_no_tool or is_prose(body, names, in_line=self._begins_in_line, cut=cut)
-            )
-        if block.certain or any(call.name in names for call in reading.calls):
+        names = self._offered_tools.schemas
+        if not names or not parsed_block.calls or block.is_certain:
             return False
-        if needs_offered_name or names:
-            return needs_offered_name
-        is_name_only = is_bare_name(body)
-        if not is_name_only and self._begins_in_line and is_natural(block.opener):
-            self._state.note("call_unoffered")
+        return not any(call.name in names for call in parsed_block.calls)
+
+    def _refuse_as_text(self, block: Block, parsed_block: ParsedBlock, body: str, *, is_truncated: bool) -> bool:
+        """Return whether a block with markers is text, and add a finding if it is text although it has arguments.
+
+        It is text if it has no readable call and reads as prose, if the format requires names of offered tools and it
+        has none, or if no tools are offered and its calls stand in a sentence.
+        """
+        names = self._offered_tools.schemas
+        needs_offered_name = block.needs_offered_name and bool(names or self._treats_tokens_as_markup)
+        if not parsed_block.calls:
+            names_no_tool = needs_offered_name and not any(name in body for name in names)
+            return bool(parsed_block.problem_code) and (
+                names_no_tool or is_prose(body, names, begins_in_line=self._begins_in_line, is_truncated=is_truncated)
+            )
+        if block.is_certain or any(call.name in names for call in parsed_block.calls):
+            return False
+        if needs_offered_name:
             return True
-        return is_name_only and not self._state.blank and is_natural(block.opener)
+        if names:
+            return False  # ParseState decides when it knows whether the answer has words
+        is_name_only = is_bare_name(body)
+        if not is_name_only and self._begins_in_line and may_be_ordinary_text(block.start_marker):
+            self._state.add_finding("call_unoffered")
+            return True
+        return is_name_only and not self._state.is_blank and may_be_ordinary_text(block.start_marker)
 
-    def _finish_bare(self, block: Block, reading: ParsedBlock, raw: str, *, cut: bool) -> None:
-        are_offered = [call.name in self._known.schemas for call in reading.calls]
-        problem = reading.problem or ("" if all(are_offered) or not any(are_offered) else "call_unreadable")
-        if problem or not any(are_offered):
-            if problem and any(name in raw for name in self._known.schemas):
-                self._state.note(problem)
-            text_length = 1 if cut and block.inner else len(raw)
-            self._state.say(raw[:text_length])
-            self._buffer.put_back(raw[text_length:])
-        elif block.whole:
-            self._state.propose(reading.calls, raw)
+    def _finish_bare_block(self, block: Block, parsed_block: ParsedBlock, raw_text: str, *, is_truncated: bool) -> None:
+        """Add the calls of a block without markers if it names only offered tools, else its text."""
+        offered_flags = [call.name in self._offered_tools.schemas for call in parsed_block.calls]
+        is_mixed = any(offered_flags) and not all(offered_flags)
+        problem_code = parsed_block.problem_code or ("call_unreadable" if is_mixed else "")
+        if problem_code or not any(offered_flags):
+            if problem_code and any(name in raw_text for name in self._offered_tools.schemas):
+                self._state.add_finding(problem_code)
+            # Of a truncated block only the opening bracket is text: a call may begin after it.
+            text_length = 1 if is_truncated and block.has_start_marker_in_body else len(raw_text)
+            self._state.add_text(raw_text[:text_length])
+            self._buffer.put_back(raw_text[text_length:])
+        elif block.must_be_whole_answer:
+            self._state.propose_calls(parsed_block.calls, raw_text)
         else:
-            self._state.read(ParsedCalls(raw, reading.calls, reading.notes))
+            self._state.add_block_calls(BlockCalls(raw_text, parsed_block.calls, parsed_block.deviation_codes))
 
-    def _release(self) -> str:
+    def _take_held_text(self) -> str:
+        """Return the held text and empty it."""
         text, self._held_text = "".join(self._held_text), []
         return text

@@ -9,7 +9,7 @@ from typing import Any
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.call_extent import find_value_end
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.formats.specification import FoundCall, ParsedBlock
+from toolbench.engine.formats.specification import TRUNCATED_BLOCK, UNREADABLE_BLOCK, ParsedBlock, ParsedCall
 from toolbench.engine.formats.types import ToolSchemas
 from toolbench.engine.strict_json import read_json_at
 
@@ -23,12 +23,12 @@ class BrokenValueError(Exception):
     """A value that cannot be read.
 
     Attributes:
-        cut: whether the value has no end in the text.
+        is_truncated: whether the value has no end in the text.
     """
 
-    def __init__(self, cut: bool) -> None:
-        self.cut = cut
-        super().__init__("cut" if cut else "unreadable")
+    def __init__(self, is_truncated: bool) -> None:
+        self.is_truncated = is_truncated
+        super().__init__("cut" if is_truncated else "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +36,43 @@ class CallKeys:
     """The keys of a call in a JSON object.
 
     Attributes:
-        names: keys of the tool's name; the first that occurs counts.
-        arguments: keys of the arguments.
-        ids: keys of the id.
-        wrappers: keys of objects or lists that hold the call itself.
+        name_keys: keys of the tool's name; the first that occurs counts.
+        arguments_keys: keys of the arguments.
+        id_keys: keys of the id.
+        wrapper_keys: keys of objects or lists that hold the call itself.
     """
 
-    names: tuple[str, ...] = ("name",)
-    arguments: tuple[str, ...] = ("arguments", "parameters")
-    ids: tuple[str, ...] = ("id",)
-    wrappers: tuple[str, ...] = ("function",)
+    name_keys: tuple[str, ...] = ("name",)
+    arguments_keys: tuple[str, ...] = ("arguments", "parameters")
+    id_keys: tuple[str, ...] = ("id",)
+    wrapper_keys: tuple[str, ...] = ("function",)
 
-    def calls(self, value: object) -> Iterator[FoundCall | None]:
+    def iterate_calls(self, value: object) -> Iterator[ParsedCall | None]:
         """Yield the calls in a JSON value, and None for each object that is not a call."""
         if isinstance(value, list):
             for item in value:
-                yield from self.calls(item) if isinstance(item, dict) else ()
+                yield from self.iterate_calls(item) if isinstance(item, dict) else ()
             return
         if not isinstance(value, dict):
             yield None
             return
-        wrapper = next((key for key in self.wrappers if isinstance(value.get(key), dict | list)), None)
-        if wrapper is not None:
-            yield from self.calls(value[wrapper])
+        wrapper_key = next((key for key in self.wrapper_keys if isinstance(value.get(key), dict | list)), None)
+        if wrapper_key is not None:
+            yield from self.iterate_calls(value[wrapper_key])
         else:
-            yield self._call(value)
+            yield self._parse_call(value)
 
-    def _call(self, value: dict[str, Any]) -> FoundCall | None:
-        name_key = next((key for key in self.names if isinstance(value.get(key), str)), None)
+    def _parse_call(self, value: dict[str, Any]) -> ParsedCall | None:
+        """Return the call that an object is; None if it has no name, no arguments or keys that a call does not have."""
+        name_key = next((key for key in self.name_keys if isinstance(value.get(key), str)), None)
         if name_key is None or not clean_name(value[name_key]):
             return None
-        key = next((key for key in self.arguments if key in value), None)
-        if key is None and value.keys() - _LABEL_KEYS - {name_key, *self.ids}:
+        arguments_key = next((key for key in self.arguments_keys if key in value), None)
+        if arguments_key is None and value.keys() - _LABEL_KEYS - {name_key, *self.id_keys}:
             return None
-        arguments = parse_object(value[key] if key else {})
-        call_id = next((value[key] for key in self.ids if isinstance(value.get(key), str | int)), "")
-        return None if arguments is None else FoundCall(clean_name(value[name_key]), arguments, str(call_id))
+        arguments = parse_object(value[arguments_key] if arguments_key else {})
+        call_id = next((value[key] for key in self.id_keys if isinstance(value.get(key), str | int)), "")
+        return None if arguments is None else ParsedCall(clean_name(value[name_key]), arguments, str(call_id))
 
 
 def clean_name(name: str) -> str:
@@ -79,8 +80,8 @@ def clean_name(name: str) -> str:
 
     The result is "" if it has neither a letter nor a digit.
     """
-    clean = _LEAKED_TOKEN.sub("", name).strip()
-    return clean if any(map(str.isalnum, clean)) else ""
+    cleaned_name = _LEAKED_TOKEN.sub("", name).strip()
+    return cleaned_name if any(map(str.isalnum, cleaned_name)) else ""
 
 
 def parse_object(value: object) -> dict[str, Any] | None:
@@ -103,28 +104,28 @@ class JsonCallReader:
     """A reader of JSON objects and arrays of objects, with any text before them.
 
     Attributes:
-        shape: the keys of a call, which decide which objects are calls.
+        call_keys: the keys of a call, which decide which objects are calls.
     """
 
-    shape: CallKeys = field(default_factory=CallKeys)
+    call_keys: CallKeys = field(default_factory=CallKeys)
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the calls in the text of a block."""
-        calls: list[FoundCall] = []
-        notes: set[str] = set()
-        problem = ""
+        calls: list[ParsedCall] = []
+        deviation_codes: set[str] = set()
+        problem_code = ""
         try:
-            for value in read_values(body, notes):
-                for call in self.shape.calls(value):
+            for value in read_values(body, deviation_codes):
+                for call in self.call_keys.iterate_calls(value):
                     if call is None:
-                        problem = "call_unreadable"
+                        problem_code = "call_unreadable"
                     else:
                         calls.append(call)
-        except BrokenValueError as broken:
-            problem = "call_cut" if cut and broken.cut else "call_unreadable"
-        if cut and not calls and not problem:
-            problem = "call_cut"
-        return ParsedBlock(tuple(calls), problem, tuple(sorted(notes)))
+        except BrokenValueError as error:
+            problem_code = "call_cut" if is_truncated and error.is_truncated else "call_unreadable"
+        if is_truncated and not calls and not problem_code:
+            problem_code = "call_cut"
+        return ParsedBlock(tuple(calls), problem_code, tuple(sorted(deviation_codes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,43 +133,44 @@ class NamedJsonReader:
     """A reader of JSON arguments after a heading with the tool's name.
 
     Attributes:
-        heading: returns the name and the id in the text before the first bracket; each is "" if it is missing.
-        otherwise: reads a block whose heading has no name.
+        parse_heading: returns the name and the id in the text before the first bracket; each is "" if it is missing.
+        fallback_reader: reads a block whose heading has no name.
     """
 
-    heading: Callable[[str], tuple[str, str]]
-    otherwise: JsonCallReader = field(default_factory=JsonCallReader)
+    parse_heading: Callable[[str], tuple[str, str]]
+    fallback_reader: JsonCallReader = field(default_factory=JsonCallReader)
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the call in the text of a block."""
         value_start = _VALUE_START.search(body)
         heading = body[: value_start.start()] if value_start else body
-        name, call_id = self.heading(heading)
+        name, call_id = self.parse_heading(heading)
+        if not name and value_start:
+            return self.fallback_reader(body, offered_tools, is_truncated=is_truncated)
         if not name:
-            problem = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
-            return self.otherwise(body, known, cut=cut) if value_start else problem
+            return TRUNCATED_BLOCK if is_truncated else UNREADABLE_BLOCK
         if value_start is None:
-            complete = not cut or known.takes_nothing(name)
-            return ParsedBlock((FoundCall(name, {}, call_id),)) if complete else ParsedBlock(problem="call_cut")
-        notes: set[str] = set()
+            is_complete = not is_truncated or offered_tools.has_no_parameters(name)
+            return ParsedBlock((ParsedCall(name, {}, call_id),)) if is_complete else TRUNCATED_BLOCK
+        deviation_codes: set[str] = set()
         try:
-            value = next(read_values(body[value_start.start() :], notes))
-        except BrokenValueError as broken:
-            return ParsedBlock(problem="call_cut" if cut and broken.cut else "call_unreadable")
+            value = next(read_values(body[value_start.start() :], deviation_codes))
+        except BrokenValueError as error:
+            return TRUNCATED_BLOCK if is_truncated and error.is_truncated else UNREADABLE_BLOCK
         arguments = parse_object(value)
         if arguments is None:
-            return ParsedBlock(problem="call_unreadable")
-        return ParsedBlock((FoundCall(name, arguments, call_id),), notes=tuple(sorted(notes)))
+            return UNREADABLE_BLOCK
+        return ParsedBlock((ParsedCall(name, arguments, call_id),), deviation_codes=tuple(sorted(deviation_codes)))
 
 
-def read_values(text: str, notes: set[str]) -> Iterator[Any]:
+def read_values(text: str, deviation_codes: set[str]) -> Iterator[Any]:
     """Yield the objects and arrays that follow one another in `text`, as JSON or as Python literals.
 
     Text before the first value and after the last one is ignored.
 
     Args:
         text: the text.
-        notes: receives codes of deviations that were accepted.
+        deviation_codes: receives codes of deviations that were accepted.
 
     Raises:
         BrokenValueError: a value cannot be read.
@@ -176,33 +178,33 @@ def read_values(text: str, notes: set[str]) -> Iterator[Any]:
     value_start = _VALUE_START.search(text)
     index = value_start.start() if value_start else len(text)
     while index < len(text) and text[index] in "{[":
-        value, index = _read_value(text, index, notes)
+        value, index = _read_value(text, index, deviation_codes)
         yield value
         separators = _SEPARATORS.match(text, index)
         index = separators.end() if separators else index
 
 
-def _read_value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
-    """Return the value that begins at `at` and the index after it; BrokenValueError if it cannot be read."""
-    if not notes:  # after a first value that was not JSON, JSON is not tried again: its errors take time
+def _read_value(text: str, index: int, deviation_codes: set[str]) -> tuple[Any, int]:
+    """Return the value that begins at `index` and the index after it; BrokenValueError if it cannot be read."""
+    if not deviation_codes:  # after a first value that was not JSON, JSON is not tried again: its errors take time
         with suppress(InvalidJsonError):
-            return read_json_at(text, at)
-    end = _find_value_end(text, at)
-    value_text = text[at:end]
+            return read_json_at(text, index)
+    end = _find_value_end(text, index)
+    value_text = text[index:end]
     if value_text.startswith("{{") and value_text.endswith("}}"):
-        notes.add("doubled_braces")
+        deviation_codes.add("doubled_braces")
         value_text = value_text[1:-1]
     try:
         value = read_value(value_text)
     except InvalidJsonError:
-        raise BrokenValueError(cut=False) from None
-    if "doubled_braces" not in notes:
-        notes.add("python_literals")
+        raise BrokenValueError(is_truncated=False) from None
+    if "doubled_braces" not in deviation_codes:
+        deviation_codes.add("python_literals")
     return value, end
 
 
-def _find_value_end(text: str, at: int) -> int:
-    end = find_value_end(text, at)
+def _find_value_end(text: str, index: int) -> int:
+    end = find_value_end(text, index)
     if end is None:
-        raise BrokenValueError(cut=True)
+        raise BrokenValueError(is_truncated=True)
     return end

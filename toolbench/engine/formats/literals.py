@@ -12,7 +12,7 @@ from toolbench.engine.strict_json import MAX_DEPTH, read_json
 MAX_PYTHON_LENGTH = 1_000_000  # characters of a text that Python's parser is given
 MAX_INTEGER_BITS = 14_000  # slightly fewer than 4300 decimal digits, the most that Python converts to text
 _JSON_WORDS = {"true": True, "false": False, "null": None}
-_PART = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<![\w.])0+(?=\d)""", re.DOTALL)
+_STRING_OR_LEADING_ZEROS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<![\w.])0+(?=\d)""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _KNOWN_ESCAPES = frozenset("\\'\"abfnrtvxuU01234567\n")
 
@@ -29,12 +29,12 @@ def read_value(text: str) -> Any:
         return evaluate_literal(parse_python(text.strip()))
 
 
-def parse_python(text: str, *, exact: bool = False) -> ast.expr:
+def parse_python(text: str, *, is_exact: bool = False) -> ast.expr:
     """Return the syntax tree of one expression.
 
     Args:
         text: the expression.
-        exact: accept only valid Python. Else line breaks in strings, unknown escapes and leading zeros are repaired
+        is_exact: accept only valid Python. Else line breaks in strings, unknown escapes and leading zeros are repaired
             first, so that positions in the tree may differ from those in the text.
 
     Raises:
@@ -45,12 +45,12 @@ def parse_python(text: str, *, exact: bool = False) -> ast.expr:
     if _measure_nesting(text) > MAX_DEPTH:
         raise InvalidJsonError("too_deep", f"nested deeper than {MAX_DEPTH} levels")
     try:
-        if exact:
+        if is_exact:
             return ast.parse(text, mode="eval").body
         if "\\" not in text:  # Python accepts unknown escapes, so they have to be searched for
             with suppress(SyntaxError):
                 return ast.parse(text, mode="eval").body
-        return ast.parse(_PART.sub(_repair_part, text), mode="eval").body
+        return ast.parse(_STRING_OR_LEADING_ZEROS.sub(_repair_string_or_number, text), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InvalidJsonError("not_python", str(error)[:200]) from None
 
@@ -107,12 +107,12 @@ def _render_key(key: ast.expr | None) -> str:
     return name
 
 
-def _repair_part(part: re.Match[str]) -> str:
-    string = part[1]
+def _repair_string_or_number(match: re.Match[str]) -> str:
+    string = match[1]
     if string is None:
         return ""
     if "\\" in string:
-        string = _ESCAPE.sub(lambda found: found[0] if found[1] in _KNOWN_ESCAPES else "\\" + found[0], string)
+        string = _ESCAPE.sub(lambda escape: escape[0] if escape[1] in _KNOWN_ESCAPES else "\\" + escape[0], string)
     return string.replace("\n", "\\n").replace("\r", "\\r")
 
 
@@ -120,8 +120,8 @@ def _measure_nesting(text: str) -> int:
     """Return an upper bound of the nesting depth of brackets; brackets in strings count too."""
     if (bracket_count := sum(map(text.count, "[({"))) <= MAX_DEPTH:
         return bracket_count
-    depth = deepest = 0
+    depth = max_depth = 0
     for bracket in re.finditer(r"[\[\](){}]", text):
         depth = depth + 1 if bracket.group() in "[({" else max(depth - 1, 0)
-        deepest = max(deepest, depth)
-    return deepest
+        max_depth = max(max_depth, depth)
+    return max_depth

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from toolbench.engine.formats.markers import MarkerFinder, get_marker_finder
-from toolbench.engine.formats.specification import MAX_HEAD_LENGTH, Block, TextFormat
+from toolbench.engine.formats.specification import MAX_NEXT_TEXT_LENGTH, Block, TextFormat
 
 
 class MarkerSet:
@@ -11,35 +11,41 @@ class MarkerSet:
 
     Attributes:
         blocks: the blocks by start marker.
-        head_length: the number of characters after a start marker that decide which block begins.
-        dropped: tokens that are removed from the text.
-        reasoning: the end marker of reasoning by its start marker.
-        closers: the end markers of reasoning.
-        markers: finds all markers.
-        lasting: finds the markers that remain when blocks without markers of their own are no longer expected.
-        ticks: finds runs of backticks.
-        line_or_ticks: finds line breaks and runs of backticks.
+        next_text_length: the number of characters after a start marker that decide which block begins.
+        dropped_tokens: tokens that are removed from the text.
+        reasoning_end_by_start: the end marker of reasoning by its start marker.
+        reasoning_end_markers: the end markers of reasoning.
+        finder: finds all markers.
+        finder_without_bare_blocks: finds the markers that remain when bare blocks are no longer expected.
+        backticks_finder: finds runs of backticks.
+        line_or_backticks_finder: finds line breaks and runs of backticks.
     """
 
     def __init__(self, text_format: TextFormat, names: tuple[str, ...]) -> None:
-        blocks = (*text_format.blocks, *text_format.named(names), *(text_format.bare(names) if names else ()))
+        blocks = (
+            *text_format.blocks,
+            *text_format.build_named_blocks(names),
+            *(text_format.build_bare_blocks(names) if names else ()),
+        )
         self.blocks: dict[str, list[Block]] = {}
         for block in blocks:
-            self.blocks.setdefault(block.opener, []).append(block)
-        self.head_length = MAX_HEAD_LENGTH + max((len(start) for block in blocks for start in block.starts), default=0)
-        self.dropped = frozenset(text_format.dropped)
-        self.reasoning = dict(text_format.reasoning)
-        self.closers = frozenset(self.reasoning.values())
-        self._openers = tuple(block.opener for block in blocks if not block.bare)
-        additional = [*self.dropped, *self.reasoning, *self.closers]
-        self.markers = MarkerFinder([*self.blocks, *additional], ticks=True)
-        self.lasting = MarkerFinder([*self._openers, *additional], ticks=True)
-        self.ticks = MarkerFinder([], ticks=True)
-        self.line_or_ticks = MarkerFinder(["\n"], ticks=True)
+            self.blocks.setdefault(block.start_marker, []).append(block)
+        self.next_text_length = MAX_NEXT_TEXT_LENGTH + max(
+            (len(start) for block in blocks for start in block.body_starts), default=0
+        )
+        self.dropped_tokens = frozenset(text_format.dropped_tokens)
+        self.reasoning_end_by_start = dict(text_format.reasoning_markers)
+        self.reasoning_end_markers = frozenset(self.reasoning_end_by_start.values())
+        self._start_markers = tuple(block.start_marker for block in blocks if not block.is_bare)
+        other_words = [*self.dropped_tokens, *self.reasoning_end_by_start, *self.reasoning_end_markers]
+        self.finder = MarkerFinder([*self.blocks, *other_words], finds_backticks=True)
+        self.finder_without_bare_blocks = MarkerFinder([*self._start_markers, *other_words], finds_backticks=True)
+        self.backticks_finder = MarkerFinder([], finds_backticks=True)
+        self.line_or_backticks_finder = MarkerFinder(["\n"], finds_backticks=True)
 
-    def get_reasoning_markers(self, closer: str) -> MarkerFinder:
+    def get_reasoning_finder(self, end_marker: str) -> MarkerFinder:
         """Return a finder of the end marker of reasoning and of the start markers of calls."""
-        return get_marker_finder(closer, *self._openers)
+        return get_marker_finder(end_marker, *self._start_markers)
 
 
 @lru_cache(maxsize=256)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-TICKS = "`"
-MAX_TICKS = 64  # backticks; a longer run counts as several
-MAX_SHARED_LEVELS = 4  # nested groups of words with a common beginning in a pattern
+BACKTICK = "`"
+MAX_BACKTICKS = 64  # backticks; a longer run counts as several
+MAX_PREFIX_LEVELS = 4  # nested groups of words with a common beginning in a pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,57 +37,61 @@ class MarkerFinder:
 
     Args:
         words: the words; empty ones are ignored.
-        ticks: whether to search for runs of backticks, too.
+        finds_backticks: whether to search for runs of backticks, too.
     """
 
-    def __init__(self, words: Iterable[str], *, ticks: bool = False) -> None:
-        distinct = {word for word in words if word and not (ticks and not word.strip(TICKS))}
-        ordered = sorted(distinct, key=len, reverse=True)
+    def __init__(self, words: Iterable[str], *, finds_backticks: bool = False) -> None:
+        distinct_words = {word for word in words if word and not (finds_backticks and not word.strip(BACKTICK))}
+        ordered_words = sorted(distinct_words, key=len, reverse=True)
         # `re` searches faster if every alternative begins with a literal character.
-        runs = f"{TICKS}{TICKS}{{0,{MAX_TICKS - 1}}}" if ticks else ""
-        self._pattern = re.compile("|".join(filter(None, (_build_pattern(ordered), runs))) or r"(?!)")
-        self._beginnings = frozenset(word[:size] for word in ordered for size in range(1, len(word)))
-        self._first_characters = (
-            re.compile("[" + re.escape("".join({word[0] for word in ordered})) + "]") if ordered else None
+        backticks_pattern = f"{BACKTICK}{BACKTICK}{{0,{MAX_BACKTICKS - 1}}}" if finds_backticks else ""
+        self._pattern = re.compile(
+            "|".join(filter(None, (_build_pattern(ordered_words), backticks_pattern))) or r"(?!)"
         )
-        self._max_length = len(ordered[0]) if ordered else 0
-        self._ticks = ticks
+        self._beginnings = frozenset(word[:size] for word in ordered_words for size in range(1, len(word)))
+        self._first_characters = (
+            re.compile("[" + re.escape("".join({word[0] for word in ordered_words})) + "]") if ordered_words else None
+        )
+        self._max_length = len(ordered_words[0]) if ordered_words else 0
+        self._finds_backticks = finds_backticks
 
-    def find(self, text: str, at: int, *, final: bool) -> MarkerMatch:
-        """Return the first marker at or after the index `at`. `final` says that no text follows."""
-        match = self._pattern.search(text, at)
+    def find(self, text: str, index: int, *, final: bool) -> MarkerMatch:
+        """Return the first marker at or after `index`. `final` says that no text follows."""
+        match = self._pattern.search(text, index)
         if match and match.end() + self._max_length < len(text):
             return MarkerMatch(match.start(), match.end())
-        decided_end = len(text) if final else self._find_undecided_start(text, at)
+        decided_end = len(text) if final else self._find_undecided_start(text, index)
         if match is None or match.start() >= decided_end:
             return MarkerMatch(decided_end)
-        if not final and self._ticks and match.end() == len(text) and _is_extendable(match.group()):
+        if not final and self._finds_backticks and match.end() == len(text) and _is_extendable(match.group()):
             return MarkerMatch(match.start())
         return MarkerMatch(match.start(), match.end())
 
-    def _find_undecided_start(self, text: str, at: int) -> int:
+    def _find_undecided_start(self, text: str, index: int) -> int:
+        """Return the index at which the text ends with the beginning of a word, or the length of the text."""
         if self._first_characters is None:
             return len(text)
-        for candidate in self._first_characters.finditer(text, max(at, len(text) - self._max_length + 1)):
+        for candidate in self._first_characters.finditer(text, max(index, len(text) - self._max_length + 1)):
             if text[candidate.start() :] in self._beginnings:
                 return candidate.start()
         return len(text)
 
 
-def _build_pattern(words: Sequence[str], levels: int = MAX_SHARED_LEVELS) -> str:
+def _build_pattern(words: Sequence[str], levels: int = MAX_PREFIX_LEVELS) -> str:
     """Return a pattern for these words, the longest first; words with the same beginning share it."""
     if levels == 0:
         return "|".join(map(re.escape, words))
     groups: dict[str, list[str]] = {}
     for word in words:
         groups.setdefault(word[0], []).append(word)
-    return "|".join(_group_by_prefix(group, levels) for group in groups.values())
+    return "|".join(_build_prefix_pattern(group, levels) for group in groups.values())
 
 
-def _group_by_prefix(words: Sequence[str], levels: int) -> str:
-    columns = zip(*words, strict=False)
+def _build_prefix_pattern(words: Sequence[str], levels: int) -> str:
+    """Return a pattern for words with the same first character: their common beginning and a group of their ends."""
+    characters_by_position = zip(*words, strict=False)
     prefix_length = next(
-        (index for index, characters in enumerate(columns) if len(set(characters)) > 1), len(words[-1])
+        (index for index, characters in enumerate(characters_by_position) if len(set(characters)) > 1), len(words[-1])
     )
     suffixes = [word[prefix_length:] for word in words if len(word) > prefix_length]
     if not suffixes:
@@ -97,7 +101,8 @@ def _group_by_prefix(words: Sequence[str], levels: int) -> str:
 
 
 def _is_extendable(word: str) -> bool:
-    return word.startswith(TICKS) and len(word) < MAX_TICKS
+    """Return whether further backticks would belong to a marker."""
+    return word.startswith(BACKTICK) and len(word) < MAX_BACKTICKS
 
 
 @lru_cache(maxsize=512)

@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.formats.mentions import is_control, is_leaked_at_end, is_tag
-from toolbench.engine.formats.specification import FoundCall
+from toolbench.engine.formats.mentions import is_control_token, is_leaked_at_end, is_markup_token
+from toolbench.engine.formats.specification import ParsedCall
 from toolbench.engine.formats.types import DecoderEvent, ParsedText, TextCall
 from toolbench.engine.types import Finding
 
-_GAP = re.compile(r"[\s;,]*")
+_SEPARATORS = re.compile(r"[\s;,]*")
 _FINDING_MESSAGES = {
     "call_cut": "The text ends inside a call; it was not executed.",
     "call_unreadable": "A call cannot be read; it stays in the text and was not executed.",
@@ -30,282 +30,284 @@ _FINDING_MESSAGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedCalls:
+class BlockCalls:
     """The calls of one block.
 
     Attributes:
-        raw: the text of the block.
-        notes: codes of deviations that were accepted.
-        unsure: whether the calls name no offered tool; the block is then text if the answer has words.
-        refused: the code of the finding if the block is text for that reason; "" for no finding.
+        raw_text: the text of the block.
+        finding_codes: codes of deviations that were accepted, and of a problem with the block.
+        is_unoffered: whether the calls name no offered tool; the block is then text if the answer has words.
+        text_code: the code of the finding if the block is text for that reason; "" for no finding.
     """
 
-    raw: str
-    calls: Sequence[FoundCall]
-    notes: Sequence[str] = ()
-    unsure: bool = False
-    refused: str = ""
+    raw_text: str
+    calls: Sequence[ParsedCall]
+    finding_codes: Sequence[str] = ()
+    is_unoffered: bool = False
+    text_code: str = ""
 
 
 class ParseState:
     """Collector of the text, reasoning, calls and findings of one answer; the decoder calls it in text order.
 
     Attributes:
-        news: the events since the last `fetch`.
+        new_events: the events since the last `fetch_events`.
         findings: the findings so far, at most one of each code.
     """
 
-    def __init__(self, *, careful: bool = False) -> None:
-        self._careful = careful
-        self._pending: list[tuple[str, bool]] = []  # tokens that may be text (True), white space (False)
-        self._closed = False  # reasoning was closed, perhaps empty reasoning
-        self._doubted = (
-            False  # an end marker came without start marker: if text follows, all text before it was reasoning
-        )
-        self._last = ""  # the last character of the text since a call or reasoning
-        self.news: list[DecoderEvent] = []
+    def __init__(self, *, treats_tokens_as_markup: bool = False) -> None:
+        self._treats_tokens_as_markup = treats_tokens_as_markup
+        self._pending_parts: list[tuple[str, bool]] = []  # tokens that may be text (True), white space (False)
+        self._has_reasoning_ended = False  # also after empty reasoning
+        # Whether an end marker of reasoning came without start marker: if text follows, the text before is reasoning.
+        self._may_be_reasoning = False
+        self._last_character = ""  # of the text since a call or reasoning
+        self.new_events: list[DecoderEvent] = []
         self.findings: list[Finding] = []
-        self._text: list[str] = []
-        self._told: list[str] = []  # text and calls as written, needed if all of it turns out to be reasoning
-        self._gap = ""  # separators after a call, which are text only if text follows
-        self._behind_call = False
-        self._line_ended = self._blank = True
-        self._reasoning: list[str] = []
+        self._text_parts: list[str] = []
+        self._written_parts: list[str] = []  # text and calls as written, needed if all of it turns out to be reasoning
+        self._separators = ""  # separators after a call, which are text only if text follows
+        self._follows_call = False
+        self._has_line_ended = True
+        self._is_text_blank = True
+        self._reasoning_parts: list[str] = []
         self._calls: list[TextCall] = []
-        self._proposed: tuple[str, Sequence[FoundCall]] | None = None
-        self._held: list[
-            ParsedCalls | tuple[str, bool]
-        ] = []  # calls that are not decided yet, and the text and tokens after them
+        self._proposed_calls: tuple[str, Sequence[ParsedCall]] | None = None
+        # Calls that are not decided yet, and the text (False) and tokens (True) after them.
+        self._held_parts: list[BlockCalls | tuple[str, bool]] = []
 
     @property
-    def blank(self) -> bool:
-        """Whether only white space and reasoning were found so far."""
-        return self._blank and not self._calls and not self._proposed and not self._held
+    def is_blank(self) -> bool:
+        """Whether the answer has only white space and reasoning so far."""
+        return self._is_text_blank and not self._calls and not self._proposed_calls and not self._held_parts
 
     @property
-    def spoken(self) -> bool:
+    def has_words(self) -> bool:
         """Whether the answer has words so far, not counting words that may be reasoning."""
-        return self._proposed is not None or not (self._blank or self._doubted)
+        return self._proposed_calls is not None or not (self._is_text_blank or self._may_be_reasoning)
 
     @property
-    def thought(self) -> bool:
-        """Whether reasoning was closed before."""
-        return self._closed or bool(self._reasoning)
+    def has_reasoning(self) -> bool:
+        """Whether the answer has reasoning so far, also empty reasoning."""
+        return self._has_reasoning_ended or bool(self._reasoning_parts)
 
     @property
-    def last(self) -> str:
+    def previous_character(self) -> str:
         """The last character of the text since a call or reasoning; "" if there is none."""
-        return self._pending[-1][0][-1:] if self._pending else self._last
+        return self._pending_parts[-1][0][-1:] if self._pending_parts else self._last_character
 
-    def in_line(self) -> bool:
+    def is_within_line(self) -> bool:
         """Return whether words stand before this position on its line."""
-        return not self.blank and not self.at_line()
+        return not self.is_blank and not self.is_at_line_start()
 
-    def at_line(self) -> bool:
+    def is_at_line_start(self) -> bool:
         """Return whether a line begins at this position; a line also begins after a call."""
-        return self._behind_call or self._line_ended or bool(self._held)
+        return self._follows_call or self._has_line_ended or bool(self._held_parts)
 
-    def say(self, text: str) -> None:
-        """Add text."""
+    def add_text(self, text: str) -> None:
+        """Add text; while calls are not decided, it may be held back."""
         if not text:
             return
-        if self._held:
-            if _GAP.fullmatch(text):
-                self._held.append((text, False))
+        if self._held_parts:
+            if _SEPARATORS.fullmatch(text):
+                self._held_parts.append((text, False))
                 return
-            self._decide(has_text=True)
-        if self._pending:
-            self._pending.append((text, False))
+            self._release_held_parts(has_text=True)
+        if self._pending_parts:
+            self._pending_parts.append((text, False))
             if text.strip():
-                self._settle(lambda token: True)
+                self._release_pending_parts(lambda token: True)
             return
-        if self._doubted and text.strip():
-            self.void()
-        self._told.append(text)
-        self._last = text[-1]
-        if self._proposed:
-            self._gap += text
+        if self._may_be_reasoning and text.strip():
+            self._turn_into_reasoning()
+        self._written_parts.append(text)
+        self._last_character = text[-1]
+        if self._proposed_calls:
+            self._separators += text
             if text.strip():
-                self._revoke()
+                self._revoke_proposed_calls()
             return
-        if self._behind_call and _GAP.fullmatch(text):
-            self._gap += text
+        if self._follows_call and _SEPARATORS.fullmatch(text):
+            self._separators += text
             return
-        text, self._gap, self._behind_call = self._gap + text, "", False
-        self._put(text)
+        text, self._separators, self._follows_call = self._separators + text, "", False
+        self._append_text(text)
 
-    def _put(self, text: str) -> None:
-        if visible := text.rstrip(" \t"):
-            self._line_ended = visible.endswith("\n")
-        self._blank = self._blank and not text.strip()
-        self._text.append(text)
-        self.news.append(DecoderEvent("text", text))
+    def _append_text(self, text: str) -> None:
+        if visible_text := text.rstrip(" \t"):
+            self._has_line_ended = visible_text.endswith("\n")
+        self._is_text_blank = self._is_text_blank and not text.strip()
+        self._text_parts.append(text)
+        self.new_events.append(DecoderEvent("text", text))
 
-    def _revoke(self) -> None:
+    def _revoke_proposed_calls(self) -> None:
         """Turn the proposed calls into text, because text follows them."""
-        raw, _ = self._proposed or ("", ())
-        text, self._gap, self._proposed = raw + self._gap, "", None
-        self._put(text)
+        raw_text, _ = self._proposed_calls or ("", ())
+        text, self._separators, self._proposed_calls = raw_text + self._separators, "", None
+        self._append_text(text)
 
-    def drop(self, token: str) -> None:
-        """Take a token that has no meaning of its own.
+    def drop_token(self, token: str) -> None:
+        """Drop a token of `TextFormat.dropped_tokens`.
 
-        If it may be a word of the text, the text beside it decides.
+        A token that may be a word of the text is held: the text beside it decides.
         """
-        if not self._careful and not is_tag(token):
+        if not self._treats_tokens_as_markup and not is_markup_token(token):
             return
-        if self._held:
-            self._held.append((token, True))
-        elif not self._pending and (self._behind_call or (is_control(token) and self.blank)):
+        if self._held_parts:
+            self._held_parts.append((token, True))
+        elif not self._pending_parts and (self._follows_call or (is_control_token(token) and self.is_blank)):
             return
         else:
-            self.wait(token)
+            self.hold_token(token)
 
-    def wait(self, token: str) -> None:
-        """Take a token that is text if words follow, and is dropped before a call or at the end."""
-        (self._held or self._pending).append((token, True))
+    def hold_token(self, token: str) -> None:
+        """Hold a token that is text if words follow, and is dropped before a call or at the end."""
+        (self._held_parts or self._pending_parts).append((token, True))
 
-    def _settle(self, keep: Callable[[str], bool]) -> None:
-        """Add the pending white space, and the pending tokens for which `keep` returns True, as text."""
-        pending, self._pending = self._pending, []
-        self.say("".join(text for text, is_token in pending if not is_token or keep(text)))
+    def _release_pending_parts(self, is_text: Callable[[str], bool]) -> None:
+        """Add the pending white space as text, and the pending tokens for which `is_text` returns True."""
+        pending_parts, self._pending_parts = self._pending_parts, []
+        self.add_text("".join(text for text, is_token in pending_parts if not is_token or is_text(text)))
 
-    def end_thought(self) -> None:
-        """Take an end marker of reasoning without a start marker.
+    def end_unopened_reasoning(self) -> None:
+        """End reasoning by an end marker without a start marker.
 
-        If anything follows, the words before it were reasoning.
+        If the answer has words before the marker, they are reasoning if anything follows.
         """
-        if self._blank:
-            self._closed = True
+        if self._is_text_blank:
+            self._has_reasoning_ended = True
         else:
-            self._doubted = True
+            self._may_be_reasoning = True
 
-    def close_thought(self) -> None:
-        """Take the end marker of reasoning that had a start marker."""
-        self._closed = True
+    def end_reasoning(self) -> None:
+        """End reasoning that began with a start marker."""
+        self._has_reasoning_ended = True
 
-    def think(self, text: str) -> None:
+    def add_reasoning(self, text: str) -> None:
         """Add reasoning."""
         if text:
-            self._settle(lambda token: not is_control(token))
-            self._last = ""
-            self._reasoning.append(text)
-            self.news.append(DecoderEvent("reasoning", text))
+            self._release_pending_parts(lambda token: not is_control_token(token))
+            self._last_character = ""
+            self._reasoning_parts.append(text)
+            self.new_events.append(DecoderEvent("reasoning", text))
 
-    def note(self, code: str) -> None:
+    def add_finding(self, code: str) -> None:
         """Add the finding with this code, unless there is one already."""
         if all(finding.code != code for finding in self.findings):
             self.findings.append(Finding(code, _FINDING_MESSAGES[code], "$.content"))
 
-    def propose(self, calls: Sequence[FoundCall], raw: str) -> None:
-        """Take calls that count only if only white space follows them."""
-        self._before_call()
-        self._told.append(raw)
-        self._proposed = (raw, calls)
+    def propose_calls(self, calls: Sequence[ParsedCall], raw_text: str) -> None:
+        """Add calls that count only if nothing but white space follows them; `raw_text` is the text of their block."""
+        self._prepare_for_call()
+        self._written_parts.append(raw_text)
+        self._proposed_calls = (raw_text, calls)
 
-    def _before_call(self) -> None:
-        self._settle(lambda token: False)
-        if self._doubted:
-            self.void()
-        self._last = ""
+    def _prepare_for_call(self) -> None:
+        """Drop the pending tokens, and decide that text before an unopened end marker is reasoning."""
+        self._release_pending_parts(lambda token: False)
+        if self._may_be_reasoning:
+            self._turn_into_reasoning()
+        self._last_character = ""
 
-    def read(self, written: ParsedCalls) -> None:
-        """Take the calls of a block.
+    def add_block_calls(self, block_calls: BlockCalls) -> None:
+        """Add the calls of a block.
 
         Calls of tools that are not offered run only if the answer has no words. That is known at its end; until then
         the text that follows is held back.
         """
-        if written.unsure and not self._held and self.spoken:
-            self._refuse(written)
-        elif written.unsure or self._held:
-            if self._doubted:
-                self.void()
-            self._held += [*self._pending, written]
-            self._pending, self._last = [], ""
+        if block_calls.is_unoffered and not self._held_parts and self.has_words:
+            self._add_as_text(block_calls)
+        elif block_calls.is_unoffered or self._held_parts:
+            if self._may_be_reasoning:
+                self._turn_into_reasoning()
+            self._held_parts += [*self._pending_parts, block_calls]
+            self._pending_parts, self._last_character = [], ""
         else:
-            self._run(written)
+            self._add_calls(block_calls)
 
-    def _refuse(self, written: ParsedCalls) -> None:
-        if written.refused:
-            self.note(written.refused)
-        self.say(written.raw)
+    def _add_as_text(self, block_calls: BlockCalls) -> None:
+        if block_calls.text_code:
+            self.add_finding(block_calls.text_code)
+        self.add_text(block_calls.raw_text)
 
-    def _run(self, written: ParsedCalls) -> None:
-        for found in written.calls:
-            self.call(found, written.raw)
-        for note in written.notes:
-            self.note(note)
+    def _add_calls(self, block_calls: BlockCalls) -> None:
+        for parsed_call in block_calls.calls:
+            self._add_call(parsed_call, block_calls.raw_text)
+        for code in block_calls.finding_codes:
+            self.add_finding(code)
 
-    def _decide(self, *, has_text: bool) -> None:
+    def _release_held_parts(self, *, has_text: bool) -> None:
         """Add the calls, text and tokens that were held back. `has_text` says whether the answer has words."""
-        held, self._held = self._held, []
-        for event in held:
-            if isinstance(event, ParsedCalls):
-                (self._refuse if has_text and event.unsure else self._run)(event)
-            elif not event[1]:
-                self.say(event[0])
-            elif not self._behind_call:
-                self.wait(event[0])
+        held_parts, self._held_parts = self._held_parts, []
+        for part in held_parts:
+            if isinstance(part, BlockCalls):
+                (self._add_as_text if has_text and part.is_unoffered else self._add_calls)(part)
+            elif not part[1]:
+                self.add_text(part[0])
+            elif not self._follows_call:
+                self.hold_token(part[0])
 
-    def call(self, found: FoundCall, raw: str) -> None:
-        """Add a call. `raw` is the text of its block."""
-        self._before_call()
-        if self._proposed:
-            self._revoke()
-        made = found.id or f"call_{len(self._calls) + 1}"
-        call = TextCall(found.name, found.arguments, made, found.raw or raw)
-        self._gap, self._behind_call = "", True
-        if not self._calls or self._calls[-1].raw is not raw:
-            self._told.append(raw)
+    def _add_call(self, parsed_call: ParsedCall, raw_text: str) -> None:
+        """Add a call. `raw_text` is the text of its block."""
+        self._prepare_for_call()
+        if self._proposed_calls:
+            self._revoke_proposed_calls()
+        call_id = parsed_call.id or f"call_{len(self._calls) + 1}"
+        call = TextCall(parsed_call.name, parsed_call.arguments, call_id, parsed_call.raw_text or raw_text)
+        self._separators, self._follows_call = "", True
+        if not self._calls or self._calls[-1].raw_text is not raw_text:
+            self._written_parts.append(raw_text)
         self._calls.append(call)
-        self.news.append(DecoderEvent("call", call=call))
+        self.new_events.append(DecoderEvent("call", call=call))
 
-    def void(self) -> None:
+    def _turn_into_reasoning(self) -> None:
         """Turn everything so far into reasoning whose start marker was part of the prompt."""
-        self._doubted, self._closed, self._pending, self._last = False, True, [], ""
-        self._reasoning = ["".join(self._told)]
-        if self._calls or self._proposed:
-            self.note("call_in_reasoning")
-        self._text, self._calls, self._proposed = [], [], None
-        self._gap, self._behind_call = "", False
-        self._line_ended = self._blank = True
-        self.news.append(DecoderEvent("void", self._reasoning[0]))
+        self._may_be_reasoning, self._has_reasoning_ended = False, True
+        self._pending_parts, self._last_character = [], ""
+        self._reasoning_parts = ["".join(self._written_parts)]
+        if self._calls or self._proposed_calls:
+            self.add_finding("call_in_reasoning")
+        self._text_parts, self._calls, self._proposed_calls = [], [], None
+        self._separators, self._follows_call = "", False
+        self._has_line_ended = self._is_text_blank = True
+        self.new_events.append(DecoderEvent("void", self._reasoning_parts[0]))
 
-    def parsed(self) -> ParsedText:
+    def build_result(self) -> ParsedText:
         """Return the parsed answer. Call it once, when the whole text was read."""
-        self._decide(has_text=False)
-        self._end()
-        if self._proposed:
-            raw, calls = self._proposed
-            self._proposed = None
-            for found in calls:
-                self.call(found, raw)
-        text = "".join([*self._text, self._gap]).strip()
-        return ParsedText(text, "".join(self._reasoning).strip(), tuple(self._calls), tuple(self.findings))
+        self._release_held_parts(has_text=False)
+        self._drop_leaked_tokens()
+        if self._proposed_calls:
+            raw_text, calls = self._proposed_calls
+            self._proposed_calls = None
+            for parsed_call in calls:
+                self._add_call(parsed_call, raw_text)
+        text = "".join([*self._text_parts, self._separators]).strip()
+        return ParsedText(text, "".join(self._reasoning_parts).strip(), tuple(self._calls), tuple(self.findings))
 
-    def _end(self) -> None:
+    def _drop_leaked_tokens(self) -> None:
         """Drop leaked tokens at the end of the answer, beginning with the last one; the others are text."""
-        pending, self._pending = self._pending, []
-        text = "".join([*self._told, *(event for event, _ in pending)])
-        end, opened = len(text), dict[str, int]()
+        pending_parts, self._pending_parts = self._pending_parts, []
+        text = "".join([*self._written_parts, *(part for part, _ in pending_parts)])
+        token_start, tag_starts = len(text), dict[str, int]()
 
         def is_opened(name: str) -> bool:
-            if name not in opened:
-                opened[name] = text.find(f"<{name}")
-            return 0 <= opened[name] < end
+            if name not in tag_starts:
+                tag_starts[name] = text.find(f"<{name}")
+            return 0 <= tag_starts[name] < token_start
 
-        while pending and not self._proposed:
-            token, is_token = pending[-1]
-            end -= len(token)
-            if (is_token and not is_leaked_at_end(token, text[end - 1 : end], is_opened)) or (
+        while pending_parts and not self._proposed_calls:
+            token, is_token = pending_parts[-1]
+            token_start -= len(token)
+            previous_character = text[token_start - 1 : token_start]
+            if (is_token and not is_leaked_at_end(token, previous_character, is_opened)) or (
                 not is_token and token.strip()
             ):
                 break
-            pending.pop()
-        if not self._proposed:
-            self.say("".join(text for text, _ in pending))
+            pending_parts.pop()
+        if not self._proposed_calls:
+            self.add_text("".join(part for part, _ in pending_parts))
 
-    def fetch(self) -> tuple[DecoderEvent, ...]:
-        """Return the events since the last fetch."""
-        fetched, self.news = tuple(self.news), []
-        return fetched
+    def fetch_events(self) -> tuple[DecoderEvent, ...]:
+        """Return the events since the last call of this method."""
+        new_events, self.new_events = tuple(self.new_events), []
+        return new_events

@@ -12,16 +12,14 @@ from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.call_extent import find_value_end, split_arguments
 from toolbench.engine.formats.coercion import group_by_key, is_list_allowed, list_items
 from toolbench.engine.formats.literals import evaluate_literal, parse_python
-from toolbench.engine.formats.specification import FoundCall, ParsedBlock
+from toolbench.engine.formats.specification import ParsedBlock, ParsedCall
 from toolbench.engine.formats.types import ToolSchemas
 
 _SEPARATORS = re.compile(r"[\s,;\[\]]*")
 _NAME = re.compile(r"(?P<name>[\w.-]+)\s*\(")
 _NAME_START = re.compile(r"[\w.-]+\s*")
 _KEY = re.compile(r"\s*(?P<key>[\w-]+)\s*=(?!=)")
-_UNSAFE_CHARACTERS = re.compile(
-    r"[\\#\n\r\ud800-\udfff]"
-)  # characters that Python's parser treats differently or refuses
+_UNSAFE_CHARACTERS = re.compile(r"[\\#\n\r\ud800-\udfff]")  # Python's parser treats them differently or refuses them
 _NEXT_KEY = re.compile(r",\s*(?=[\w-]+\s*=)")
 
 
@@ -37,36 +35,39 @@ class PythonCallReader:
 
     suffix: str = ""
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the calls in the text of a block."""
-        calls = None if cut else _read_at_once(body.strip(), self.suffix, known)
-        return ParsedBlock(calls) if calls else self._read_one_by_one(body, known, cut=cut)
+        calls = None if is_truncated else _read_with_one_parse(body.strip(), self.suffix, offered_tools)
+        return ParsedBlock(calls) if calls else self._read_one_by_one(body, offered_tools, is_truncated=is_truncated)
 
-    def _read_one_by_one(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def _read_one_by_one(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the calls one by one, so that those before a truncated or unreadable call are kept."""
-        calls: list[FoundCall] = []
-        notes: set[str] = set()
+        calls: list[ParsedCall] = []
+        deviation_codes: set[str] = set()
         index = _skip_separators(body, 0)
-        problem = "call_cut" if cut and index == len(body) else ""
+        problem_code = "call_cut" if is_truncated and index == len(body) else ""
         while index < len(body):
             name_match = _NAME.match(body, index)
             end = find_value_end(body, name_match.end() - 1) if name_match else None
-            if name_match and end is None and not cut:
+            if name_match and end is None and not is_truncated:
                 end = body.rfind(")") + 1
             if name_match is None or not end or end <= name_match.end() - 1:
                 is_name_begun = name_match is not None or _NAME_START.fullmatch(body, index) is not None
-                problem = "call_cut" if cut and is_name_begun else "call_unreadable"
+                problem_code = "call_cut" if is_truncated and is_name_begun else "call_unreadable"
                 break
-            arguments = _read_arguments(body[name_match.end() : end - 1], name_match["name"], known, notes)
+            arguments = _read_arguments(
+                body[name_match.end() : end - 1], name_match["name"], offered_tools, deviation_codes
+            )
             if arguments is None:
-                problem = "call_unreadable"
+                problem_code = "call_unreadable"
             else:
-                calls.append(FoundCall(name_match["name"].removesuffix(self.suffix), arguments, raw=body[index:end]))
+                name = name_match["name"].removesuffix(self.suffix)
+                calls.append(ParsedCall(name, arguments, raw_text=body[index:end]))
             index = _skip_separators(body, end)
-        return ParsedBlock(tuple(calls), problem, tuple(sorted(notes)))
+        return ParsedBlock(tuple(calls), problem_code, tuple(sorted(deviation_codes)))
 
 
-def _read_at_once(body: str, suffix: str, known: ToolSchemas) -> tuple[FoundCall, ...] | None:
+def _read_with_one_parse(body: str, suffix: str, offered_tools: ToolSchemas) -> tuple[ParsedCall, ...] | None:
     """Read all calls with one parse, which is several times faster, or return None.
 
     The result is None if the text is not valid Python as a whole, or if reading the calls one by one may give another
@@ -74,13 +75,13 @@ def _read_at_once(body: str, suffix: str, known: ToolSchemas) -> tuple[FoundCall
     """
     if _UNSAFE_CHARACTERS.search(body) or not is_normalized("NFKC", body):
         return None
-    source, previous_end, calls = body.encode(), 0, []
+    source, previous_end, calls = body.encode(), 0, []  # a tree's positions are counted in bytes
     try:
-        tree = parse_python(body, exact=True)
+        tree = parse_python(body, is_exact=True)
         for node in tree.elts if isinstance(tree, (ast.List, ast.Tuple)) else [tree]:
-            end = node.end_col_offset or 0  # in bytes
-            raw = source[node.col_offset : end].decode()
-            calls.append(_build_call(node, raw, suffix, known))
+            end = node.end_col_offset or 0
+            raw_text = source[node.col_offset : end].decode()
+            calls.append(_build_call(node, raw_text, suffix, offered_tools))
             if not _SEPARATORS.fullmatch(source[previous_end : node.col_offset].decode()):
                 return None
             previous_end = end
@@ -89,21 +90,26 @@ def _read_at_once(body: str, suffix: str, known: ToolSchemas) -> tuple[FoundCall
     return tuple(calls)
 
 
-def _build_call(node: ast.expr, raw: str, suffix: str, known: ToolSchemas) -> FoundCall:
-    name_match = _NAME.match(raw)
-    if name_match is None or not isinstance(node, ast.Call) or not _is_named(node.func, name_match["name"].split(".")):
+def _build_call(node: ast.expr, raw_text: str, suffix: str, offered_tools: ToolSchemas) -> ParsedCall:
+    """Return the call of a node, whose text is `raw_text`; InvalidJsonError if it is no call with literals."""
+    name_match = _NAME.match(raw_text)
+    if (
+        name_match is None
+        or not isinstance(node, ast.Call)
+        or not _is_dotted_name(node.func, name_match["name"].split("."))
+    ):
         raise InvalidJsonError("no_call", "no call of a plain name")
-    names = _get_parameter_names(known, name_match["name"])
+    names = _get_parameter_names(offered_tools, name_match["name"])
     if len(node.args) > len(names) or any(keyword.arg is None for keyword in node.keywords):
         raise InvalidJsonError("no_name", "a value without a name")
     arguments = {name: evaluate_literal(value) for name, value in zip(names, node.args, strict=False)}
     arguments |= {str(keyword.arg): evaluate_literal(keyword.value) for keyword in node.keywords}
     if len(arguments) < len(node.args) + len(node.keywords):
         raise InvalidJsonError("repeated_name", "a name that is given twice")
-    return FoundCall(name_match["name"].removesuffix(suffix), arguments, raw=raw)
+    return ParsedCall(name_match["name"].removesuffix(suffix), arguments, raw_text=raw_text)
 
 
-def _is_named(node: ast.expr, parts: list[str]) -> bool:
+def _is_dotted_name(node: ast.expr, parts: list[str]) -> bool:
     """Return whether a node is the dotted name that consists of these parts."""
     for part in reversed(parts[1:]):
         if not isinstance(node, ast.Attribute) or node.attr != part:
@@ -112,38 +118,50 @@ def _is_named(node: ast.expr, parts: list[str]) -> bool:
     return isinstance(node, ast.Name) and node.id == parts[0]
 
 
-def _get_parameter_names(known: ToolSchemas, tool: str) -> list[str]:
-    properties = known.schemas.get(tool, {}).get("properties")
+def _get_parameter_names(offered_tools: ToolSchemas, tool_name: str) -> list[str]:
+    properties = offered_tools.schemas.get(tool_name, {}).get("properties")
     return list(properties) if isinstance(properties, dict) else []
 
 
-def _skip_separators(text: str, at: int) -> int:
-    found = _SEPARATORS.match(text, at)
-    return found.end() if found else at
+def _skip_separators(text: str, index: int) -> int:
+    match = _SEPARATORS.match(text, index)
+    return match.end() if match else index
 
 
-def _read_arguments(text: str, tool: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any] | None:
+def _read_arguments(
+    text: str, tool_name: str, offered_tools: ToolSchemas, deviation_codes: set[str]
+) -> dict[str, Any] | None:
+    """Return the arguments between the brackets of a call, or None if they cannot be read.
+
+    If they cannot be read as Python, each value is read up to the last quotation mark before the next key.
+    """
     if not text.strip():
         return {}
     try:
-        return _name_arguments(list(_iterate_pairs(split_arguments(text), tool, known)), tool, known, notes)
+        pairs = list(_iterate_pairs(split_arguments(text), tool_name, offered_tools))
+        return _group_arguments(pairs, tool_name, offered_tools, deviation_codes)
     except InvalidJsonError:
         pass
     try:
-        arguments = _name_arguments([_parse_quoted_pair(part) for part in _NEXT_KEY.split(text)], tool, known, notes)
+        pairs = [_parse_quoted_pair(part) for part in _NEXT_KEY.split(text)]
+        arguments = _group_arguments(pairs, tool_name, offered_tools, deviation_codes)
     except InvalidJsonError:
         return None
-    notes.add("quotes_repaired")
+    deviation_codes.add("quotes_repaired")
     return arguments
 
 
-def _name_arguments(pairs: Sequence[tuple[str, Any]], tool: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any]:
-    is_list = partial(is_list_allowed, tool, known=known)
-    return group_by_key(pairs, lambda name, value: value, lambda name, value: list_items(value), is_list, notes)
+def _group_arguments(
+    pairs: Sequence[tuple[str, Any]], tool_name: str, offered_tools: ToolSchemas, deviation_codes: set[str]
+) -> dict[str, Any]:
+    allows_list = partial(is_list_allowed, tool_name, offered_tools=offered_tools)
+    return group_by_key(
+        pairs, lambda name, value: value, lambda name, value: list_items(value), allows_list, deviation_codes
+    )
 
 
-def _iterate_pairs(parts: list[str], tool: str, known: ToolSchemas) -> Iterator[tuple[str, Any]]:
-    names = _get_parameter_names(known, tool)
+def _iterate_pairs(parts: list[str], tool_name: str, offered_tools: ToolSchemas) -> Iterator[tuple[str, Any]]:
+    names = _get_parameter_names(offered_tools, tool_name)
     if not parts[-1].strip():
         parts = parts[:-1]
     for index, part in enumerate(parts):

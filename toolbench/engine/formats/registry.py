@@ -61,7 +61,7 @@ FORMATS = (
 
 def list_format_names() -> tuple[str, ...]:
     """Return the names of all formats; the last is `auto`, which can only be parsed."""
-    return tuple(_BY_NAME)
+    return tuple(_FORMATS_BY_NAME)
 
 
 def get_format(name: str) -> TextFormat:
@@ -70,72 +70,78 @@ def get_format(name: str) -> TextFormat:
     Raises:
         PlanError: the format is unknown.
     """
-    if name not in _BY_NAME:
-        raise PlanError(f"There is no format {name!r}; there are {', '.join(_BY_NAME)}.")
-    return _BY_NAME[name]
+    if name not in _FORMATS_BY_NAME:
+        raise PlanError(f"There is no format {name!r}; there are {', '.join(_FORMATS_BY_NAME)}.")
+    return _FORMATS_BY_NAME[name]
 
 
 def _build_auto_format() -> TextFormat:
     """Build the format that parses all others."""
     blocks = _merge_blocks(block for text_format in FORMATS for block in text_format.blocks)
-    openers = {block.opener for block in blocks}
-    dropped = (word for text_format in FORMATS for word in text_format.dropped if word not in openers)
+    start_markers = {block.start_marker for block in blocks}
+    dropped_tokens = (
+        token for text_format in FORMATS for token in text_format.dropped_tokens if token not in start_markers
+    )
     return TextFormat(
         AUTO,
         blocks,
         HERMES.layout,
         HERMES.prompt,
-        dropped=tuple(dict.fromkeys(dropped)),
-        reasoning=tuple(dict.fromkeys(pair for text_format in FORMATS for pair in text_format.reasoning)),
-        bare=lambda names: (
+        dropped_tokens=tuple(dict.fromkeys(dropped_tokens)),
+        reasoning_markers=tuple(
+            dict.fromkeys(pair for text_format in FORMATS for pair in text_format.reasoning_markers)
+        ),
+        build_bare_blocks=lambda names: (
             *build_bare_json_blocks(names),
             *build_bare_list_blocks(names),
             *build_whole_tool_code_blocks(names),
             *build_whole_fence_blocks(names),
         ),
-        named=_build_named_blocks,
-        native=False,
-        careful=True,
+        build_named_blocks=_build_named_blocks,
+        is_native=False,
+        treats_tokens_as_markup=True,
     )
 
 
-def _build_reasoning_format(all_formats: TextFormat) -> TextFormat:
+def _build_reasoning_format(auto_format: TextFormat) -> TextFormat:
     """Build a format that reads only reasoning, in the tags of every model family."""
-    return TextFormat("", (), HERMES.layout, HERMES.prompt, reasoning=all_formats.reasoning, native=False)
+    return TextFormat(
+        "", (), HERMES.layout, HERMES.prompt, reasoning_markers=auto_format.reasoning_markers, is_native=False
+    )
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    blocks = (block for text_format in FORMATS for block in text_format.named(names))
-    return tuple({block.opener: block for block in blocks}.values())
+    blocks = (block for text_format in FORMATS for block in text_format.build_named_blocks(names))
+    return tuple({block.start_marker: block for block in blocks}.values())
 
 
 def _merge_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Return each block once.
 
-    Blocks with `starts` come first. The others are joined by start marker into one block, whose reader tries all of
-    their readers.
+    Blocks with `body_starts` come first. The others are joined by start marker into one block, whose reader tries all
+    of their readers.
     """
-    unique: list[Block] = []
+    unique_blocks: list[Block] = []
     for block in blocks:
-        if block not in unique:
-            unique.append(block)
-    by_opener: dict[str, list[Block]] = {}
-    for block in unique:
-        if not block.starts:
-            by_opener.setdefault(block.opener, []).append(block)
+        if block not in unique_blocks:
+            unique_blocks.append(block)
+    blocks_by_start_marker: dict[str, list[Block]] = {}
+    for block in unique_blocks:
+        if not block.body_starts:
+            blocks_by_start_marker.setdefault(block.start_marker, []).append(block)
     return (
-        *(block for block in unique if block.starts),
-        *(reduce(_join_blocks, same_opener) for same_opener in by_opener.values()),
+        *(block for block in unique_blocks if block.body_starts),
+        *(reduce(_join_blocks, joinable_blocks) for joinable_blocks in blocks_by_start_marker.values()),
     )
 
 
-def _join_blocks(first: Block, second: Block) -> Block:
+def _join_blocks(first_block: Block, second_block: Block) -> Block:
     return replace(
-        first,
-        read=_join_readers(first.read, second.read),
-        closers=tuple(dict.fromkeys((*first.closers, *second.closers))),
-        enders=tuple(dict.fromkeys((*first.enders, *second.enders))),
-        guard=first.guard or second.guard,
+        first_block,
+        reader=_join_readers(first_block.reader, second_block.reader),
+        end_markers=tuple(dict.fromkeys((*first_block.end_markers, *second_block.end_markers))),
+        next_markers=tuple(dict.fromkeys((*first_block.next_markers, *second_block.next_markers))),
+        value_markers=first_block.value_markers or second_block.value_markers,
     )
 
 
@@ -147,14 +153,14 @@ def _join_readers(first_reader: BlockReader, second_reader: BlockReader) -> Bloc
     """
     if not (isinstance(first_reader, NamedJsonReader) and isinstance(second_reader, NamedJsonReader)):
         return FirstMatchReader((first_reader, second_reader))
-    first, second = first_reader.heading, second_reader.heading
+    parse_first_heading, parse_second_heading = first_reader.parse_heading, second_reader.parse_heading
 
-    def heading(text: str) -> tuple[str, str]:
-        name_and_id = first(text)
-        return name_and_id if name_and_id[0] else second(text)
+    def parse_heading(text: str) -> tuple[str, str]:
+        name_and_id = parse_first_heading(text)
+        return name_and_id if name_and_id[0] else parse_second_heading(text)
 
-    return replace(first_reader, heading=heading)
+    return replace(first_reader, parse_heading=parse_heading)
 
 
-_BY_NAME = {text_format.name: text_format for text_format in (*FORMATS, _build_auto_format())}
-REASONING_FORMAT = _build_reasoning_format(_BY_NAME[AUTO])
+_FORMATS_BY_NAME = {text_format.name: text_format for text_format in (*FORMATS, _build_auto_format())}
+REASONING_FORMAT = _build_reasoning_format(_FORMATS_BY_NAME[AUTO])

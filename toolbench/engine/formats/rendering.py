@@ -17,27 +17,30 @@ def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning:
     """
     text_format = get_format(format)
     reasoning_text = ""
-    markers = text_format.thought or (text_format.reasoning[0] if text_format.reasoning else None)
+    markers = text_format.written_reasoning_markers or (
+        text_format.reasoning_markers[0] if text_format.reasoning_markers else None
+    )
     if reasoning and markers:
-        opener, closer = markers
-        reasoning_text = f"{opener}\n{reasoning}\n{closer}\n\n"
+        start_marker, end_marker = markers
+        reasoning_text = f"{start_marker}\n{reasoning}\n{end_marker}\n\n"
     layout = text_format.layout
-    calls_text = layout.between.join(layout.call(call, index) for index, call in enumerate(calls))
+    calls_text = layout.between_calls.join(layout.write_call(call, index) for index, call in enumerate(calls))
     separator = "\n\n" if text and calls else ""
-    return reasoning_text + text + separator + (f"{layout.before}{calls_text}{layout.after}" if calls else "")
+    written_calls = f"{layout.before_calls}{calls_text}{layout.after_calls}" if calls else ""
+    return reasoning_text + text + separator + written_calls
 
 
 def render_tools(tools: Iterable[Tool], *, format: str) -> str:
     """Render the part of a prompt that describes the tools; "" without tools."""
     tools_json = [{"type": "function", "function": get_function(tool)} for tool in tools]
-    return get_format(format).prompt.tools(tools_json) if tools_json else ""
+    return get_format(format).prompt.write_tools(tools_json) if tools_json else ""
 
 
 def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> str:
     """Render (call, result) pairs, in call order, as one text for the role of `get_result_role`."""
     prompt = get_format(format).prompt
     results_text = prompt.results_between.join(
-        prompt.result(call, text, index) for index, (call, text) in enumerate(results)
+        prompt.write_result(call, text, index) for index, (call, text) in enumerate(results)
     )
     return prompt.results_before + results_text + prompt.results_after
 
@@ -49,4 +52,4 @@ def render_result(call: TextCall, content: str, *, format: str) -> str:
 
 def get_result_role(format: str) -> str:
     """Return the role of the message that returns results."""
-    return get_format(format).prompt.role
+    return get_format(format).prompt.result_role

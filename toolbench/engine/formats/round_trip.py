@@ -16,27 +16,28 @@ def is_round_trip_safe(calls: Sequence[TextCall], *, format: str, tools: Iterabl
     A few formats can write only one call, or no string that contains their own tags. Some need the schemas of `tools`
     to restore the types of values.
     """
-    limits, known = get_format(format).holds, build_tool_schemas(tools)
-    return len(calls) <= limits.calls and all(_is_call_safe(limits, call, known) for call in calls)
+    limits, offered_tools = get_format(format).round_trip_limits, build_tool_schemas(tools)
+    return len(calls) <= limits.max_calls and all(_is_call_safe(limits, call, offered_tools) for call in calls)
 
 
-def _is_call_safe(limits: RoundTripLimits, call: TextCall, known: ToolSchemas) -> bool:
-    if not re.fullmatch(limits.name, call.name):
+def _is_call_safe(limits: RoundTripLimits, call: TextCall, offered_tools: ToolSchemas) -> bool:
+    if not re.fullmatch(limits.name_pattern, call.name):
         return False
-    keys = _iterate_keys(call.arguments) if limits.bare_keys else iter(call.arguments)
-    if not all(re.fullmatch(limits.key, key) for key in keys):
+    keys = _iterate_keys(call.arguments) if limits.checks_nested_keys else iter(call.arguments)
+    if not all(re.fullmatch(limits.key_pattern, key) for key in keys):
         return False
-    if any(forbidden in text for text in _iterate_texts(call.arguments) for forbidden in limits.never):
+    forbidden_texts = limits.forbidden_texts
+    if any(forbidden_text in text for text in _iterate_texts(call.arguments) for forbidden_text in forbidden_texts):
         return False
-    if limits.again is not None:
-        return limits.again(call, known)
-    return not limits.schema or all(
-        _is_value_safe(call.name, key, value, known) for key, value in call.arguments.items()
+    if limits.is_call_safe is not None:
+        return limits.is_call_safe(call, offered_tools)
+    return not limits.needs_schema or all(
+        _is_value_safe(call.name, key, value, offered_tools) for key, value in call.arguments.items()
     )
 
 
-def _is_value_safe(tool: str, key: str, value: object, known: ToolSchemas) -> bool:
-    parsed_value = convert_value(render_tag_value(value), tool, key, known)
+def _is_value_safe(tool_name: str, key: str, value: object, offered_tools: ToolSchemas) -> bool:
+    parsed_value = convert_value(render_tag_value(value), tool_name, key, offered_tools)
     return type(parsed_value) is type(value) and parsed_value == value
 
 

@@ -8,23 +8,23 @@ from typing import Protocol
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.types import JsonObject
 
-MAX_HEAD_LENGTH = 64  # characters after a start marker that decide which block begins
+MAX_NEXT_TEXT_LENGTH = 64  # characters after a start marker that decide which block begins
 BLANK = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCall:
+class ParsedCall:
     """A call that a reader found in a text.
 
     Attributes:
         id: the call's id in the text; "" for none.
-        raw: the text of the call; "" if the call is the whole block.
+        raw_text: the text of the call; "" if the call is the whole block.
     """
 
     name: str
     arguments: JsonObject
     id: str = ""
-    raw: str = ""
+    raw_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,35 +32,42 @@ class ParsedBlock:
     """The content of a block.
 
     Attributes:
-        problem: call_unreadable or call_cut if the block contains a call that will not be executed; "" for none.
-        notes: codes of deviations that were accepted.
+        problem_code: call_unreadable or call_cut if the block contains a call that will not be executed; "" for none.
+        deviation_codes: codes of deviations that were accepted.
         text: text for the user in the block, if the format has such blocks.
         reasoning: reasoning in the block, if the format has such blocks.
     """
 
-    calls: tuple[FoundCall, ...] = ()
-    problem: str = ""
-    notes: tuple[str, ...] = ()
+    calls: tuple[ParsedCall, ...] = ()
+    problem_code: str = ""
+    deviation_codes: tuple[str, ...] = ()
     text: str = ""
     reasoning: str = ""
 
 
-def drop_unnamed_calls(reading: ParsedBlock) -> ParsedBlock:
+UNREADABLE_BLOCK, TRUNCATED_BLOCK = ParsedBlock(problem_code="call_unreadable"), ParsedBlock(problem_code="call_cut")
+
+
+def drop_calls_without_name(parsed_block: ParsedBlock) -> ParsedBlock:
     """Return the content without calls whose names have neither a letter nor a digit.
 
     Such calls count as unreadable.
     """
-    named = tuple(call for call in reading.calls if any(map(str.isalnum, call.name)))
-    return reading if len(named) == len(reading.calls) else replace(reading, calls=named, problem="call_unreadable")
+    named_calls = tuple(call for call in parsed_block.calls if any(map(str.isalnum, call.name)))
+    return (
+        parsed_block
+        if len(named_calls) == len(parsed_block.calls)
+        else replace(parsed_block, calls=named_calls, problem_code="call_unreadable")
+    )
 
 
 class BlockReader(Protocol):
     """A reader of the text between the markers of a block.
 
-    `cut` says that the text of the answer ended before the block did.
+    `is_truncated` says that the text of the answer ended before the block did.
     """
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the calls in the text of a block."""
         ...
 
@@ -70,59 +77,61 @@ class Block:
     """The syntax of a part of the text that contains calls.
 
     Attributes:
-        opener: the start marker.
-        read: reads the calls.
-        closers: end markers that belong to the block.
-        enders: markers of other parts, before which the block ends.
-        starts: texts of which one must follow `opener` and `skip`; () if any text may follow.
-        skip: text that may stand between `opener` and `starts`.
-        values: whether the block ends after its JSON or Python values; otherwise it ends at an end marker.
-        many: whether several values may follow one another.
-        passed: markers with brackets that may occur before the first value.
-        guard: start and end marker of a value, between which end markers of the block are plain text.
-        bare: the block has no markers, and counts only if all its names are those of offered tools.
-        whole: the block counts only if it is the whole answer.
-        at_line: the block counts only at the beginning of a line.
-        inner: `opener` is also the first part of the body.
-        wrapper: `opener` is dropped, and other blocks may begin after it.
-        offered: if tools are offered, the block counts only with their names, because its markers are ordinary markup.
-        certain: the start marker always begins a call and is never only mentioned.
-        closer_optional: a missing end marker is not a finding.
+        start_marker: the start marker.
+        reader: reads the calls.
+        end_markers: end markers that belong to the block.
+        next_markers: markers of other parts, before which the block ends.
+        body_starts: texts of which one must follow `start_marker` and `skipped_pattern`; () if any text may follow.
+        skipped_pattern: text that may stand between `start_marker` and `body_starts`.
+        ends_after_values: whether the block ends after its JSON or Python values; otherwise it ends at an end marker.
+        allows_many_values: whether several values may follow one another.
+        skipped_markers: markers with brackets that may occur before the first value.
+        value_markers: start and end marker of a value, between which end markers of the block are plain text.
+        is_bare: the block has no markers of its own (`start_marker` is a bracket, a code fence or a tool's name), and
+            counts only if all its names are those of offered tools.
+        must_be_whole_answer: the block counts only if it is the whole answer.
+        must_begin_line: the block counts only at the beginning of a line.
+        has_start_marker_in_body: `start_marker` is also the first part of the body.
+        is_wrapper: `start_marker` is dropped, and other blocks may begin after it.
+        needs_offered_name: if tools are offered, the block counts only with their names, because its markers are
+            ordinary markup.
+        is_certain: the start marker always begins a call and is never only mentioned.
+        is_end_marker_optional: a missing end marker is not a finding.
     """
 
-    opener: str
-    read: BlockReader
-    closers: tuple[str, ...] = ()
-    enders: tuple[str, ...] = ()
-    starts: tuple[str, ...] = ()
-    skip: re.Pattern[str] = BLANK
-    values: bool = False
-    many: bool = True
-    passed: tuple[str, ...] = ()
-    guard: tuple[str, str] | None = None
-    bare: bool = False
-    whole: bool = False
-    at_line: bool = False
-    inner: bool = False
-    wrapper: bool = False
-    offered: bool = False
-    certain: bool = False
-    closer_optional: bool = False
+    start_marker: str
+    reader: BlockReader
+    end_markers: tuple[str, ...] = ()
+    next_markers: tuple[str, ...] = ()
+    body_starts: tuple[str, ...] = ()
+    skipped_pattern: re.Pattern[str] = BLANK
+    ends_after_values: bool = False
+    allows_many_values: bool = True
+    skipped_markers: tuple[str, ...] = ()
+    value_markers: tuple[str, str] | None = None
+    is_bare: bool = False
+    must_be_whole_answer: bool = False
+    must_begin_line: bool = False
+    has_start_marker_in_body: bool = False
+    is_wrapper: bool = False
+    needs_offered_name: bool = False
+    is_certain: bool = False
+    is_end_marker_optional: bool = False
 
-    def fits(self, head: str, *, complete: bool) -> bool | None:
-        """Return whether a block of this kind begins with `head`, or None if more text is needed.
+    def may_begin_with(self, next_text: str, *, is_all_text: bool) -> bool | None:
+        """Return whether a block of this kind begins with `next_text`, or None if more text is needed.
 
         Args:
-            head: the beginning of the text after the start marker.
-            complete: whether `head` does not get longer.
+            next_text: the beginning of the text after the start marker.
+            is_all_text: whether `next_text` does not get longer.
         """
-        if not self.starts:
+        if not self.body_starts:
             return True
-        skipped = self.skip.match(head)
-        body = head[skipped.end() if skipped else 0 :]
-        if body and body.startswith(self.starts):
+        skipped = self.skipped_pattern.match(next_text)
+        body = next_text[skipped.end() if skipped else 0 :]
+        if body and body.startswith(self.body_starts):
             return True
-        if not complete and (not body or any(start.startswith(body) for start in self.starts)):
+        if not is_all_text and (not body or any(start.startswith(body) for start in self.body_starts)):
             return None
         return False
 
@@ -132,16 +141,16 @@ class CallLayout:
     """The layout of calls in a text.
 
     Attributes:
-        call: writes one call; it gets the position of the call, from 0.
-        before: the text before all calls.
-        between: the text between two calls.
-        after: the text after all calls.
+        write_call: writes one call; it gets the position of the call, from 0.
+        before_calls: the text before all calls.
+        between_calls: the text between two calls.
+        after_calls: the text after all calls.
     """
 
-    call: Callable[[TextCall, int], str]
-    before: str = ""
-    between: str = "\n"
-    after: str = ""
+    write_call: Callable[[TextCall, int], str]
+    before_calls: str = ""
+    between_calls: str = "\n"
+    after_calls: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +158,20 @@ class PromptLayout:
     """The layout of tools and results in a prompt.
 
     Attributes:
-        tools: writes the list of tools.
-        result: writes one result; it gets the position of the call, from 0.
+        write_tools: writes the list of tools.
+        write_result: writes one result; it gets the position of the call, from 0.
         results_before: the text before all results.
         results_between: the text between two results.
         results_after: the text after all results.
-        role: the role of the message with the results.
+        result_role: the role of the message with the results.
     """
 
-    tools: Callable[[Sequence[JsonObject]], str]
-    result: Callable[[TextCall, str, int], str]
+    write_tools: Callable[[Sequence[JsonObject]], str]
+    write_result: Callable[[TextCall, str, int], str]
     results_before: str = ""
     results_between: str = "\n"
     results_after: str = ""
-    role: str = "tool"
+    result_role: str = "tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,25 +179,25 @@ class RoundTripLimits:
     """The calls that a text format can write and read back.
 
     Attributes:
-        name: a pattern that matches the whole name of the tool.
-        key: a pattern that matches the whole key of each argument.
-        never: texts that no string may contain.
-        calls: the largest number of calls.
-        schema: whether values need a schema to get their types back.
-        ids: whether the format keeps the ids of calls.
-        bare_keys: whether `key` applies to the keys of nested objects, too.
-        again: returns whether a call is parsed as it was written; it replaces the check by `schema`. None for no such
-            check.
+        name_pattern: a pattern that matches the whole name of the tool.
+        key_pattern: a pattern that matches the whole key of each argument.
+        forbidden_texts: texts that no string may contain.
+        max_calls: the largest number of calls.
+        needs_schema: whether values need a schema to get their types back.
+        keeps_ids: whether the format keeps the ids of calls.
+        checks_nested_keys: whether `key_pattern` applies to the keys of nested objects, too.
+        is_call_safe: returns whether a call is parsed as it was written; it replaces the check by `needs_schema`. None
+            for no such check.
     """
 
-    name: str = r"\S+"
-    key: str = r"(?s).*"
-    never: tuple[str, ...] = ()
-    calls: int = 1000
-    schema: bool = False
-    ids: bool = False
-    bare_keys: bool = False
-    again: Callable[[TextCall, ToolSchemas], bool] | None = None
+    name_pattern: str = r"\S+"
+    key_pattern: str = r"(?s).*"
+    forbidden_texts: tuple[str, ...] = ()
+    max_calls: int = 1000
+    needs_schema: bool = False
+    keeps_ids: bool = False
+    checks_nested_keys: bool = False
+    is_call_safe: Callable[[TextCall, ToolSchemas], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,25 +209,28 @@ class TextFormat:
         blocks: the blocks that are parsed.
         layout: the layout in which calls are written.
         prompt: the layout of tools and results in a prompt.
-        dropped: tokens that are removed from the text. Ordinary markup is removed only beside a call or at the end.
-        reasoning: start and end markers of reasoning.
-        thought: the start and end marker written around reasoning; None for the first ones of `reasoning`.
-        bare: builds the blocks without markers from the names of the tools.
-        named: builds the blocks with a name before their marker from the names of the tools.
-        native: whether servers know the format and models were trained on it.
-        holds: the calls that the format can write and read back.
-        careful: whether all tokens of `dropped` are treated like ordinary markup.
+        dropped_tokens: tokens that are removed from the text. Ordinary markup is removed only beside a call or at the
+            end.
+        reasoning_markers: start and end markers of reasoning.
+        written_reasoning_markers: the start and end marker written around reasoning; None for the first ones of
+            `reasoning_markers`.
+        build_bare_blocks: builds the blocks without markers from the names of the tools.
+        build_named_blocks: builds the blocks with a name before their marker from the names of the tools.
+        is_native: whether servers know the format and models were trained on it.
+        round_trip_limits: the calls that the format can write and read back.
+        treats_tokens_as_markup: whether all `dropped_tokens` are treated like ordinary markup, and a block with
+            `needs_offered_name` counts only with such a name also if no tools are offered.
     """
 
     name: str
     blocks: tuple[Block, ...]
     layout: CallLayout
     prompt: PromptLayout
-    dropped: tuple[str, ...] = ()
-    reasoning: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
-    thought: tuple[str, str] | None = None
-    bare: Callable[[Sequence[str]], tuple[Block, ...]] = field(default=lambda names: ())
-    named: Callable[[Sequence[str]], tuple[Block, ...]] = field(default=lambda names: ())
-    holds: RoundTripLimits = RoundTripLimits()
-    native: bool = True
-    careful: bool = False
+    dropped_tokens: tuple[str, ...] = ()
+    reasoning_markers: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    written_reasoning_markers: tuple[str, str] | None = None
+    build_bare_blocks: Callable[[Sequence[str]], tuple[Block, ...]] = field(default=lambda names: ())
+    build_named_blocks: Callable[[Sequence[str]], tuple[Block, ...]] = field(default=lambda names: ())
+    round_trip_limits: RoundTripLimits = RoundTripLimits()
+    is_native: bool = True
+    treats_tokens_as_markup: bool = False

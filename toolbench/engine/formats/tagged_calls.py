@@ -18,10 +18,16 @@ from toolbench.engine.formats.coercion import (
 )
 from toolbench.engine.formats.json_calls import clean_name, parse_object
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.formats.specification import BlockReader, FoundCall, ParsedBlock
+from toolbench.engine.formats.specification import (
+    TRUNCATED_BLOCK,
+    UNREADABLE_BLOCK,
+    BlockReader,
+    ParsedBlock,
+    ParsedCall,
+)
 from toolbench.engine.formats.types import ToolSchemas
 
-UNREADABLE_BLOCK, TRUNCATED_BLOCK = ParsedBlock(problem="call_unreadable"), ParsedBlock(problem="call_cut")
+TYPES_BY_STRING_FLAG = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
 _WRAPPER_KEYS = ("arguments", "input")  # parameters in which models wrap all arguments
 ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]
 
@@ -33,77 +39,81 @@ class TaggedReader:
     A block without tags may hold the arguments as JSON.
 
     Attributes:
-        name: matches at the beginning of the block. Group `name` is the tool's name, an optional group `id` the call's
-            id.
-        key: matches where a value begins. Group `key` is the argument's key. An optional group `kind` is the JSON type
-            of the value, which overrides the schema. An optional group `opened` is None if the tag that opens the value
-            is missing.
+        name_pattern: matches at the beginning of the block. Group `name` is the tool's name, an optional group `id` the
+            call's id.
+        key_pattern: matches where a value begins. Group `key` is the argument's key. An optional group `kind` is the
+            JSON type of the value, which overrides the schema. An optional group `opened` is None if the tag that opens
+            the value is missing.
         value_end: the text that ends a value.
-        end: a text that may end the call.
-        lines: whether one line break is removed from both ends of a value.
-        escaped: whether markup in a value is written as entities.
-        kinds: JSON types by the words of group `kind`.
-        attribute: decodes the text of a name or key.
-        plain: decodes the text of a value without `kind`.
+        call_end: a text that may end the call.
+        strips_line_breaks: whether one line break is removed from both ends of a value.
+        is_escaped: whether markup in a value is written as entities.
+        types_by_word: JSON types by the words of group `kind`.
+        decode_attribute: decodes the text of a name or key.
+        decode_value: decodes the text of a value without `kind`.
     """
 
-    name: re.Pattern[str]
-    key: re.Pattern[str]
+    name_pattern: re.Pattern[str]
+    key_pattern: re.Pattern[str]
     value_end: str
-    end: str = ""
-    lines: bool = False
-    escaped: bool = False
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    attribute: Callable[[str], str] = str
-    plain: Callable[[str], str] = str
+    call_end: str = ""
+    strips_line_breaks: bool = False
+    is_escaped: bool = False
+    types_by_word: Mapping[str, str] = field(default_factory=dict)
+    decode_attribute: Callable[[str], str] = str
+    decode_value: Callable[[str], str] = str
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the call in the text of a block."""
-        heading = self.name.match(body)
-        name = self.attribute(clean_name(heading["name"])) if heading else ""
+        heading = self.name_pattern.match(body)
+        name = self.decode_attribute(clean_name(heading["name"])) if heading else ""
         if heading is None or not name:
-            return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
-        rest = body[heading.end() :]
-        if rest.lstrip().startswith("{"):
-            return _read_json_arguments(name, rest.lstrip(), self.value_end, cut=cut)
-        if cut:
+            return TRUNCATED_BLOCK if is_truncated else UNREADABLE_BLOCK
+        remaining_text = body[heading.end() :]
+        if remaining_text.lstrip().startswith("{"):
+            return _read_json_arguments(name, remaining_text.lstrip(), self.value_end, is_truncated=is_truncated)
+        if is_truncated:
             return TRUNCATED_BLOCK
-        notes: set[str] = set()
-        arguments = self._read_arguments(name, rest, known, notes)
+        deviation_codes: set[str] = set()
+        arguments = self._read_arguments(name, remaining_text, offered_tools, deviation_codes)
         if arguments is None:
             return UNREADABLE_BLOCK
-        if unwrapped := _unwrap_arguments(arguments, name, known):
-            return ParsedBlock((FoundCall(name, unwrapped),), notes=("arguments_wrapped",))
-        return ParsedBlock(
-            (FoundCall(name, arguments, heading.groupdict().get("id") or ""),), notes=tuple(sorted(notes))
-        )
+        if inner_arguments := _unwrap_arguments(arguments, name, offered_tools):
+            return ParsedBlock((ParsedCall(name, inner_arguments),), deviation_codes=("arguments_wrapped",))
+        call = ParsedCall(name, arguments, heading.groupdict().get("id") or "")
+        return ParsedBlock((call,), deviation_codes=tuple(sorted(deviation_codes)))
 
-    def _read_arguments(self, tool: str, text: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any] | None:
+    def _read_arguments(
+        self, tool_name: str, text: str, offered_tools: ToolSchemas, deviation_codes: set[str]
+    ) -> dict[str, Any] | None:
         """Return the arguments by key, or None if they cannot be read.
 
         They cannot be read if there is text before the first key, or if a lost tag hides where a value begins or ends.
         """
-        starts = self._find_value_starts(tool, text, known)
+        starts = self._find_value_starts(tool_name, text, offered_tools)
         if any(map(_is_tag_missing, starts)):
-            notes.add("tag_missing")
-        leading = text[: starts[0].start()] if starts else text.replace(self.end, "") if self.end else text
-        if leading.strip() or not starts:
-            return None if leading.strip() else {}
+            deviation_codes.add("tag_missing")
+        text_without_end = text.replace(self.call_end, "") if self.call_end else text
+        leading_text = text[: starts[0].start()] if starts else text_without_end
+        if leading_text.strip() or not starts:
+            return None if leading_text.strip() else {}
         ends = [*(start.start() for start in starts[1:]), len(text)]
-        if any(self._is_doubtful(start, text[start.end() : end]) for start, end in zip(starts, ends, strict=True)):
+        pairs = [(start, text[start.end() : end]) for start, end in zip(starts, ends, strict=True)]
+        if any(self._is_extent_doubtful(start, value) for start, value in pairs):
             return None
         return group_by_key(
-            (
-                (self.attribute(start["key"].strip()), (start, text[start.end() : end]))
-                for start, end in zip(starts, ends, strict=True)
-            ),
-            lambda key, pair: self._convert(tool, *pair, known, convert_value),
-            lambda key, pair: list_items(self._convert(tool, *pair, known, convert_items)),
-            lambda key: is_list_allowed(tool, key, known),
-            notes,
+            ((self._get_key(start), (start, value)) for start, value in pairs),
+            lambda key, pair: self._convert_value_text(tool_name, *pair, offered_tools, convert_value),
+            lambda key, pair: list_items(self._convert_value_text(tool_name, *pair, offered_tools, convert_items)),
+            lambda key: is_list_allowed(tool_name, key, offered_tools),
+            deviation_codes,
         )
 
-    def _is_doubtful(self, start: re.Match[str], value: str) -> bool:
+    def _get_key(self, start: re.Match[str]) -> str:
+        """Return the key of the argument whose value begins with a match of `key_pattern`."""
+        return self.decode_attribute(start["key"].strip())
+
+    def _is_extent_doubtful(self, start: re.Match[str], value: str) -> bool:
         """Return whether a lost tag hides where a value begins or ends.
 
         This is so if the value contains a part of its end tag, or if there are blanks where a tag should be.
@@ -111,7 +121,7 @@ class TaggedReader:
         if self.value_end in value:
             return _get_trailing_blanks(start[0]) not in ("", "\n") or self._has_stray_end(value)
         value_text = self._remove_call_end(value)
-        has_tag_part = any(token in value_text for token in _TOKEN.findall(self.value_end))
+        has_tag_part = any(token in value_text for token in _TAG.findall(self.value_end))
         return (
             has_tag_part or _get_trailing_blanks(start[0]) not in ("", "\n") or _get_trailing_blanks(value_text) != ""
         )
@@ -119,34 +129,34 @@ class TaggedReader:
     def _remove_call_end(self, value: str) -> str:
         """Return a value without the end of the call and one line break before it.
 
-        With `lines`, the line break that belongs to the value is removed, too.
+        With `strips_line_breaks`, the line break that belongs to the value is removed, too.
         """
-        end = value.rfind(self.end) if self.end else -1
+        end = value.rfind(self.call_end) if self.call_end else -1
         value = (value[:end] if end >= 0 else value).removesuffix("\n")
-        return value.removesuffix("\n") if self.lines else value
+        return value.removesuffix("\n") if self.strips_line_breaks else value
 
     def _has_stray_end(self, value: str) -> bool:
         """Return whether a tag inside a value is lost.
 
         This is so if the value contains an end tag without a start tag, or a start tag without an end tag. With
-        `lines`, an end tag within a line is text.
+        `strips_line_breaks`, an end tag within a line is text.
         """
         text_before_end = value[: max(value.rfind(self.value_end), 0)]
-        end = f"\n{self.value_end}\n" if self.lines else self.value_end
-        starts = list(self.key.finditer(text_before_end))
-        opened_count = sum(not _is_tag_missing(found) for found in starts)
+        end = f"\n{self.value_end}\n" if self.strips_line_breaks else self.value_end
+        starts = list(self.key_pattern.finditer(text_before_end))
+        opened_count = sum(not _is_tag_missing(start) for start in starts)
         return text_before_end.count(end) > len(starts) or opened_count > text_before_end.count(self.value_end)
 
-    def _find_value_starts(self, tool: str, text: str, known: ToolSchemas) -> list[re.Match[str]]:
-        """Return the matches of `key` at which values begin, in order.
+    def _find_value_starts(self, tool_name: str, text: str, offered_tools: ToolSchemas) -> list[re.Match[str]]:
+        """Return the matches of `key_pattern` at which values begin, in order.
 
         Within a value that is not closed yet, only the key of a parameter of the tool begins a new value.
         """
-        schema = known.schemas.get(tool, {}).get("properties")
+        properties = offered_tools.schemas.get(tool_name, {}).get("properties")
         starts: list[re.Match[str]] = []
         end = -1  # index of the end tag of the last value
-        for start in self.key.finditer(text):
-            is_parameter = not isinstance(schema, dict) or self.attribute(start["key"].strip()) in schema
+        for start in self.key_pattern.finditer(text):
+            is_parameter = not isinstance(properties, dict) or self._get_key(start) in properties
             are_both_missing = bool(starts) and _is_tag_missing(start) and _is_tag_missing(starts[-1])
             if not starts or end < start.start() or (is_parameter and (not _is_tag_missing(start) or are_both_missing)):
                 starts.append(start)
@@ -155,31 +165,34 @@ class TaggedReader:
                     end = end if end >= 0 else len(text)
         return starts
 
-    def _convert(self, tool: str, start: re.Match[str], text: str, known: ToolSchemas, convert: ConvertValue) -> Any:
+    def _convert_value_text(
+        self, tool_name: str, start: re.Match[str], text: str, offered_tools: ToolSchemas, convert: ConvertValue
+    ) -> Any:
+        """Convert the text from the beginning of a value to the next one to a value, as the format decodes it."""
         end = text.rfind(self.value_end)
-        value = text[:end] if end >= 0 else self._remove_call_end(text)
-        if self.lines:
-            value = value.removeprefix("\n")
-            value = value.removesuffix("\n") if end >= 0 else value
-        if self.escaped:
-            value = unescape(value, {"&quot;": '"'})
-        kind = start.groupdict().get("kind")
-        kind = self.kinds.get(kind, kind) if kind else ""
-        if kind:
-            return value if kind == "string" else parse_as_types(value, kind.split("|"))
-        return convert(self.plain(value), tool, self.attribute(start["key"].strip()), known)
+        value_text = text[:end] if end >= 0 else self._remove_call_end(text)
+        if self.strips_line_breaks:
+            value_text = value_text.removeprefix("\n")
+            value_text = value_text.removesuffix("\n") if end >= 0 else value_text
+        if self.is_escaped:
+            value_text = unescape(value_text, {"&quot;": '"'})
+        type_word = start.groupdict().get("kind")
+        type_word = self.types_by_word.get(type_word, type_word) if type_word else ""
+        if type_word:
+            return value_text if type_word == "string" else parse_as_types(value_text, type_word.split("|"))
+        return convert(self.decode_value(value_text), tool_name, self._get_key(start), offered_tools)
 
 
-_TOKEN = re.compile(r"<[^<>]+>")
+_TAG = re.compile(r"<[^<>]+>")
 
 
 def _get_trailing_blanks(text: str) -> str:
     return text[len(text.rstrip()) :]
 
 
-def _is_tag_missing(start: re.Match[str]) -> bool:
+def _is_tag_missing(start_match: re.Match[str]) -> bool:
     """Return whether the tag that opens the value of a key is missing, if the format can detect it."""
-    return start.groupdict().get("opened", "") is None
+    return start_match.groupdict().get("opened", "") is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,25 +201,25 @@ class FirstMatchReader:
 
     readers: Sequence[BlockReader]
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the calls in the text of a block."""
-        readings = [reader(body, known, cut=cut) for reader in self.readers]
-        return next((reading for reading in readings if reading.calls), readings[0])
+        parsed_blocks = [reader(body, offered_tools, is_truncated=is_truncated) for reader in self.readers]
+        return next((parsed_block for parsed_block in parsed_blocks if parsed_block.calls), parsed_blocks[0])
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeReader:
     """A reader of a name followed by `key=value` pairs; values with blanks are in quotes."""
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the call in the text of a block."""
-        name, _, rest = body.strip().partition(" ")
-        if cut or not _NAME.fullmatch(name) or not _PAIRS.fullmatch(rest):
-            return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
-        notes = {"attributes"}
-        pairs = ((found["key"], _strip_quotes(found["value"])) for found in _PAIR.finditer(rest))
-        arguments = convert_by_key(pairs, name, known, notes)
-        return ParsedBlock((FoundCall(name, arguments),), notes=tuple(sorted(notes)))
+        name, _, remaining_text = body.strip().partition(" ")
+        if is_truncated or not _NAME.fullmatch(name) or not _PAIRS.fullmatch(remaining_text):
+            return TRUNCATED_BLOCK if is_truncated else UNREADABLE_BLOCK
+        deviation_codes = {"attributes"}
+        pairs = ((match["key"], _strip_quotes(match["value"])) for match in _PAIR.finditer(remaining_text))
+        arguments = convert_by_key(pairs, name, offered_tools, deviation_codes)
+        return ParsedBlock((ParsedCall(name, arguments),), deviation_codes=tuple(sorted(deviation_codes)))
 
 
 _NAME = re.compile(r"[\w.:/-]+")
@@ -214,14 +227,16 @@ _PAIR = re.compile(r"""\s*(?P<key>[\w.-]+)=(?P<value>"[^"]*"|'[^']*'|[^\s"']+)(?
 _PAIRS = re.compile(rf"(?:{_PAIR.pattern.replace('?P<key>', '?:').replace('?P<value>', '?:')})+\s*")
 
 
-def convert_by_key(pairs: Iterable[tuple[str, str]], tool: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any]:
+def convert_by_key(
+    pairs: Iterable[tuple[str, str]], tool_name: str, offered_tools: ToolSchemas, deviation_codes: set[str]
+) -> dict[str, Any]:
     """Return the values of untyped texts by key; repeated keys are treated as in `group_by_key`."""
     return group_by_key(
         pairs,
-        lambda key, text: convert_value(text, tool, key, known),
-        lambda key, text: convert_items(text, tool, key, known),
-        lambda key: is_list_allowed(tool, key, known),
-        notes,
+        lambda key, text: convert_value(text, tool_name, key, offered_tools),
+        lambda key, text: convert_items(text, tool_name, key, offered_tools),
+        lambda key: is_list_allowed(tool_name, key, offered_tools),
+        deviation_codes,
     )
 
 
@@ -229,7 +244,7 @@ def _strip_quotes(value: str) -> str:
     return value[1:-1] if value[0] in "\"'" else value
 
 
-def _read_json_arguments(name: str, text: str, value_end: str, *, cut: bool) -> ParsedBlock:
+def _read_json_arguments(name: str, text: str, value_end: str, *, is_truncated: bool) -> ParsedBlock:
     """Read arguments that are written as JSON.
 
     If `value_end`, the end tag of a value, follows the object, the start tag of a value is lost and the call is
@@ -239,18 +254,18 @@ def _read_json_arguments(name: str, text: str, value_end: str, *, cut: bool) -> 
     if end is not None and value_end and text.find(value_end, end) >= 0:
         return UNREADABLE_BLOCK
     if end is None:
-        return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
+        return TRUNCATED_BLOCK if is_truncated else UNREADABLE_BLOCK
     try:
         arguments = parse_object(read_value(text[:end]))
     except InvalidJsonError:
         return UNREADABLE_BLOCK
-    return UNREADABLE_BLOCK if arguments is None else ParsedBlock((FoundCall(name, arguments),))
+    return UNREADABLE_BLOCK if arguments is None else ParsedBlock((ParsedCall(name, arguments),))
 
 
-def _unwrap_arguments(arguments: dict[str, Any], tool: str, known: ToolSchemas) -> dict[str, Any] | None:
+def _unwrap_arguments(arguments: dict[str, Any], tool_name: str, offered_tools: ToolSchemas) -> dict[str, Any] | None:
     """Return the arguments in the only parameter if it is a wrapper that the tool does not have, else None."""
     key = next(iter(arguments), "")
-    properties = known.schemas.get(tool, {}).get("properties")
+    properties = offered_tools.schemas.get(tool_name, {}).get("properties")
     if len(arguments) != 1 or key not in _WRAPPER_KEYS or not isinstance(properties, dict) or key in properties:
         return None
     return parse_object(arguments[key])

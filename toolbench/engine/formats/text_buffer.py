@@ -6,38 +6,38 @@ class TextBuffer:
 
     Attributes:
         text: the part of the text that is kept.
-        at: the index in `text` of the next character to read.
+        index: the index in `text` of the next character to read.
         final: whether no more text follows.
     """
 
     def __init__(self) -> None:
         self.text = ""
-        self.at = 0
+        self.index = 0
         self.final = False
         self._removed_length = 0  # characters that were removed from `text`
 
     @property
     def position(self) -> int:
         """The position of the next character to read, counted from the beginning of the whole text."""
-        return self._removed_length + self.at
+        return self._removed_length + self.index
 
     def push(self, chunk: str) -> None:
         """Add a chunk at the end, and remove the text that was read."""
-        self._removed_length += self.at
-        self.text = self.text[self.at :] + chunk
-        self.at = 0
+        self._removed_length += self.index
+        self.text = self.text[self.index :] + chunk
+        self.index = 0
 
     def take(self, end: int) -> str:
         """Read up to the index `end` and return the text read."""
-        taken = self.text[self.at : end]
-        self.at = end
-        return taken
+        taken_text = self.text[self.index : end]
+        self.index = end
+        return taken_text
 
-    def put_back(self, taken: str) -> None:
+    def put_back(self, taken_text: str) -> None:
         """Put the text that was taken last back, so that it is read again."""
-        if len(taken) <= self.at:
-            self.at -= len(taken)
+        if len(taken_text) <= self.index:
+            self.index -= len(taken_text)
             return
-        self._removed_length += self.at - len(taken)
-        self.text = taken + self.text[self.at :]
-        self.at = 0
+        self._removed_length += self.index - len(taken_text)
+        self.text = taken_text + self.text[self.index :]
+        self.index = 0

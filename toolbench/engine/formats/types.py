@@ -17,13 +17,13 @@ class TextCall:
 
     Attributes:
         id: the id in the text, else `call_1`, `call_2` and so on by position.
-        raw: the text of the call with its markers; the text of the whole block if the block has several calls.
+        raw_text: the text of the call with its markers; the text of the whole block if the block has several calls.
     """
 
     name: str
     arguments: JsonObject
     id: str = ""
-    raw: str = ""
+    raw_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class ToolSchemas:
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     guess_untyped: bool = False
 
-    def parameter(self, tool: str, name: str) -> Mapping[str, Any] | None:
+    def find_parameter(self, tool: str, name: str) -> Mapping[str, Any] | None:
         """Return the schema of one parameter, or None if there is none."""
         properties = self.schemas.get(tool, {}).get("properties")
         schema = properties.get(name) if isinstance(properties, Mapping) else None
         return schema if isinstance(schema, Mapping) else None
 
-    def takes_nothing(self, tool: str) -> bool:
+    def has_no_parameters(self, tool: str) -> bool:
         """Return whether a known tool has no parameters, so that its name alone is a complete call."""
         return tool in self.schemas and not self.schemas[tool].get("properties")
 
@@ -101,5 +101,5 @@ def get_function(tool: Tool) -> JsonObject:
     tool_json = tool.to_openai() if isinstance(tool, ToolDefinition) else tool
     if not isinstance(tool_json, dict):
         return {}
-    inner = tool_json.get("function", tool_json)
-    return get_object(inner)
+    inner_function = tool_json.get("function", tool_json)
+    return get_object(inner_function)

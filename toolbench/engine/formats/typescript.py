@@ -39,16 +39,16 @@ def render_namespace(tools: Sequence[JsonObject]) -> str:
     return f"namespace functions {{\n\n{types}\n\n}} // namespace functions"
 
 
-def _render_comment(described: Mapping[str, Any]) -> str:
-    lines = str(described.get("description") or "").splitlines()
+def _render_comment(described_object: Mapping[str, Any]) -> str:
+    lines = str(described_object.get("description") or "").splitlines()
     return "".join(f"// {line}\n" for line in lines if line.strip())
 
 
-def _render_field(key: str, schema_value: object, required: bool, separator: str) -> str:
+def _render_field(key: str, schema_value: object, is_required: bool, separator: str) -> str:
     schema = schema_value if isinstance(schema_value, Mapping) else {}
     comment = _render_comment(schema)
     default = f" // default: {render_spaced_json(schema['default'])}" if "default" in schema else ""
-    return f"{comment}{key}{'' if required else '?'}: {_render_type(schema)}{separator}{default}\n"
+    return f"{comment}{key}{'' if is_required else '?'}: {_render_type(schema)}{separator}{default}\n"
 
 
 def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:
@@ -57,13 +57,15 @@ def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:
         return "any"
     if "enum" in schema:
         return " | ".join(render_spaced_json(value) for value in schema["enum"])
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        return " | ".join(_render_type({**schema, "type": type_name}, depth - 1) for type_name in kind)
-    if kind == "array":
+    schema_type = schema.get("type")
+    if isinstance(schema_type, list):
+        return " | ".join(_render_type({**schema, "type": type_name}, depth - 1) for type_name in schema_type)
+    if schema_type == "array":
         items = schema.get("items")
         return f"{_render_type(items, depth - 1) if depth else 'any'}[]"
-    if kind == "object" and depth and isinstance(schema.get("properties"), Mapping):
+    if schema_type == "object" and depth and isinstance(schema.get("properties"), Mapping):
         fields = (f"{key}: {_render_type(value, depth - 1)}" for key, value in schema["properties"].items())
         return "{" + ", ".join(fields) + "}"
-    return {"integer": "number", "number": "number", "string": "string", "boolean": "boolean"}.get(str(kind), "any")
+    return {"integer": "number", "number": "number", "string": "string", "boolean": "boolean"}.get(
+        str(schema_type), "any"
+    )

@@ -20,38 +20,48 @@ from toolbench.engine.types import Envelope, ReadArguments, SchemaError, ToolCal
 
 @light(frozen=True, slots=True)
 class DispatchedCall:
-    """A checked call, with either `prepared` or `refused` set.
+    """A checked call, with either `prepared_call` or `refusal` set.
 
     Attributes:
         tool_name: name of the tool; if no tool was found, the name that the model wrote.
     """
 
     call: ToolCall
-    read: ReadArguments
+    read_arguments: ReadArguments
     tool_name: str
-    prepared: PreparedCall | None = None
-    refused: Envelope | None = None
+    prepared_call: PreparedCall | None = None
+    refusal: Envelope | None = None
     schema_errors: tuple[SchemaError, ...] = ()
 
 
 def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> DispatchedCall:
     """Return the checked call: prepared if it may run, otherwise refused. No tool runs here."""
-    standard_only = policy.wire_standard_only
-    read = call.read or read_arguments(call.arguments, policy.max_tool_args_bytes, standard_only=standard_only)
-    tool = find_tool(call.name, tools, policy.tool_name_aliases, is_exact=standard_only)
-    name = tool.name if tool else call.name.strip()
-    if read.arguments is None:
-        return DispatchedCall(call, read, name, refused=_refuse_unreadable(name, read, policy.max_tool_args_bytes))
+    is_standard_only = policy.wire_standard_only
+    arguments_read = call.read_arguments or read_arguments(
+        call.arguments, policy.max_tool_args_bytes, is_standard_only=is_standard_only
+    )
+    tool = find_tool(call.name, tools, policy.tool_name_aliases, is_exact=is_standard_only)
+    tool_name = tool.name if tool else call.name.strip()
+    if arguments_read.arguments is None:
+        return DispatchedCall(
+            call,
+            arguments_read,
+            tool_name,
+            refusal=_refuse_unreadable(tool_name, arguments_read, policy.max_tool_args_bytes),
+        )
     if tool is None:
-        refusal = build_refusal(name, "TOOL_NOT_ALLOWED", f"There is no tool named {name!r} here.")
-        return DispatchedCall(call, read, name, refused=refusal)
-    schema_errors = list_schema_errors(tool, read.arguments) if policy.validate_arguments else ()
+        refusal = build_refusal(tool_name, "TOOL_NOT_ALLOWED", f"There is no tool named {tool_name!r} here.")
+        return DispatchedCall(call, arguments_read, tool_name, refusal=refusal)
+    schema_errors = list_schema_errors(tool, arguments_read.arguments) if policy.validate_arguments else ()
     if schema_errors:
-        refusal = build_refusal(name, "ARGUMENT_ERROR", _describe_schema_errors(schema_errors))
-        return DispatchedCall(call, read, name, refused=refusal, schema_errors=schema_errors)
-    arguments = copy_json(read.arguments)
+        refusal = build_refusal(tool_name, "ARGUMENT_ERROR", _describe_schema_errors(schema_errors))
+        return DispatchedCall(call, arguments_read, tool_name, refusal=refusal, schema_errors=schema_errors)
+    arguments = copy_json(arguments_read.arguments)
     return DispatchedCall(
-        call, read, name, prepared=PreparedCall(call.id, name, arguments, tool.alone, tool.timeout_seconds)
+        call,
+        arguments_read,
+        tool_name,
+        prepared_call=PreparedCall(call.id, tool_name, arguments, tool.alone, tool.timeout_seconds),
     )
 
 
@@ -69,47 +79,49 @@ def find_tool(
     return tools.find(searched_name) or (tools.find(searched_name.replace(".", "_")) if may_replace_dots else None)
 
 
-def build_tool_result(dispatched: DispatchedCall, outcome: Outcome | None, policy: Policy) -> ToolResult:
+def build_tool_result(dispatched_call: DispatchedCall, outcome: Outcome | None, policy: Policy) -> ToolResult:
     """Return the result of a call: its refusal, or the tool's output.
 
     Args:
-        dispatched: the checked call.
+        dispatched_call: the checked call.
         outcome: what the tool returned; None for a refused call.
         policy: the settings of the run.
 
     Raises:
         ValueError: the call ran and has no outcome.
     """
-    envelope = dispatched.refused
+    envelope = dispatched_call.refusal
     if envelope is None:
         if outcome is None:
-            raise ValueError(f"no outcome for the call {dispatched.call.id}")
-        envelope = build_envelope(outcome, dispatched.tool_name)
-    rendered = render_envelope(
+            raise ValueError(f"no outcome for the call {dispatched_call.call.id}")
+        envelope = build_envelope(outcome, dispatched_call.tool_name)
+    rendered_envelope = render_envelope(
         envelope,
         policy.tool_result_transforms,
         max_bytes=policy.max_tool_output_bytes,
-        call_id=dispatched.call.id,
+        call_id=dispatched_call.call.id,
     )
     return ToolResult(
-        call=dispatched.call,
-        arguments=dispatched.read.arguments,
-        parse_status=dispatched.read.status,
-        envelope=rendered.envelope,
-        content=rendered.content,
-        executed=dispatched.refused is None,
-        schema_errors=dispatched.schema_errors,
-        output_replaced=rendered.replaced,
-        changes=rendered.changes,
+        call=dispatched_call.call,
+        arguments=dispatched_call.read_arguments.arguments,
+        parse_status=dispatched_call.read_arguments.status,
+        envelope=rendered_envelope.envelope,
+        content=rendered_envelope.content,
+        executed=dispatched_call.refusal is None,
+        schema_errors=dispatched_call.schema_errors,
+        output_replaced=rendered_envelope.is_replaced,
+        changes=rendered_envelope.changes,
         duration_ms=outcome.duration_ms if outcome else 0.0,
     )
 
 
-def _refuse_unreadable(name: str, read: ReadArguments, max_bytes: int) -> Envelope:
-    if read.status == TOO_LARGE:
-        message = f"Not executed: {read.problem}. Call the tool again with shorter arguments."
+def _refuse_unreadable(name: str, arguments_read: ReadArguments, max_bytes: int) -> Envelope:
+    if arguments_read.status == TOO_LARGE:
+        message = f"Not executed: {arguments_read.problem}. Call the tool again with shorter arguments."
         return build_refusal(name, "ARGUMENTS_TOO_LARGE", message, {"max_bytes": max_bytes})
-    message = f"Not executed: the arguments are not a JSON object ({read.problem}). Send one JSON object only."
+    message = (
+        f"Not executed: the arguments are not a JSON object ({arguments_read.problem}). Send one JSON object only."
+    )
     return build_refusal(name, "ARGUMENTS_JSON_PARSE_ERROR", message)
 
 

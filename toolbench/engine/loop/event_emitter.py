@@ -14,7 +14,7 @@ from toolbench.engine.loop.run_state import RunState
 from toolbench.engine.loop.turn_setup import TurnSetup
 from toolbench.engine.strict_json import count_utf8_bytes
 from toolbench.engine.types import JsonObject, Turn
-from toolbench.engine.wire_formats.usage import usage_to_json
+from toolbench.engine.wire_formats.usage import build_usage_json
 
 
 class EventEmitter:
@@ -22,27 +22,28 @@ class EventEmitter:
 
     Exceptions of the listener are suppressed, so that they cannot end a run.
 
-    With `brief`, these events are not emitted: `llm_request_start`, `llm_request_end`, `tool_call_start` and `final`.
+    With `is_brief`, these events are not emitted: `llm_request_start`, `llm_request_end`, `tool_call_start` and
+    `final`.
     """
 
-    def __init__(self, setup: TurnSetup, emit: EmitEvent, *, brief: bool = False) -> None:
+    def __init__(self, setup: TurnSetup, emit: EmitEvent, *, is_brief: bool = False) -> None:
         self._setup = setup
-        self._emit = emit
-        self._brief = brief
+        self._emit_to_listener = emit
+        self._is_brief = is_brief
         self._policies: JsonObject = {
             "tool_use_mode": setup.policy.tool_use_mode,
             "tool_failure_policy": setup.policy.tool_failure_policy,
         }
 
-    def _emit_event(self, type_: str, turn: int, **data: Any) -> None:
+    def _emit_event(self, event_type: str, turn: int, **data: Any) -> None:
         with suppress(Exception):
-            self._emit(Event(type_, turn, data))
+            self._emit_to_listener(Event(event_type, turn, data))
 
     def emit_request_start(self, request: Request, history_count: int, attempts_left: int) -> None:
         """Emit `llm_request_start`."""
-        if self._brief:
+        if self._is_brief:
             return
-        are_tools_sent = request.tools_sent
+        are_tools_sent = request.has_tools
         self._emit_event(
             "llm_request_start",
             request.turn,
@@ -61,20 +62,25 @@ class EventEmitter:
         `arguments` (the new part) and `closed` (whether the arguments are complete).
         """
 
-        def on_delta(delta: Delta) -> None:
+        def emit_delta(delta: Delta) -> None:
             payload: JsonObject = {"text": delta.text, "reasoning": delta.reasoning}
-            if delta.call is not None:
-                payload = {"call": delta.call, "name": delta.name, "arguments": delta.arguments, "closed": delta.closed}
+            if delta.call_index is not None:
+                payload = {
+                    "call": delta.call_index,
+                    "name": delta.name,
+                    "arguments": delta.arguments,
+                    "closed": delta.is_closed,
+                }
             self._emit_event("llm_delta", turn, **payload)
 
-        return on_delta
+        return emit_delta
 
-    def emit_request_error(self, turn: int, error: ExchangeError, with_tools: bool) -> None:
+    def emit_request_error(self, turn: int, error: ExchangeError, has_tools: bool) -> None:
         """Emit `llm_request_error`."""
         self._emit_event(
             "llm_request_error",
             turn,
-            tools_enabled=with_tools,
+            tools_enabled=has_tools,
             status=error.status,
             error_class=error.code,
             message=error.message,
@@ -84,9 +90,9 @@ class EventEmitter:
         """Emit `llm_request_retry`, before the turn is repeated without tools."""
         self._emit_event("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
 
-    def emit_request_end(self, turn: int, answer: Turn, with_tools: bool) -> None:
+    def emit_request_end(self, turn: int, answer: Turn, has_tools: bool) -> None:
         """Emit `llm_request_end`."""
-        if self._brief:
+        if self._is_brief:
             return
         calls = [
             {"id": call.id, "name": call.name, "arguments_bytes": measure_arguments(call.arguments)}
@@ -96,26 +102,26 @@ class EventEmitter:
             "llm_request_end",
             turn,
             **self._policies,
-            tools_enabled=with_tools,
+            tools_enabled=has_tools,
             finish_reason=answer.finish_reason,
             assistant_content_bytes=count_utf8_bytes(answer.text),
-            usage=usage_to_json(answer.usage),
+            usage=build_usage_json(answer.usage),
             tool_calls_count=len(calls),
-            ignored_tool_calls_count=answer.ignored_calls,
+            ignored_tool_calls_count=answer.ignored_call_count,
             tool_calls=calls,
         )
 
-    def emit_call_start(self, turn: int, dispatched: DispatchedCall) -> None:
+    def emit_call_start(self, turn: int, dispatched_call: DispatchedCall) -> None:
         """Emit `tool_call_start`."""
-        if self._brief:
+        if self._is_brief:
             return
         self._emit_event(
             "tool_call_start",
             turn,
-            tool_call_id=dispatched.call.id,
-            name=dispatched.call.name,
-            arguments_bytes=dispatched.read.size,
-            parse_status=dispatched.read.status,
+            tool_call_id=dispatched_call.call.id,
+            name=dispatched_call.call.name,
+            arguments_bytes=dispatched_call.read_arguments.size_bytes,
+            parse_status=dispatched_call.read_arguments.status,
         )
 
     def emit_call_end(self, turn: int, result: ToolResult) -> None:
@@ -145,16 +151,16 @@ class EventEmitter:
 
     def emit_tool_not_executed(self, turn: int, answer: Turn) -> None:
         """Emit `tool_not_executed` for a call that could not run; the next request quotes the error."""
-        self._emit_event("tool_not_executed", turn, reason=answer.not_run_because, ask_again=True)
+        self._emit_event("tool_not_executed", turn, reason=answer.unexecuted_reason, ask_again=True)
 
     def emit_final(self, turn: int, state: RunState, text: str) -> None:
         """Emit `final`."""
-        if self._brief:
+        if self._is_brief:
             return
         self._emit_event(
             "final",
             turn,
             assistant_content_bytes=count_utf8_bytes(text),
-            any_tool_calls_seen=state.any_calls,
-            any_tool_success_seen=state.any_success,
+            any_tool_calls_seen=state.has_calls,
+            any_tool_success_seen=state.has_success,
         )

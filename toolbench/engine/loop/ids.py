@@ -12,15 +12,15 @@ def repair_ids(ids: Iterable[str], taken_ids: Collection[str] = ()) -> tuple[str
     An id is kept at its first use, trimmed. A blank id becomes `tc_<position from 1>`. A repeated or taken id gets the
     suffix `__2`, `__3` and so on.
     """
-    used = set(taken_ids)
+    used_ids = set(taken_ids)
     suffix_by_id: dict[str, int] = {}
     unique_ids: list[str] = []
-    for number, original_id in enumerate(ids, start=1):
-        base_id = unique_id = original_id.strip() or f"tc_{number}"
-        while unique_id in used:
+    for position, original_id in enumerate(ids, start=1):
+        base_id = unique_id = original_id.strip() or f"tc_{position}"
+        while unique_id in used_ids:
             suffix_by_id[base_id] = suffix_by_id.get(base_id, 1) + 1
             unique_id = f"{base_id}__{suffix_by_id[base_id]}"
-        used.add(unique_id)
+        used_ids.add(unique_id)
         unique_ids.append(unique_id)
     return tuple(unique_ids)
 

@@ -5,7 +5,7 @@ Some servers report an error when they cannot read a call, and quote the text of
 
 from collections.abc import Collection
 
-from toolbench.engine.loop.turn import read_answer
+from toolbench.engine.loop.turn import parse_chat_turn
 from toolbench.engine.loop.turn_setup import TurnSetup
 from toolbench.engine.methods.json_in_text import UNREADABLE_CODES, find_unread_call
 from toolbench.engine.types import Finding, Turn
@@ -17,27 +17,27 @@ _FINDING_MESSAGE = (
 )
 
 
-def read_refused_answer(
-    setup: TurnSetup, text: str, *, with_tools: bool, taken_ids: Collection[str] = ()
+def parse_refused_answer(
+    setup: TurnSetup, text: str, *, has_tools: bool, taken_ids: Collection[str] = ()
 ) -> Turn | str:
     """Parse the text of the model that a server quotes in an error.
 
     Args:
         setup: the setup of the turn.
         text: the quoted text.
-        with_tools: whether the request had tools.
+        has_tools: whether the request had tools.
         taken_ids: ids of calls in the conversation.
 
     Returns:
         The turn, if the policy reads calls in text and there is one. Otherwise a sentence on the call in the text; ""
         if there is none.
     """
-    tool_names = [tool.name for tool in setup.tools.definitions] if with_tools else []
+    tool_names = [tool.name for tool in setup.tools.definitions] if has_tools else []
     reads_calls_in_text = CALLS_FROM_TEXT_TRANSFORM in setup.policy.response_transforms and bool(tool_names)
     if reads_calls_in_text:
         finding = Finding("answer_refused", _FINDING_MESSAGE, "$.error.failed_generation")
         message = {"role": "assistant", "content": _add_missing_start_marker(text, tool_names)}
-        turn = read_answer(setup, ChatAnswer(message, findings=(finding,)), with_tools=True, taken_ids=taken_ids)
+        turn = parse_chat_turn(setup, ChatAnswer(message, findings=(finding,)), has_tools=True, taken_ids=taken_ids)
         if turn.calls:
             return turn
     call_text = find_unread_call(_add_missing_start_marker(text, tool_names), tool_names)

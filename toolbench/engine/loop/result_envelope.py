@@ -18,12 +18,12 @@ class RenderedEnvelope:
     Attributes:
         envelope: before result transforms.
         content: the text sent to the model, after result transforms.
-        replaced: whether the result was too large, so that `envelope` and `content` are a refusal.
+        is_replaced: whether the result was too large, so that `envelope` and `content` are a refusal.
     """
 
     envelope: Envelope
     content: str
-    replaced: bool
+    is_replaced: bool
     changes: tuple[TransformChange, ...]
 
 
@@ -56,8 +56,10 @@ def _read_returned_envelope(value: JsonObject, tool_name: str) -> Envelope:
     name = returned_name if isinstance(returned_name, str) and returned_name.strip() else tool_name
     if not isinstance(data, dict):
         data = {} if data is None else {"value": data}
-    warnings = tuple(w if isinstance(w, str) else write_json(w) for w in _get_list(value.get("warnings")))
-    errors = tuple(_build_error_object(e) for e in _get_list(value.get("errors")) if isinstance(e, dict))
+    warnings = tuple(
+        warning if isinstance(warning, str) else write_json(warning) for warning in _get_list(value.get("warnings"))
+    )
+    errors = tuple(_build_error_object(error) for error in _get_list(value.get("errors")) if isinstance(error, dict))
     return Envelope(value["ok"] is True, name, data, warnings, errors)
 
 
@@ -75,7 +77,7 @@ def _render_text(value: Any) -> str:
     return value if isinstance(value, str) else write_json(value)
 
 
-def envelope_to_json(envelope: Envelope) -> JsonObject:
+def build_envelope_json(envelope: Envelope) -> JsonObject:
     """Return the envelope as an object with all five keys."""
     return {
         "ok": envelope.ok,
@@ -94,12 +96,12 @@ def render_envelope(
     A text of more than `max_bytes` is replaced by a short refusal, which is transformed too and not checked again.
     """
     content, changes = _render_content(envelope, transforms, call_id)
-    size = count_utf8_bytes(content)
-    if size <= max_bytes:
+    content_bytes = count_utf8_bytes(content)
+    if content_bytes <= max_bytes:
         return RenderedEnvelope(envelope, content, False, changes)
-    message = f"The result is {size} bytes; at most {max_bytes} are allowed. Ask for less."
-    sizes = {"bytes": size, "max_bytes": max_bytes}
-    refusal = build_refusal(envelope.tool_name, "TOOL_OUTPUT_TOO_LARGE", message, sizes)
+    message = f"The result is {content_bytes} bytes; at most {max_bytes} are allowed. Ask for less."
+    size_data = {"bytes": content_bytes, "max_bytes": max_bytes}
+    refusal = build_refusal(envelope.tool_name, "TOOL_OUTPUT_TOO_LARGE", message, size_data)
     content, changes = _render_content(refusal, transforms, call_id)
     return RenderedEnvelope(refusal, content, True, changes)
 
@@ -108,6 +110,6 @@ def _render_content(
     envelope: Envelope, transforms: tuple[str, ...], call_id: str
 ) -> tuple[str, tuple[TransformChange, ...]]:
     payload, changes = apply_result(
-        envelope_to_json(envelope), transforms, tool_name=envelope.tool_name, call_id=call_id
+        build_envelope_json(envelope), transforms, tool_name=envelope.tool_name, call_id=call_id
     )
     return write_json(payload), changes

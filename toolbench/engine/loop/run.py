@@ -30,7 +30,7 @@ from toolbench.engine.light_dataclass import light
 from toolbench.engine.loop.dispatch import DispatchedCall, build_tool_result, dispatch
 from toolbench.engine.loop.event_emitter import EventEmitter
 from toolbench.engine.loop.ids import list_call_ids
-from toolbench.engine.loop.refused_answers import read_refused_answer
+from toolbench.engine.loop.refused_answers import parse_refused_answer
 from toolbench.engine.loop.run_state import FurtherMessage, RunState
 from toolbench.engine.loop.turn import build_ask
 from toolbench.engine.loop.turn_setup import TurnSetup, prepare_turns
@@ -56,11 +56,12 @@ class LoopPlan:
         history: messages before `user_text` in OpenAI's format. A message without a role and a plain string are user
             messages.
         options: fields of the request body, above the policy's defaults and below its overrides.
-        stream: whether answers are streamed.
+        is_streamed: whether answers are streamed.
         wire: name of the wire format.
         seed: the seed sent with each request; None for none.
-        further: further user messages, each sent after an answer without calls; `max_turns` applies to each message.
-        left_out: parameters that the endpoint is known to refuse, for policies that drop them.
+        further_messages: further user messages, each sent after an answer without calls; `max_turns` applies to each
+            message.
+        omitted_parameters: parameters that the endpoint is known to refuse, for policies that drop them.
     """
 
     model: str
@@ -71,44 +72,44 @@ class LoopPlan:
     tools: ToolRegistry = field(default_factory=ToolRegistry)
     options: JsonObject = field(default_factory=dict)
     seed: int | None = None
-    stream: bool = False
+    is_streamed: bool = False
     wire: str = "chat"
-    further: tuple[FurtherMessage, ...] = ()
-    left_out: tuple[OmittedParameter, ...] = ()
+    further_messages: tuple[FurtherMessage, ...] = ()
+    omitted_parameters: tuple[OmittedParameter, ...] = ()
 
 
-def run_loop(plan: LoopPlan, emit: EmitEvent, *, brief: bool = False) -> Loop:
+def run_loop(plan: LoopPlan, emit: EmitEvent, *, is_brief: bool = False) -> Loop:
     """Return the generator that runs the loop.
 
     Args:
         plan: the plan.
         emit: called with each event; its exceptions are suppressed.
-        brief: leave out events as EventEmitter does.
+        is_brief: leave out events as EventEmitter does.
 
     Raises:
         PlanError: the plan cannot be run; raised before the first request only.
         UnknownTransformError: in strict mode; raised before the first request only.
     """
-    run = _Run(plan, emit, brief=brief)
-    with_tools = run.has_tools
+    run = _LoopRun(plan, emit, is_brief=is_brief)
+    has_tools = run.has_tools
     for turn in count():
         if run.is_turn_limit_reached(turn):
             break
-        answer = yield from _ask_model(run, turn, with_tools)
+        answer = yield from _ask_model(run, turn, has_tools)
         if isinstance(answer, LoopResult):
             return answer
         if answer.calls:
             stop_result = yield from _execute_calls(run, turn, answer)
             if stop_result:
                 return stop_result
-        elif answer.continues:
+        elif answer.is_paused:
             continue
         elif run.should_reprompt_for_call(turn, answer):
             run.reprompt_for_call(turn, answer)
         elif run.should_reprompt_for_text(answer):
-            with_tools = run.reprompt_for_text(turn)
+            has_tools = run.reprompt_for_text(turn)
         elif run.has_further_message:
-            with_tools = run.add_further_message(turn)
+            has_tools = run.add_further_message(turn)
         else:
             return run.finish(turn)
     return run.state.build_result(
@@ -116,7 +117,7 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, brief: bool = False) -> Loop:
     )
 
 
-def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, LoopInput, Turn | LoopResult]:
+def _ask_model(run: "_LoopRun", turn: int, has_tools: bool) -> Generator[Ask | Execute, LoopInput, Turn | LoopResult]:
     """Yield requests until there is an answer or the run ends.
 
     In relaxed mode, a request is repeated without tools if the endpoint says that it cannot use them. A request whose
@@ -128,14 +129,14 @@ def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Exec
             run.setup,
             turn,
             run.state.messages,
-            with_tools=with_tools,
+            has_tools=has_tools,
             must_call=run.must_call,
             on_delta=run.emitter.build_delta_listener(turn),
         )
         ask = replace(
             ask,
             request=run.add_message_number(ask.request),
-            read_refused=run.build_refused_reader(with_tools=with_tools),
+            parse_refused_answer=run.build_refused_reader(has_tools=has_tools),
         )
         run.state.record_request(ask.request)
         run.emitter.emit_request_start(ask.request, len(run.state.messages), retries)
@@ -143,24 +144,24 @@ def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Exec
         match reply:
             case Turn():
                 run.state.record_answer(reply)
-                run.emitter.emit_request_end(turn, reply, with_tools)
+                run.emitter.emit_request_end(turn, reply, has_tools)
                 return reply
             case FailedExchange(error):
                 run.state.record_failure(error)
-                run.emitter.emit_request_error(turn, error, with_tools)
+                run.emitter.emit_request_error(turn, error, has_tools)
                 if run.omit_refused_parameters(error, ask.request):
                     continue
-                if not (error.tool_support and with_tools and retries):
+                if not (error.tool_support and has_tools and retries):
                     return run.state.build_result(EndReason.PROVIDER_ERROR, error.message, error)
             case StopRun():
                 return run.state.build_stopped_result(reply)
             case _:
                 raise TypeError(f"an Ask is answered by Turn, FailedExchange or StopRun, not {type(reply).__name__}")
-        retries, with_tools = retries - 1, False
+        retries, has_tools = retries - 1, False
         run.emitter.emit_request_retry(turn, retries)
 
 
-def _execute_calls(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, LoopInput, LoopResult | None]:
+def _execute_calls(run: "_LoopRun", turn: int, answer: Turn) -> Generator[Ask | Execute, LoopInput, LoopResult | None]:
     """Yield the calls that may run and record all results in the order of the calls.
 
     Returns:
@@ -170,41 +171,38 @@ def _execute_calls(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Exec
     dispatched_calls = [dispatch(call, run.setup.tools, policy) for call in answer.calls]
     for call in dispatched_calls:
         run.emitter.emit_call_start(turn, call)
-    prepared = tuple(call.prepared for call in dispatched_calls if call.prepared)
-    execute = Execute(turn, prepared, side_by_side=is_parallel_allowed(run.setup.options))
-    reply = (yield execute) if prepared else ()
+    prepared_calls = tuple(call.prepared_call for call in dispatched_calls if call.prepared_call)
+    execute = Execute(turn, prepared_calls, is_parallel=is_parallel_allowed(run.setup.options))
+    reply = (yield execute) if prepared_calls else ()
     if isinstance(reply, StopRun):
-        refused = [call for call in dispatched_calls if call.refused]
-        run.add_results(turn, [(call, build_tool_result(call, None, policy)) for call in refused])
+        refused_calls = [call for call in dispatched_calls if call.refusal]
+        run.add_results(turn, [(call, build_tool_result(call, None, policy)) for call in refused_calls])
         return run.state.build_stopped_result(reply)
-    if not isinstance(reply, tuple) or len(reply) != len(prepared):
-        raise TypeError(f"{len(prepared)} calls need as many outcomes")
+    if not isinstance(reply, tuple) or len(reply) != len(prepared_calls):
+        raise TypeError(f"{len(prepared_calls)} calls need as many outcomes")
     outcomes = iter(reply)
-    run.add_results(
-        turn,
-        [
-            (call, build_tool_result(call, next(outcomes) if call.prepared else None, policy))
-            for call in dispatched_calls
-        ],
-    )
+    results = [
+        build_tool_result(call, next(outcomes) if call.prepared_call else None, policy) for call in dispatched_calls
+    ]
+    run.add_results(turn, list(zip(dispatched_calls, results, strict=True)))
     return None
 
 
-class _Run:
+class _LoopRun:
     """One run of the loop: its setup, its state and its events."""
 
-    def __init__(self, plan: LoopPlan, emit: EmitEvent, *, brief: bool) -> None:
+    def __init__(self, plan: LoopPlan, emit: EmitEvent, *, is_brief: bool) -> None:
         self._setups = tuple(_prepare_setup(plan, tools) for tools in _list_offered_tools(plan))
         self.setup = self._setups[0]
-        self._further = plan.further
-        self._message = 0
+        self._further_messages = plan.further_messages
+        self._message_index = 0
         self._unsent_text = ""  # text of the current message, until a request contains it
         self._first_turn = 0  # of the current message
         history = self.setup.call_method.render_history([_to_message(item) for item in plan.history])
         self.state = RunState(plan.policy, history)
         self.state.add_user_message(plan.user_text)
-        self.emitter = EventEmitter(self.setup, emit, brief=brief)
-        self._emit, self._brief = emit, brief
+        self.emitter = EventEmitter(self.setup, emit, is_brief=is_brief)
+        self._emit_event, self._is_brief = emit, is_brief
         self._has_reprompted_for_text = False
         self._has_called = False  # whether the current message led to calls
 
@@ -220,17 +218,17 @@ class _Run:
     @property
     def has_further_message(self) -> bool:
         """Whether another message of the user follows."""
-        return self._message < len(self._further)
+        return self._message_index < len(self._further_messages)
 
     def add_further_message(self, turn: int) -> bool:
         """Add the user's next message; return whether the next request has tools."""
-        message = self._further[self._message]
-        self._message, self._first_turn = self._message + 1, turn + 1
-        self.setup = self._setups[self._message]
+        message = self._further_messages[self._message_index]
+        self._message_index, self._first_turn = self._message_index + 1, turn + 1
+        self.setup = self._setups[self._message_index]
         self._has_reprompted_for_text = self._has_called = False
         self._unsent_text = message.text
         self.state.add_user_message(message.text)
-        self.emitter = EventEmitter(self.setup, self._emit, brief=self._brief)
+        self.emitter = EventEmitter(self.setup, self._emit_event, is_brief=self._is_brief)
         return self.has_tools
 
     def add_message_number(self, request: Request) -> Request:
@@ -238,19 +236,19 @@ class _Run:
 
         The first request of a further message also gets its text.
         """
-        if not self._message:
+        if not self._message_index:
             return request
         user_message, self._unsent_text = self._unsent_text, ""
-        return replace(request, message=self._message, user_message=user_message)
+        return replace(request, message_index=self._message_index, user_message=user_message)
 
-    def build_refused_reader(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
-        """Return the function that parses an answer that the server quotes in an error; see read_refused_answer."""
+    def build_refused_reader(self, *, has_tools: bool) -> Callable[[str], Turn | str]:
+        """Return the function that parses an answer that the server quotes in an error; see parse_refused_answer."""
 
-        def read(text: str) -> Turn | str:
-            taken = frozenset(list_call_ids(self.state.messages))
-            return read_refused_answer(self.setup, text, with_tools=with_tools, taken_ids=taken)
+        def parse_quoted_answer(text: str) -> Turn | str:
+            taken_ids = frozenset(list_call_ids(self.state.messages))
+            return parse_refused_answer(self.setup, text, has_tools=has_tools, taken_ids=taken_ids)
 
-        return read
+        return parse_quoted_answer
 
     def omit_refused_parameters(self, error: ExchangeError, request: Request) -> bool:
         """Leave the parameters that the endpoint refused out of all further requests.
@@ -261,15 +259,17 @@ class _Run:
         if not self.setup.policy.drop_refused_parameters:
             return False
         refused_names = list_refused_parameters(error, list_object_keys(request.body))
-        omitted = [OmittedParameter(name, error.message[:MAX_REASON_LENGTH], known=False) for name in refused_names]
-        self._setups = tuple(setup.omit_parameters(omitted) for setup in self._setups)
-        self.setup = self._setups[self._message]
-        return bool(omitted)
+        omitted_parameters = [
+            OmittedParameter(name, error.message[:MAX_REASON_LENGTH], was_known=False) for name in refused_names
+        ]
+        self._setups = tuple(setup.omit_parameters(omitted_parameters) for setup in self._setups)
+        self.setup = self._setups[self._message_index]
+        return bool(omitted_parameters)
 
     @property
     def must_call(self) -> bool:
         """Whether the mode is enforced and the run has no call yet."""
-        return self.setup.policy.tool_use_mode == "enforced" and not self.state.any_calls
+        return self.setup.policy.tool_use_mode == "enforced" and not self.state.has_calls
 
     @property
     def fallback_retries(self) -> int:
@@ -280,14 +280,14 @@ class _Run:
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
         """Return whether to re-prompt because a call could not run. This happens at most once per run."""
         policy = self.setup.policy
-        is_due = policy.repair_request and not self.state.asked_again and not self.is_turn_limit_reached(turn + 1)
-        return is_due and answer.not_executed and self.has_tools
+        is_due = policy.repair_request and not self.state.reprompt_count and not self.is_turn_limit_reached(turn + 1)
+        return is_due and answer.has_unexecuted_call and self.has_tools
 
     def reprompt_for_call(self, turn: int, answer: Turn) -> None:
         """Add the user message that quotes the error."""
-        self.state.asked_again += 1
+        self.state.reprompt_count += 1
         self.state.add_user_message(
-            build_reprompt(self.setup.call_method.method, answer.not_run_because, self.setup.tools_json)
+            build_reprompt(self.setup.call_method.method, answer.unexecuted_reason, self.setup.tools_json)
         )
         self.emitter.emit_tool_not_executed(turn, answer)
 
@@ -327,7 +327,7 @@ def _list_offered_tools(plan: LoopPlan) -> Iterator[ToolRegistry]:
     """Yield the tools that are offered from each user message on, in order."""
     tools = plan.tools
     yield tools
-    for message in plan.further:
+    for message in plan.further_messages:
         tools = ToolRegistry((*tools.definitions, *message.tools)) if message.tools else tools
         yield tools
 
@@ -336,13 +336,19 @@ def _prepare_setup(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
     setup = prepare_turns(
         plan.model, plan.policy, system=plan.system, tools=tools, options=plan.options, seed=plan.seed
     )
-    known_refused = plan.left_out if plan.policy.drop_refused_parameters else ()
+    known_parameters = plan.omitted_parameters if plan.policy.drop_refused_parameters else ()
     return replace(
-        setup.omit_parameters(known_refused), stream=plan.stream, wire=choose_wire_format(plan.policy, plan.wire)
+        setup.omit_parameters(known_parameters),
+        is_streamed=plan.is_streamed,
+        wire_format=choose_wire_format(plan.policy, plan.wire),
     )
 
 
-def _to_message(entry: Message | str) -> Message:
-    if isinstance(entry, ResultMessage):
-        return deepcopy(entry)
-    return {"role": "user", "content": entry} if isinstance(entry, str) else {"role": "user", **deepcopy(entry)}
+def _to_message(message_or_text: Message | str) -> Message:
+    if isinstance(message_or_text, ResultMessage):
+        return deepcopy(message_or_text)
+    return (
+        {"role": "user", "content": message_or_text}
+        if isinstance(message_or_text, str)
+        else {"role": "user", **deepcopy(message_or_text)}
+    )

@@ -30,20 +30,20 @@ class RunState:
 
     Attributes:
         messages: the conversation without the system text.
-        any_calls: whether any answer had a call that the loop kept.
-        any_success: whether any call returned an envelope with `ok`.
-        asked_again: number of re-prompts because a call could not run.
+        has_calls: whether any answer had a call that the loop kept.
+        has_success: whether any call returned an envelope with `ok`.
+        reprompt_count: number of re-prompts because a call could not run.
     """
 
     def __init__(self, policy: Policy, history: Sequence[Message]) -> None:
         self.messages: list[Message] = list(history)
-        self.any_calls = False
-        self.any_success = False
-        self.asked_again = 0
+        self.has_calls = False
+        self.has_success = False
+        self.reprompt_count = 0
         self._policy = policy
         self._turns: list[TurnRecord] = []
         self._usage = Usage()
-        self._latest_ok: dict[str, bool] = {}
+        self._is_ok_by_tool: dict[str, bool] = {}
         self._last_text = ""
         self._is_truncated = False
 
@@ -66,7 +66,7 @@ class RunState:
         self._usage = add_usage(self._usage, answer.usage)
         self._last_text = answer.text
         self._is_truncated = answer.finish_reason == "length"
-        self.any_calls = self.any_calls or bool(answer.calls)
+        self.has_calls = self.has_calls or bool(answer.calls)
         self.messages.append(answer.message)
 
     def record_results(self, results: tuple[ToolResult, ...], tool_names: Sequence[str]) -> None:
@@ -77,36 +77,36 @@ class RunState:
             tool_names: for each result, the name of the tool after alias resolution.
         """
         self._turns[-1] = replace(self._turns[-1], results=results)
-        for result, name in zip(results, tool_names, strict=True):
-            self._latest_ok[name] = result.envelope.ok
-            self.any_success = self.any_success or result.envelope.ok
+        for result, tool_name in zip(results, tool_names, strict=True):
+            self._is_ok_by_tool[tool_name] = result.envelope.ok
+            self.has_success = self.has_success or result.envelope.ok
 
     def build_final_result(self) -> LoopResult:
         """Return the result after an answer without calls.
 
         Only the enforced mode can turn it into an error. LENGTH means that the answer was truncated at the token limit.
         """
-        return replace(self._judge_answer(), final_text=self._last_text)
+        return replace(self._build_judged_result(), final_text=self._last_text)
 
-    def _judge_answer(self) -> LoopResult:
+    def _build_judged_result(self) -> LoopResult:
         """Return the result without its text, by the tool use mode and the tool failure policy."""
         if self._policy.tool_use_mode != "enforced":
-            return self._build_answered()
-        if not self.any_calls:
+            return self._build_answered_result()
+        if not self.has_calls:
             return self.build_result(EndReason.NO_TOOL_CALLS, "The model called no tool.")
         if self._policy.tool_failure_policy == "tolerated":
-            if self.any_success:
-                return self._build_answered()
+            if self.has_success:
+                return self._build_answered_result()
             return self.build_result(EndReason.TOOL_ERROR, "No tool call succeeded.")
-        failed_tools = tuple(sorted(name for name, ok in self._latest_ok.items() if not ok))
+        failed_tools = tuple(sorted(name for name, is_ok in self._is_ok_by_tool.items() if not is_ok))
         if failed_tools:
             return replace(
                 self.build_result(EndReason.TOOL_ERROR, f"Failed to the end: {', '.join(failed_tools)}."),
                 failed_tools=failed_tools,
             )
-        return self._build_answered()
+        return self._build_answered_result()
 
-    def _build_answered(self) -> LoopResult:
+    def _build_answered_result(self) -> LoopResult:
         return (
             self.build_result(EndReason.LENGTH, "The token limit cut the final answer.")
             if self._is_truncated
@@ -127,7 +127,7 @@ class RunState:
             usage=self._usage,
             message=message,
             error=error,
-            asked_again=self.asked_again,
+            reprompt_count=self.reprompt_count,
         )
 
 

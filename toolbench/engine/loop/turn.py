@@ -7,9 +7,9 @@ from toolbench.engine.events import AnswerDecoder, Ask, OmittedParameter, OnDelt
 from toolbench.engine.loop.ids import list_call_ids, repair_ids
 from toolbench.engine.loop.turn_setup import TurnSetup
 from toolbench.engine.methods.argument_repair import (
-    build_departure_errors,
-    get_mode,
-    list_unreadable_calls,
+    build_violation_errors,
+    get_mode_name,
+    list_parse_errors,
     repair_calls,
 )
 from toolbench.engine.methods.native import NativeMethod
@@ -43,7 +43,7 @@ def build_ask(
     turn: int,
     messages: Sequence[Message],
     *,
-    with_tools: bool,
+    has_tools: bool,
     must_call: bool = False,
     on_delta: OnDelta = lambda delta: None,
 ) -> Ask:
@@ -53,30 +53,32 @@ def build_ask(
         setup: the setup of the run.
         turn: number of the turn, from 0.
         messages: the conversation without the system text; not changed.
-        with_tools: whether the request has tools.
+        has_tools: whether the request has tools.
         must_call: whether the run fails without a call and has none yet; a constraint then allows only calls.
         on_delta: called with each part of a streamed answer.
     """
 
-    def read(answer: ChatAnswer) -> Turn:
-        return read_answer(setup, answer, with_tools=with_tools, taken_ids=frozenset(list_call_ids(messages)))
+    def parse_turn(answer: ChatAnswer) -> Turn:
+        return parse_chat_turn(setup, answer, has_tools=has_tools, taken_ids=frozenset(list_call_ids(messages)))
 
-    decoder = _build_decoder(setup, read, on_delta, with_tools=with_tools)
-    return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
+    decoder = _build_decoder(setup, parse_turn, on_delta, has_tools=has_tools)
+    return Ask(build_request(setup, turn, messages, has_tools=has_tools, must_call=must_call), decoder)
 
 
 def _build_decoder(
-    setup: TurnSetup, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, with_tools: bool
+    setup: TurnSetup, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, has_tools: bool
 ) -> AnswerDecoder:
-    tools = setup.tools.definitions if with_tools else ()
-    watch = setup.call_method.build_watcher(tools) if setup.stream and tools else None
-    if watch is None:
-        return setup.wire.decoder(read, on_delta, stream=setup.stream)
-    return CallWatchingDecoder(lambda payload: setup.wire.decoder(read, payload, stream=True), on_delta, watch)
+    tools = setup.tools.definitions if has_tools else ()
+    build_watcher = setup.call_method.build_watcher(tools) if setup.is_streamed and tools else None
+    if build_watcher is None:
+        return setup.wire_format.build_decoder(read, on_delta, is_streamed=setup.is_streamed)
+    return CallWatchingDecoder(
+        lambda listener: setup.wire_format.build_decoder(read, listener, is_streamed=True), on_delta, build_watcher
+    )
 
 
 def build_request(
-    setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool, must_call: bool = False
+    setup: TurnSetup, turn: int, messages: Sequence[Message], *, has_tools: bool, must_call: bool = False
 ) -> Request:
     """Return the request of one turn.
 
@@ -86,36 +88,39 @@ def build_request(
     sent_messages, changes = apply_message(
         [*system, *messages],
         _list_message_transforms(setup.policy),
-        setup.build_transform_context(with_tools=with_tools),
+        setup.build_transform_context(has_tools=has_tools),
     )
     body: JsonObject = {"model": setup.model, "messages": sent_messages}
-    tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if with_tools else ((), [])
+    tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if has_tools else ((), [])
     body = setup.call_method.prepare_body(body, tools, tools_json, _get_tool_choice(setup.policy, must_call))
-    if with_tools:
+    if has_tools:
         changes = (*setup.tool_changes, *changes)
     options = {name: value for name, value in setup.options.items() if name not in body}
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
-    stream_fields = _merge_stream_options(options.pop("stream_options", USAGE_OPTIONS)) if setup.stream else {}
+    stream_fields = _merge_stream_options(options.pop("stream_options", USAGE_OPTIONS)) if setup.is_streamed else {}
     body, body_changes = apply_request({**body, **options, **stream_fields}, setup.policy.request_transforms)
-    wire_body, wire_changes = setup.wire.encode(body)
-    left_out = tuple(omitted for name, omitted in setup.left_out.items() if name in wire_body)
-    wire_changes = (*wire_changes, *(_build_omission_change(omitted, wire_body[omitted.name]) for omitted in left_out))
-    wire_body = {name: value for name, value in wire_body.items() if name not in setup.left_out}
+    wire_body, wire_changes = setup.wire_format.encode(body)
+    omitted_parameters = tuple(omitted for name, omitted in setup.omitted_parameters.items() if name in wire_body)
+    wire_changes = (
+        *wire_changes,
+        *(_build_omission_change(omitted, wire_body[omitted.name]) for omitted in omitted_parameters),
+    )
+    wire_body = {name: value for name, value in wire_body.items() if name not in setup.omitted_parameters}
     return Request(
         turn=turn,
-        path=setup.wire.path,
-        body=encode_object(wire_body, setup.get_known_json(wire_body)),
-        tools_sent=with_tools,
-        stream=setup.stream,
+        path=setup.wire_format.path,
+        body=encode_object(wire_body, setup.get_unchanged_json(wire_body)),
+        has_tools=has_tools,
+        is_streamed=setup.is_streamed,
         changes=(*changes, *body_changes, *wire_changes),
-        cut_retries=setup.policy.cut_stream_retries if setup.stream else 0,
-        left_out=left_out,
+        truncation_retries=setup.policy.cut_stream_retries if setup.is_streamed else 0,
+        omitted_parameters=omitted_parameters,
     )
 
 
-def _build_omission_change(left_out: OmittedParameter, value: Any) -> TransformChange:
-    return TransformChange("request", "drop_refused_parameters", f"$.{left_out.name}", write_json(value), "")
+def _build_omission_change(omitted_parameter: OmittedParameter, value: Any) -> TransformChange:
+    return TransformChange("request", "drop_refused_parameters", f"$.{omitted_parameter.name}", write_json(value), "")
 
 
 def _list_message_transforms(policy: Policy) -> tuple[str, ...]:
@@ -142,7 +147,7 @@ def _get_tool_choice(policy: Policy, must_call: bool) -> RequestChoice:
     return "required" if is_call_required else policy.tool_choice
 
 
-def read_answer(setup: TurnSetup, answer: ChatAnswer, *, with_tools: bool, taken_ids: Collection[str] = ()) -> Turn:
+def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, taken_ids: Collection[str] = ()) -> Turn:
     """Parse an answer: apply the transforms, find the calls, repair them, and keep those that may run.
 
     The message for the history has the kept calls only, so that each call has a result. Without tools no call is kept.
@@ -150,46 +155,49 @@ def read_answer(setup: TurnSetup, answer: ChatAnswer, *, with_tools: bool, taken
     """
     policy = setup.policy
     message, changes = apply_response(
-        answer.message, policy.response_transforms, setup.build_transform_context(with_tools=with_tools)
+        answer.message, policy.response_transforms, setup.build_transform_context(has_tools=has_tools)
     )
-    message, departures = _keep_standard_calls(setup, message, answer.message) if with_tools else (message, ())
-    parsed = setup.call_method.read(message, setup.tools.definitions if with_tools else ())
-    reported = _list_reported_findings(setup, parsed, answer.finish_reason)
-    calls, call_changes = apply_calls(parsed.calls, policy.tool_call_transforms if with_tools else ())
-    mode = get_mode(setup.call_method.method) if with_tools else ""
-    repairable_calls, values = (calls, () if call_changes else parsed.values) if with_tools else ((), ())
-    repaired = repair_calls(
-        repairable_calls, policy, mode=mode, is_truncated=answer.finish_reason == "length", values=values
+    message, violations = _select_standard_calls(setup, message, answer.message) if has_tools else (message, ())
+    parsed_answer = setup.call_method.parse_answer(message, setup.tools.definitions if has_tools else ())
+    reported_findings = _list_reported_findings(setup, parsed_answer, answer.finish_reason)
+    calls, call_changes = apply_calls(parsed_answer.calls, policy.tool_call_transforms if has_tools else ())
+    mode = get_mode_name(setup.call_method.method) if has_tools else ""
+    calls_to_repair, values = (calls, () if call_changes else parsed_answer.parsed_arguments) if has_tools else ((), ())
+    repaired_calls = repair_calls(
+        calls_to_repair, policy, mode=mode, is_truncated=answer.finish_reason == "length", parsed_values=values
     )
     new_taken_ids = frozenset(taken_ids).difference(list_call_ids([answer.message]))
-    kept = [] if answer.cut else _repair_calls(repaired.calls, new_taken_ids)[: setup.calls_kept]
+    kept_calls = [] if answer.is_truncated else _complete_calls(repaired_calls.calls, new_taken_ids)[: setup.max_calls]
+    history_message = _build_history_message(parsed_answer.message or message)
     return Turn(
-        message=setup.call_method.build_assistant_message(_build_history_message(parsed.message or message), kept),
-        text=parsed.text,
-        calls=tuple(map(_build_tool_call, kept, repaired.reads)),
-        calls_found=tuple(map(_build_tool_call, parsed.calls)),
-        ignored_calls=len(calls) - len(kept),
+        message=setup.call_method.build_assistant_message(history_message, kept_calls),
+        text=parsed_answer.text,
+        calls=tuple(map(_build_tool_call, kept_calls, repaired_calls.read_arguments)),
+        calls_found=tuple(map(_build_tool_call, parsed_answer.calls)),
+        ignored_call_count=len(calls) - len(kept_calls),
         finish_reason=answer.finish_reason,
         usage=answer.usage,
-        path=parsed.path,
-        changes=(*changes, *parsed.changes, *call_changes, *repaired.changes),
-        findings=(*answer.findings, *departures, *parsed.findings, *repaired.findings, *reported),
+        method_used=parsed_answer.method_used,
+        changes=(*changes, *parsed_answer.changes, *call_changes, *repaired_calls.changes),
+        findings=(*answer.findings, *violations, *parsed_answer.findings, *repaired_calls.findings, *reported_findings),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,
-        cut=answer.cut,
-        continues=answer.continues,
+        is_truncated=answer.is_truncated,
+        is_paused=answer.is_paused,
         parse_errors=(
-            *build_departure_errors(departures, answer.message, mode),
-            *list_unreadable_calls(parsed, mode),
-            *repaired.parse_errors,
+            *build_violation_errors(violations, answer.message, mode),
+            *list_parse_errors(parsed_answer, mode),
+            *repaired_calls.parse_errors,
         ),
-        not_executed=parsed.not_executed or bool(departures and not kept),
+        has_unexecuted_call=parsed_answer.has_unexecuted_call or bool(violations and not kept_calls),
         mode=mode,
     )
 
 
-def _keep_standard_calls(setup: TurnSetup, message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
+def _select_standard_calls(
+    setup: TurnSetup, message: Message, received: Message
+) -> tuple[Message, tuple[Finding, ...]]:
     """Remove calls that depart from the published standard.
 
     Only for the method native and a policy that reads standard calls only; otherwise return the message unchanged.
@@ -198,29 +206,31 @@ def _keep_standard_calls(setup: TurnSetup, message: Message, received: Message) 
     return keep_standard_calls(message, received) if is_standard_only else (message, ())
 
 
-def _list_reported_findings(setup: TurnSetup, parsed: ParsedAnswer, finish_reason: str | None) -> Iterator[Finding]:
+def _list_reported_findings(
+    setup: TurnSetup, parsed_answer: ParsedAnswer, finish_reason: str | None
+) -> Iterator[Finding]:
     """Yield the findings on the format of an answer, without those that are usual for the endpoint.
 
     `arguments_missing` is left out if the policy reads standard calls only, since no arguments are added then.
     """
-    excluded_codes = {*setup.wire.usual_findings, *setup.policy.usual_findings}
+    excluded_codes = {*setup.wire_format.usual_findings, *setup.policy.usual_findings}
     if setup.policy.wire_standard_only:
         excluded_codes.add("arguments_missing")
-    calls = parsed.calls if parsed.path == "tool_use" else ()
-    findings = list_findings(calls, parsed.text, finish_reason)
+    calls = parsed_answer.calls if parsed_answer.method_used == "tool_use" else ()
+    findings = list_findings(calls, parsed_answer.text, finish_reason)
     return (finding for finding in findings if finding.code not in excluded_codes)
 
 
-def _repair_calls(calls: list[JsonObject], taken_ids: Collection[str]) -> list[JsonObject]:
+def _complete_calls(calls: list[JsonObject], taken_ids: Collection[str]) -> list[JsonObject]:
     """Return the calls with trimmed names and unique ids.
 
     Missing arguments become `{}`; other fields are unchanged.
     """
     ids = repair_ids((_render_scalar(call.get("id")) for call in calls), taken_ids)
-    return [_replace_id(call, new_id) for call, new_id in zip(calls, ids, strict=True)]
+    return [_complete_call(call, new_id) for call, new_id in zip(calls, ids, strict=True)]
 
 
-def _replace_id(call: JsonObject, new_id: str) -> JsonObject:
+def _complete_call(call: JsonObject, new_id: str) -> JsonObject:
     function = get_called_function(call)
     arguments = function.get("arguments")
     normalised_function = {
@@ -231,10 +241,10 @@ def _replace_id(call: JsonObject, new_id: str) -> JsonObject:
     return {**call, "id": new_id, "type": "function", "function": normalised_function}
 
 
-def _build_tool_call(call: JsonObject, read: ReadArguments | None = None) -> ToolCall:
+def _build_tool_call(call: JsonObject, arguments_read: ReadArguments | None = None) -> ToolCall:
     function = get_called_function(call)
     return ToolCall(
-        _render_scalar(call.get("id")), _render_scalar(function.get("name")), function.get("arguments"), read
+        _render_scalar(call.get("id")), _render_scalar(function.get("name")), function.get("arguments"), arguments_read
     )
 
 

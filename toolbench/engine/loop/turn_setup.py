@@ -37,10 +37,10 @@ class TurnSetup:
         tools_text: `tools_json` as JSON text.
         tool_changes: changes that tool transforms and the method made to the tools.
         call_method: the method by which calls are requested.
-        calls_kept: maximum number of calls of one answer; None for no limit.
-        stream: whether answers are streamed; `stream_options` may be among the options, null for none.
-        wire: the wire format.
-        left_out: parameters to leave out of requests, by name.
+        max_calls: maximum number of calls of one answer; None for no limit.
+        is_streamed: whether answers are streamed; `stream_options` may be among the options, null for none.
+        wire_format: the wire format.
+        omitted_parameters: parameters to leave out of requests, by name.
     """
 
     model: str
@@ -52,26 +52,31 @@ class TurnSetup:
     tools_text: str
     tool_changes: tuple[TransformChange, ...]
     call_method: CallMethod
-    calls_kept: int | None
-    stream: bool = False
-    wire: WireFormat = CHAT
-    left_out: Mapping[str, OmittedParameter] = field(default_factory=dict)
+    max_calls: int | None
+    is_streamed: bool = False
+    wire_format: WireFormat = CHAT
+    omitted_parameters: Mapping[str, OmittedParameter] = field(default_factory=dict)
 
     def omit_parameters(self, omitted_parameters: Iterable[OmittedParameter]) -> "TurnSetup":
         """Return the setup with further parameters left out."""
-        return replace(self, left_out={**self.left_out, **{omitted.name: omitted for omitted in omitted_parameters}})
+        return replace(
+            self,
+            omitted_parameters={**self.omitted_parameters, **{omitted.name: omitted for omitted in omitted_parameters}},
+        )
 
-    def build_transform_context(self, *, with_tools: bool) -> TransformContext:
+    def build_transform_context(self, *, has_tools: bool) -> TransformContext:
         """Return the context of the transforms."""
-        tools = self.tools.definitions if with_tools else ()
+        tools = self.tools.definitions if has_tools else ()
         policy = self.policy
         return TransformContext(tools, policy.text_format, policy.tool_id_pattern, policy.guess_untyped)
 
-    def get_known_json(self, body: JsonObject) -> dict[str, str]:
-        """Return the JSON text of `tools` by field name; {} if the method changed the tools in `body`."""
-        tools = body.get("tools")
+    def get_unchanged_json(self, body: JsonObject) -> dict[str, str]:
+        """Return the JSON text of `tools_json` by field name; {} if the method changed the tools in `body`."""
+        tools_json = body.get("tools")
         are_tools_unchanged = (
-            isinstance(tools, list) and len(tools) == len(self.tools_json) and all(map(is_, tools, self.tools_json))
+            isinstance(tools_json, list)
+            and len(tools_json) == len(self.tools_json)
+            and all(map(is_, tools_json, self.tools_json))
         )
         return {"tools": self.tools_text} if are_tools_unchanged else {}
 
@@ -90,10 +95,10 @@ def prepare_turns(
     if not model.strip():
         raise PlanError("no model is named")
     offered_tools = _prepare_tools(IdentityKey(policy), *map(IdentityKey, tools.definitions))
-    merged = _merge_all_options(policy, options, seed)
-    method = _build_method(policy, merged)
-    tool_changes = (
-        method.list_dropped_keywords(list(offered_tools.tools_json), policy.tool_choice)
+    merged_options = _merge_all_options(policy, options, seed)
+    call_method = _build_method(policy, merged_options)
+    constraint_changes = (
+        call_method.list_dropped_keywords(list(offered_tools.tools_json), policy.tool_choice)
         if offered_tools.tools_json
         else ()
     )
@@ -101,14 +106,14 @@ def prepare_turns(
         model=model,
         policy=policy,
         system=system,
-        options=merged,
+        options=merged_options,
         tools=offered_tools.tools,
         tools_json=offered_tools.tools_json,
         tools_text=offered_tools.tools_text,
-        tool_changes=(*offered_tools.changes, *tool_changes),
-        call_method=method,
-        left_out={name: OmittedParameter(name, _OMITTED_BY_SETTINGS) for name in policy.left_out_parameters},
-        calls_kept=get_max_calls(policy, merged),
+        tool_changes=(*offered_tools.changes, *constraint_changes),
+        call_method=call_method,
+        omitted_parameters={name: OmittedParameter(name, _OMITTED_BY_SETTINGS) for name in policy.left_out_parameters},
+        max_calls=get_max_calls(policy, merged_options),
     )
 
 
@@ -132,7 +137,7 @@ def _prepare_tools(policy: IdentityKey[Policy], *definitions: IdentityKey[ToolDe
     """
     _check_transforms(policy.value)
     selected_tools = _select_tools(ToolRegistry(tuple(definition.value for definition in definitions)), policy.value)
-    openai_tools = [tool.to_openai() for tool in selected_tools.exposed()]
+    openai_tools = [tool.to_openai() for tool in selected_tools.list_exposed()]
     tools_json, changes = apply_tools(openai_tools, policy.value.tool_transforms)
     check_tool_set(tools_json, policy.value)
     return _OfferedTools(selected_tools, tuple(tools_json), write_json(tools_json), changes)
@@ -141,8 +146,8 @@ def _prepare_tools(policy: IdentityKey[Policy], *definitions: IdentityKey[ToolDe
 def _merge_all_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
     """Return the options sorted by name, so that equal plans give equal bytes."""
     try:
-        merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
-        body_options = {name: value for name, value in merged.items() if name != "stream"}
+        merged_options = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
+        body_options = {name: value for name, value in merged_options.items() if name != "stream"}
         return dict(sort_keys({**body_options, "seed": seed} if seed is not None else body_options))
     except (TypeError, ValueError, RecursionError) as error:
         raise PlanError(f"the request options are not JSON: {error}") from None
@@ -151,7 +156,7 @@ def _merge_all_options(policy: Policy, options: JsonObject, seed: int | None) ->
 def _select_tools(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
     if policy.tool_use_mode == "disabled":
         return ToolRegistry()
-    exposed_tools = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
+    exposed_tools = ToolRegistry(tools.select(policy.tool_allowlist, policy.tool_denylist).list_exposed())
     for tool in exposed_tools.definitions:
         if not tool.name.strip():
             raise PlanError("a tool has no name; no model could call it")

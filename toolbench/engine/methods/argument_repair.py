@@ -10,7 +10,7 @@ from toolbench.engine.arguments import INVALID_JSON, read_arguments
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.policy.settings import Policy
-from toolbench.engine.repairs import RepairedArguments, repair
+from toolbench.engine.repairs import RepairedArguments, repair_arguments
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.transforms.changes import list_changes
 from toolbench.engine.types import (
@@ -33,23 +33,23 @@ class RepairedCalls:
 
     Attributes:
         calls: the calls, some with repaired arguments.
-        reads: the parsed arguments of each call; None where they have to be parsed again.
+        read_arguments: the parsed arguments of each call; None where they have to be parsed again.
     """
 
     calls: list[JsonObject]
-    reads: list[ReadArguments | None]
+    read_arguments: list[ReadArguments | None]
     changes: tuple[TransformChange, ...] = ()
     findings: tuple[Finding, ...] = ()
     parse_errors: tuple[ParseError, ...] = ()
 
 
-def get_mode(method: str) -> str:
+def get_mode_name(method: str) -> str:
     """Return how parse errors name the method: tool_use, json_fallback, or the method."""
     return MODE_BY_METHOD.get(method, method)
 
 
 def repair_calls(
-    calls: Sequence[JsonObject], policy: Policy, *, mode: str, is_truncated: bool, values: Sequence[object] = ()
+    calls: Sequence[JsonObject], policy: Policy, *, mode: str, is_truncated: bool, parsed_values: Sequence[object] = ()
 ) -> RepairedCalls:
     """Parse and repair the arguments of calls.
 
@@ -60,51 +60,55 @@ def repair_calls(
         policy: the settings of the run.
         mode: how the calls were requested.
         is_truncated: whether the answer was truncated at the token limit.
-        values: arguments that are parsed already, as in ParsedAnswer.
+        parsed_values: arguments that are parsed already, as in ParsedAnswer.
     """
     repaired_calls = list(calls)
-    reads: list[ReadArguments | None] = []
+    all_arguments_read: list[ReadArguments | None] = []
     changes: list[TransformChange] = []
     findings: list[Finding] = []
-    errors: list[ParseError] = []
-    for index, (call, value) in enumerate(zip_longest(calls, values)):
+    parse_errors: list[ParseError] = []
+    for index, (call, parsed_value) in enumerate(zip_longest(calls, parsed_values)):
         raw_arguments = get_called_function(call).get("arguments")
-        standard_only = policy.wire_standard_only
-        read = read_arguments(raw_arguments, policy.max_tool_args_bytes, value=value, standard_only=standard_only)
-        is_kept_as_read = (
-            raw_arguments is not None or standard_only
-        )  # missing arguments become `{}` later and are parsed again
-        reads.append(read if is_kept_as_read else None)
-        if read.status != INVALID_JSON:
-            continue
-        repaired = (
-            repair(raw_arguments, policy.argument_repairs, cut=is_truncated) if isinstance(raw_arguments, str) else None
+        is_standard_only = policy.wire_standard_only
+        arguments_read = read_arguments(
+            raw_arguments, policy.max_tool_args_bytes, parsed_value=parsed_value, is_standard_only=is_standard_only
         )
+        # Missing arguments become `{}` later and are parsed again.
+        is_reading_kept = raw_arguments is not None or is_standard_only
+        all_arguments_read.append(arguments_read if is_reading_kept else None)
+        if arguments_read.status != INVALID_JSON:
+            continue
+        repaired_arguments = None
+        if isinstance(raw_arguments, str):
+            repaired_arguments = repair_arguments(raw_arguments, policy.argument_repairs, is_truncated=is_truncated)
         path = f"$.tool_calls[{index}].function.arguments"
-        errors.append(build_parse_error(mode, read.problem, str(raw_arguments), call=index, repaired=repaired))
-        if repaired is not None:
-            findings.append(build_repair_finding(repaired, path))
-        if repaired is not None and not repaired.truncated:
-            repaired_calls[index] = {**call, "function": {**call["function"], "arguments": repaired.text}}
-            reads[index] = None
-            changes += build_repair_changes(str(raw_arguments), repaired, path)
-    return RepairedCalls(repaired_calls, reads, tuple(changes), tuple(findings), tuple(errors))
+        raw_text, problem = str(raw_arguments), arguments_read.problem
+        parse_errors.append(
+            build_parse_error(mode, problem, raw_text, call_index=index, repaired_arguments=repaired_arguments)
+        )
+        if repaired_arguments is not None:
+            findings.append(build_repair_finding(repaired_arguments, path))
+        if repaired_arguments is not None and not repaired_arguments.is_truncated:
+            repaired_calls[index] = {**call, "function": {**call["function"], "arguments": repaired_arguments.text}}
+            all_arguments_read[index] = None
+            changes += build_repair_changes(raw_text, repaired_arguments, path)
+    return RepairedCalls(repaired_calls, all_arguments_read, tuple(changes), tuple(findings), tuple(parse_errors))
 
 
-def list_unreadable_calls(parsed: ParsedAnswer, mode: str) -> tuple[ParseError, ...]:
+def list_parse_errors(parsed_answer: ParsedAnswer, mode: str) -> tuple[ParseError, ...]:
     """Return the parse errors of an answer.
 
     They are those of the method, or else one for each `parse_error` finding.
     """
-    if parsed.parse_errors:
-        return parsed.parse_errors
-    return _build_parse_errors(parsed.findings, mode, parsed.text)
+    if parsed_answer.parse_errors:
+        return parsed_answer.parse_errors
+    return _build_parse_errors(parsed_answer.findings, mode, parsed_answer.text)
 
 
-def build_departure_errors(departures: Sequence[Finding], received: Message, mode: str) -> tuple[ParseError, ...]:
+def build_violation_errors(violations: Sequence[Finding], received: Message, mode: str) -> tuple[ParseError, ...]:
     """Return the parse errors of calls that no wire standard allows."""
     calls = received.get("tool_calls") or received.get("function_call")
-    return _build_parse_errors(departures, mode, write_json(calls) if departures else "")
+    return _build_parse_errors(violations, mode, write_json(calls) if violations else "")
 
 
 def _build_parse_errors(findings: Sequence[Finding], mode: str, text: str) -> tuple[ParseError, ...]:
@@ -113,17 +117,24 @@ def _build_parse_errors(findings: Sequence[Finding], mode: str, text: str) -> tu
 
 
 def build_parse_error(
-    mode: str, error: str, text: str, *, call: int | None = None, repaired: RepairedArguments | None = None
+    mode: str,
+    error: str,
+    text: str,
+    *,
+    call_index: int | None = None,
+    repaired_arguments: RepairedArguments | None = None,
 ) -> ParseError:
     """Return the record of unreadable text, with the beginning of `text`."""
-    names, truncated = (repaired.repairs, repaired.truncated) if repaired else ((), False)
-    return ParseError(mode, error, truncate_snippet(text), call, names, truncated)
+    repair_names, is_truncated = (
+        (repaired_arguments.repair_names, repaired_arguments.is_truncated) if repaired_arguments else ((), False)
+    )
+    return ParseError(mode, error, truncate_snippet(text), call_index, repair_names, is_truncated)
 
 
-def build_repair_finding(repaired: RepairedArguments, path: str) -> Finding:
+def build_repair_finding(repaired_arguments: RepairedArguments, path: str) -> Finding:
     """Return the finding that names the repairs of a call."""
-    names = ", ".join(repaired.repairs)
-    if repaired.truncated:
+    names = ", ".join(repaired_arguments.repair_names)
+    if repaired_arguments.is_truncated:
         message = (
             f"The arguments break off; to read them their end had to be made up ({names}), so they were not executed."
         )
@@ -131,13 +142,15 @@ def build_repair_finding(repaired: RepairedArguments, path: str) -> Finding:
     return Finding("arguments_repaired", f"The arguments were no JSON object and were repaired: {names}.", path)
 
 
-def build_repair_changes(before: str, repaired: RepairedArguments, path: str) -> tuple[TransformChange, ...]:
+def build_repair_changes(
+    text_before: str, repaired_arguments: RepairedArguments, path: str
+) -> tuple[TransformChange, ...]:
     """Return one change for each repair; the first has the text before, the last the text after."""
-    ((_, before_excerpt, after_excerpt),) = list_changes(before, repaired.text)
-    last_index = len(repaired.repairs) - 1
+    ((_, before_excerpt, after_excerpt),) = list_changes(text_before, repaired_arguments.text)
+    last_index = len(repaired_arguments.repair_names) - 1
     return tuple(
         TransformChange(
-            "argument", name, path, before_excerpt if place == 0 else "", after_excerpt if place == last_index else ""
+            "argument", name, path, before_excerpt if index == 0 else "", after_excerpt if index == last_index else ""
         )
-        for place, name in enumerate(repaired.repairs)
+        for index, name in enumerate(repaired_arguments.repair_names)
     )

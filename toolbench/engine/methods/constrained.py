@@ -65,17 +65,21 @@ class ConstrainedMethod:
             allows_several=self._options.max_calls > 1,
         )
         messages = append_to_system(body["messages"], instruction)
-        return {**body, "messages": messages, **self._compile(tools_json, tool_choice).fields}
+        return {**body, "messages": messages, **self._compile(tools_json, tool_choice).request_fields}
 
-    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+    def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
-        parsed = self._read(message, get_message_text(message), tools)
-        if parsed.path == "constrained":
-            return parsed
+        parsed_answer = self._parse_text(message, get_message_text(message), tools)
+        if parsed_answer.method_used == "constrained":
+            return parsed_answer
         text, separated_message = split_message_reasoning(message)
-        return replace(self._read(message, text, tools), message=separated_message) if separated_message else parsed
+        return (
+            replace(self._parse_text(message, text, tools), message=separated_message)
+            if separated_message
+            else parsed_answer
+        )
 
-    def _read(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+    def _parse_text(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls or the final text in the text of an answer."""
         try:
             value = read_json(text)
@@ -89,14 +93,16 @@ class ConstrainedMethod:
         if not calls:
             return _build_off_schema_answer(message, text, has_final=bool(tools))
         openai_calls = (
-            build_openai_call(f"constrained_call_{n}", call.name, call.arguments)
-            for n, call in enumerate(calls, start=1)
+            build_openai_call(f"constrained_call_{number}", call.name, call.arguments)
+            for number, call in enumerate(calls, start=1)
         )
-        return ParsedAnswer(tuple(openai_calls), "", "constrained", values=tuple(call.arguments for call in calls))
+        return ParsedAnswer(
+            tuple(openai_calls), "", "constrained", parsed_arguments=tuple(call.arguments for call in calls)
+        )
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a builder of functions that find calls in streamed text; see CallMethod."""
-        return lambda: JsonCallWatcher(lambda text: self._read({}, split_partial_reasoning(text), tools).calls)
+        return lambda: JsonCallWatcher(lambda text: self._parse_text({}, split_partial_reasoning(text), tools).calls)
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
@@ -116,10 +122,13 @@ class ConstrainedMethod:
         """Return the keywords that are not enforced; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return ()
-        return tuple(dropped.as_change() for dropped in self._compile(tools_json, tool_choice).dropped)
+        return tuple(
+            dropped_keyword.build_change()
+            for dropped_keyword in self._compile(tools_json, tool_choice).dropped_keywords
+        )
 
     def _compile(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> CompiledConstraint:
-        options = replace(self._options, final=is_final_answer_allowed(tool_choice))
+        options = replace(self._options, allows_final=is_final_answer_allowed(tool_choice))
         return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, options)
 
     def _parse_calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
@@ -134,7 +143,7 @@ class ConstrainedMethod:
             return []
         if self.constraint != "strict":
             return calls
-        return [JsonCall(c.name, remove_added_nulls(c.arguments, schemas[c.name]), c.exact) for c in calls]
+        return [JsonCall(c.name, remove_added_nulls(c.arguments, schemas[c.name]), c.is_exact) for c in calls]
 
 
 def _render_final_json(text: str) -> str:
@@ -151,10 +160,12 @@ def _build_off_schema_answer(message: Message, text: str, *, has_final: bool) ->
     if list_structured_calls(message):
         description = "The answer has tool_calls although no tools were sent; they were not executed."
         return ParsedAnswer(
-            (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), not_executed=True
+            (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), has_unexecuted_call=True
         )
     if text.lstrip().startswith("{"):
         description = f"The answer is not of the schema it was held to; nothing was executed: {truncate_snippet(text)}"
-        return ParsedAnswer((), text, "text", (Finding("parse_error", description, "$.content"),), not_executed=True)
+        return ParsedAnswer(
+            (), text, "text", (Finding("parse_error", description, "$.content"),), has_unexecuted_call=True
+        )
     description = "The answer is free text: the endpoint did not keep to the schema."
     return ParsedAnswer((), text, "text", (Finding("constraint_ignored", description, "$.content"),))

@@ -10,8 +10,8 @@ from toolbench.engine.types import Message
 from toolbench.engine.wire_formats.parse_answer import get_message_text
 
 _REASONING_FIELD = "reasoning_content"
-_START_TAGS = tuple(opener for opener, _ in REASONING_FORMAT.reasoning)
-_TAGS = (*_START_TAGS, *(closer for _, closer in REASONING_FORMAT.reasoning))
+_START_TAGS = tuple(opener for opener, _ in REASONING_FORMAT.reasoning_markers)
+_TAGS = (*_START_TAGS, *(closer for _, closer in REASONING_FORMAT.reasoning_markers))
 _PRIVATE_USE_CODES = range(0xE000, 0xF900)  # characters without a meaning in Unicode
 
 
@@ -36,11 +36,11 @@ def split_text_reasoning(text: str) -> tuple[str, str]:
     """
     if not any(tag in text for tag in _TAGS):
         return text, ""
-    masked = _MaskedJson(text)
-    visible, reasoning = split_reasoning(masked.text)
-    if masked.is_value(reasoning) and not any(opener in masked.text for opener in _START_TAGS):
-        return masked.unmask(reasoning + visible), ""  # a text of only a call is no reasoning
-    return masked.unmask(visible), masked.unmask(reasoning)
+    masked_json = _MaskedJson(text)
+    visible_text, reasoning = split_reasoning(masked_json.text)
+    if masked_json.is_single_object(reasoning) and not any(start_tag in masked_json.text for start_tag in _START_TAGS):
+        return masked_json.unmask(reasoning + visible_text), ""  # a text of only a call is no reasoning
+    return masked_json.unmask(visible_text), masked_json.unmask(reasoning)
 
 
 def split_partial_reasoning(text: str) -> str:
@@ -50,10 +50,10 @@ def split_partial_reasoning(text: str) -> str:
     """
     if not any(tag in text for tag in _TAGS):
         return text
-    masked = _MaskedJson(text)
-    visible, _ = split_reasoning(masked.text)
-    start_offsets = [offset for opener in _START_TAGS if (offset := visible.find(opener)) >= 0]
-    return masked.unmask(visible[: min(start_offsets, default=len(visible))])
+    masked_json = _MaskedJson(text)
+    visible_text, _ = split_reasoning(masked_json.text)
+    start_offsets = [offset for start_tag in _START_TAGS if (offset := visible_text.find(start_tag)) >= 0]
+    return masked_json.unmask(visible_text[: min(start_offsets, default=len(visible_text))])
 
 
 class _MaskedJson:
@@ -64,14 +64,14 @@ class _MaskedJson:
         self._masked_objects = (
             [json_text for json_text in find_objects(text)[0] if _is_json(json_text)] if self._mask_character else []
         )
-        parts, end = [], 0
+        text_parts, end = [], 0
         for index, json_text in enumerate(self._masked_objects):
             start = text.index(json_text, end)
-            parts += [text[end:start], f"{self._mask_character}{index}{self._mask_character}"]
+            text_parts += [text[end:start], f"{self._mask_character}{index}{self._mask_character}"]
             end = start + len(json_text)
-        self.text = "".join([*parts, text[end:]])
+        self.text = "".join([*text_parts, text[end:]])
 
-    def is_value(self, text: str) -> bool:
+    def is_single_object(self, text: str) -> bool:
         """Return whether a text is one JSON object, with or without a fence."""
         return (
             bool(self._masked_objects)
@@ -85,7 +85,7 @@ class _MaskedJson:
             return text
         return re.sub(
             f"{self._mask_character}([0-9]+){self._mask_character}",
-            lambda found: self._masked_objects[int(found[1])],
+            lambda match: self._masked_objects[int(match[1])],
             text,
         )
 

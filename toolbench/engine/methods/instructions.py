@@ -32,8 +32,8 @@ def build_instruction(
         allows_several: add how to make several calls at once.
     """
     optional_lines = [
-        _PROMPTS[method][part]
-        for part, is_included in (("several", allows_several), ("final", allows_final))
+        _PROMPTS[method][part_name]
+        for part_name, is_included in (("several", allows_several), ("final", allows_final))
         if is_included
     ]
     lines = [*_PROMPTS[method]["instruction"], *optional_lines]
@@ -45,21 +45,23 @@ def build_instruction(
 def build_reprompt(method: str, error: str, tools_json: Sequence[JsonObject]) -> str:
     """Return the text of a re-prompt: the error of a call that could not run, and the required form."""
     lines = _PROMPTS["again"].get(method, _PROMPTS["again"]["otherwise"])
-    before, _, after = "\n".join(lines).partition("{error}")
-    return before + error.rstrip(".") + after.replace("{example}", _build_example(tools_json[0]["function"]), 1)
+    text_before, _, text_after = "\n".join(lines).partition("{error}")
+    return (
+        text_before + error.rstrip(".") + text_after.replace("{example}", _build_example(tools_json[0]["function"]), 1)
+    )
 
 
 def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
     """Return the messages with a text at the end of the system message, or in a new one."""
-    first = messages[0] if messages else {}
-    if first.get("role") != "system":
+    first_message = messages[0] if messages else {}
+    if first_message.get("role") != "system":
         return [{"role": "system", "content": text}, *messages]
-    content = first.get("content")
+    content = first_message.get("content")
     if isinstance(content, list):
-        extended: object = [*content, {"type": "text", "text": text}]
+        extended_content: object = [*content, {"type": "text", "text": text}]
     else:
-        extended = f"{content}\n\n{text}" if content else text
-    return [{**first, "content": extended}, *messages[1:]]
+        extended_content = f"{content}\n\n{text}" if content else text
+    return [{**first_message, "content": extended_content}, *messages[1:]]
 
 
 def build_result_message(call: ToolCall, content: str) -> Message:
@@ -81,17 +83,19 @@ def render_history_as_text(
         render_final: returns the text of a final answer.
     """
     results = {str(m.get("tool_call_id")): str(m.get("content")) for m in messages if m.get("role") == "tool"}
-    rewritten: list[Message] = []
+    rewritten_messages: list[Message] = []
     for message in messages:
         if message.get("role") == "tool":
             continue
         if message.get("role") != "assistant":
-            rewritten.append(message)
+            rewritten_messages.append(message)
         elif not list_structured_calls(message):
-            rewritten.append({**remove_calls(message), "content": render_final(str(message.get("content") or ""))})
+            rewritten_messages.append(
+                {**remove_calls(message), "content": render_final(str(message.get("content") or ""))}
+            )
         for call in list_structured_calls(message):
-            rewritten += _render_call_with_results(call, results, render_call)
-    return rewritten
+            rewritten_messages += _render_call_with_results(call, results, render_call)
+    return rewritten_messages
 
 
 def _render_call_with_results(call: JsonObject, results: dict[str, str], render_call: RenderCall) -> list[Message]:

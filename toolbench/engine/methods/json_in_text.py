@@ -19,19 +19,18 @@ MAX_LINES = 32  # lines with a call in code form whose arguments are read
 UNREADABLE_CODES = ("call_cut", "call_unreadable")  # codes of findings about an attempted call that cannot be read
 
 _CALL_CHARACTERS = "<[{("  # a call in any text format has one of these
-_PLACEHOLDER_SCHEMA: JsonObject = {
-    "properties": {f"value_{place}": {} for place in range(32)}
-}  # for positional arguments
+# Names for positional arguments.
+_PLACEHOLDER_SCHEMA: JsonObject = {"properties": {f"value_{position}": {} for position in range(32)}}
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 
 
 @light(frozen=True, slots=True)
 class JsonCall:
-    """A call of a known tool in a text. `exact` is False if its form is not {name, arguments}."""
+    """A call of a known tool in a text. `is_exact` is False if its form is not {name, arguments}."""
 
     name: str
     arguments: object
-    exact: bool = True
+    is_exact: bool = True
 
 
 @light(frozen=True, slots=True)
@@ -41,16 +40,16 @@ class JsonBlock:
     Attributes:
         start: offset of the block in the text, including its fence.
         end: offset after the block, including its fence.
-        broken: whether it begins with `{` or `[` and is not JSON.
-        closed: whether its fence is closed.
+        is_broken: whether it begins with `{` or `[` and is not JSON.
+        is_closed: whether its fence is closed.
     """
 
     start: int
     end: int
     value: Any = None
-    broken: bool = False
-    fenced: bool = True
-    closed: bool = True
+    is_broken: bool = False
+    is_fenced: bool = True
+    is_closed: bool = True
 
 
 def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
@@ -59,10 +58,10 @@ def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
         return parse_call(value[0], names) if value and isinstance(value[0], dict) else None
     if not isinstance(value, dict):
         return None
-    for wrapper in WRAPPER_KEYS:
-        inner = value.get(wrapper)
-        if isinstance(inner, dict | list) and (inner_call := parse_call(inner, names)):
-            return JsonCall(inner_call.name, inner_call.arguments, exact=False)
+    for wrapper_key in WRAPPER_KEYS:
+        inner_value = value.get(wrapper_key)
+        if isinstance(inner_value, dict | list) and (inner_call := parse_call(inner_value, names)):
+            return JsonCall(inner_call.name, inner_call.arguments, is_exact=False)
     name_key = next((key for key in NAME_KEYS if isinstance(value.get(key), str)), None)
     if name_key is None or value[name_key].strip() not in names:
         return None
@@ -82,7 +81,7 @@ def find_blocks(text: str) -> Iterator[JsonBlock]:
         is_whole_text = value_and_end is None or not text[value_and_end[1] :].strip()
         if is_whole_text:
             value, end = value_and_end or (None, len(text))
-            yield JsonBlock(text_start, end, value, broken=value_and_end is None, fenced=False)
+            yield JsonBlock(text_start, end, value, is_broken=value_and_end is None, is_fenced=False)
             return
     search_start = 0
     for _ in range(MAX_BLOCKS):
@@ -91,7 +90,7 @@ def find_blocks(text: str) -> Iterator[JsonBlock]:
             return
         block = _find_fenced_value(text, fence.start(), fence.end())
         search_start = block.end
-        if block.broken or block.value is not None:
+        if block.is_broken or block.value is not None:
             yield block
 
 
@@ -100,11 +99,11 @@ def _find_fenced_value(text: str, start: int, content_start: int) -> JsonBlock:
         value, end = value_and_end
         blank_length = len(text[end:]) - len(text[end:].lstrip())
         is_closed = text.startswith("```", end + blank_length)
-        return JsonBlock(start, end + blank_length + 3 if is_closed else end, value, closed=is_closed)
+        return JsonBlock(start, end + blank_length + 3 if is_closed else end, value, is_closed=is_closed)
     closing_fence = text.find("```", content_start)
     end = closing_fence + 3 if closing_fence >= 0 else len(text)
     return JsonBlock(
-        start, end, broken=text[content_start : content_start + 1] in ("{", "["), closed=closing_fence >= 0
+        start, end, is_broken=text[content_start : content_start + 1] in ("{", "["), is_closed=closing_fence >= 0
     )
 
 
@@ -121,19 +120,19 @@ def find_unread_call(text: str, names: Collection[str]) -> str | None:
 
     The code is one of UNREADABLE_CODES.
     """
-    if not any(mark in text for mark in _CALL_CHARACTERS):
+    if not any(character in text for character in _CALL_CHARACTERS):
         return None
-    parsed = parse(text, tools=[{"name": name} for name in names])
-    if parsed.calls:
-        return parsed.calls[0].name
-    if finding_of_call := next((finding for finding in parsed.findings if finding.code in UNREADABLE_CODES), None):
-        return finding_of_call.code
+    parsed_text = parse(text, tools=[{"name": name} for name in names])
+    if parsed_text.calls:
+        return parsed_text.calls[0].name
+    if unread_finding := next((finding for finding in parsed_text.findings if finding.code in UNREADABLE_CODES), None):
+        return unread_finding.code
     text, _ = split_text_reasoning(text)
     for block in find_blocks(text):
         call = parse_call(block.value, names)
         if call:
             return call.name
-        if block.broken and (name := _find_mentioned_tool(text[block.start : block.end], names)):
+        if block.is_broken and (name := _find_mentioned_tool(text[block.start : block.end], names)):
             return name
     return _find_call_as_code(text, names)
 
@@ -163,8 +162,8 @@ def _find_call_as_code(text: str, names: Collection[str]) -> str | None:
 
 def _iterate_code_calls(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each call in code form as (text, tool name): first the whole text, then its lines."""
-    bare_text = text.strip().strip("[]` \n")
-    lines = (bare_text, *(line.strip() for line in bare_text.splitlines()))
+    stripped_text = text.strip().strip("[]` \n")
+    lines = (stripped_text, *(line.strip() for line in stripped_text.splitlines()))
     yield from ((line, name) for line in lines for name in names if _is_code_call(line, name))
 
 

@@ -15,14 +15,14 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text, list_st
 class NativeMethod:
     """Method that sends tools and receives calls in their own fields.
 
-    A call that the model writes into its text is reported and never runs. With `instructed`, the system message tells
-    the model to fill in parameters and to write no JSON.
+    A call that the model writes into its text is reported and never runs. With `sends_instruction`, the system message
+    tells the model to fill in parameters and to write no JSON.
     """
 
     method = "native"
 
-    def __init__(self, *, instructed: bool = False) -> None:
-        self.prompt_version = get_prompt_version(self.method) if instructed else ""
+    def __init__(self, *, sends_instruction: bool = False) -> None:
+        self.prompt_version = get_prompt_version(self.method) if sends_instruction else ""
 
     def prepare_body(
         self,
@@ -41,7 +41,7 @@ class NativeMethod:
         )
         return {**body, **({"messages": messages} if messages else {}), "tools": tools_json, "tool_choice": tool_choice}
 
-    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+    def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
         calls, text = list_structured_calls(message), get_message_text(message)
         if calls:
@@ -50,7 +50,9 @@ class NativeMethod:
         if call_text is None:
             return ParsedAnswer((), text, "text")
         description = f"The answer spells a call in its text ({call_text}) and has no tool_calls; it was not executed."
-        return ParsedAnswer((), text, "text", (Finding("call_in_text", description, "$.content"),), not_executed=True)
+        return ParsedAnswer(
+            (), text, "text", (Finding("call_in_text", description, "$.content"),), has_unexecuted_call=True
+        )
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a builder of functions that find calls in streamed text; see CallMethod."""

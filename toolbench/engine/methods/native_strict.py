@@ -38,21 +38,27 @@ class NativeStrictMethod(NativeMethod):
         native_body = super().prepare_body(body, tools, tools_json, tool_choice)
         if not tools_json:
             return native_body
-        return {**native_body, **compile_constraint(tools_json, self._constraint, self._options).fields}
+        return {**native_body, **compile_constraint(tools_json, self._constraint, self._options).request_fields}
 
-    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+    def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
-        parsed = super().read(message, tools)
+        parsed_answer = super().parse_answer(message, tools)
         schemas = {tool.name: tool.parameters for tool in tools}
-        calls = tuple(_remove_added_nulls(call, schemas) for call in parsed.calls)
-        return ParsedAnswer(calls, parsed.text, parsed.path, parsed.findings, parsed.not_executed)
+        calls = tuple(_remove_added_nulls(call, schemas) for call in parsed_answer.calls)
+        return ParsedAnswer(
+            calls,
+            parsed_answer.text,
+            parsed_answer.method_used,
+            parsed_answer.findings,
+            parsed_answer.has_unexecuted_call,
+        )
 
     def list_dropped_keywords(
         self, tools_json: list[JsonObject], tool_choice: RequestChoice
     ) -> tuple[TransformChange, ...]:
         """Return the keywords that are not enforced; see CallMethod."""
-        compiled = compile_constraint(tools_json, self._constraint, self._options)
-        return tuple(dropped.as_change() for dropped in compiled.dropped)
+        compiled_constraint = compile_constraint(tools_json, self._constraint, self._options)
+        return tuple(dropped_keyword.build_change() for dropped_keyword in compiled_constraint.dropped_keywords)
 
 
 def _remove_added_nulls(call: JsonObject, schemas: Mapping[str, object]) -> JsonObject:

@@ -11,18 +11,18 @@ class ParsedAnswer:
     Attributes:
         calls: calls in OpenAI's format.
         text: the text without the calls.
-        path: the method used: tool_use, json_fallback, constrained, template or text.
-        not_executed: whether the model intended a call that will not run.
+        method_used: the method used: tool_use, json_fallback, constrained, template or text.
+        has_unexecuted_call: whether the model intended a call that will not run.
         message: the answer for the history; None for the received message.
-        values: parsed arguments of each call, if the method parsed them already; else empty.
+        parsed_arguments: parsed arguments of each call, if the method parsed them already; else empty.
     """
 
     calls: tuple[JsonObject, ...]
     text: str
-    path: str
+    method_used: str
     findings: tuple[Finding, ...] = ()
-    not_executed: bool = False
+    has_unexecuted_call: bool = False
     message: Message | None = None
     parse_errors: tuple[ParseError, ...] = ()
     changes: tuple[TransformChange, ...] = ()
-    values: tuple[object, ...] = ()
+    parsed_arguments: tuple[object, ...] = ()

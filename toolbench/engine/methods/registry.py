@@ -46,7 +46,7 @@ class CallMethod(Protocol):
         """
         ...
 
-    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+    def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer."""
         ...
 
@@ -93,7 +93,7 @@ def build_method(policy: Policy, options: ConstraintOptions | None = None) -> Ca
     """
     method, constraint = policy.method, policy.constraint
     if method == "native":
-        return NativeMethod(instructed=policy.tool_use_prompt)
+        return NativeMethod(sends_instruction=policy.tool_use_prompt)
     if method == "text_json":
         return TextJsonMethod(policy.argument_repairs)
     if method == "template":

@@ -8,7 +8,7 @@ from toolbench.engine.events import AnswerDecoder, Delta, OnDelta
 from toolbench.engine.types import JsonObject, Message, Turn
 
 MAX_READS = 32  # positions of one answer at which calls are searched
-_STRUCTURE = re.compile(r'["{}\[\]]')
+_QUOTE_OR_BRACKET = re.compile(r'["{}\[\]]')
 _STRING_END_OR_ESCAPE = re.compile(r'["\\\n]')
 _OPENING_BRACKETS = {"}": "{", "]": "["}
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*\Z")
@@ -20,25 +20,25 @@ FindCalls = Callable[[str], Sequence[JsonObject]]
 class JsonCallWatcher:
     """Finder of calls that are one JSON value each.
 
-    When a value is closed, `read` is called with the text so far, at most 32 times. After the first calls that `read`
-    returns, no others are searched.
+    When a value is closed, `find_calls` is called with the text so far, at most 32 times. After the first calls that
+    `find_calls` returns, no others are searched.
     """
 
-    def __init__(self, read: Callable[[str], Sequence[JsonObject]]) -> None:
-        self._read = read
+    def __init__(self, find_calls: Callable[[str], Sequence[JsonObject]]) -> None:
+        self._find_calls_in_text = find_calls
         self._parts: list[str] = []
-        self._brackets = _BracketTracker()
-        self._reads_left = MAX_READS
+        self._bracket_tracker = _BracketTracker()
+        self._remaining_reads = MAX_READS
 
     def __call__(self, part: str) -> Sequence[JsonObject]:
         """Return the calls that are complete with this part of the text."""
-        if not self._reads_left:
+        if not self._remaining_reads:
             return ()
         self._parts.append(part)
-        if not self._brackets.feed(part):
+        if not self._bracket_tracker.feed(part):
             return ()
-        calls = self._read("".join(self._parts))
-        self._reads_left = 0 if calls else self._reads_left - 1
+        calls = self._find_calls_in_text("".join(self._parts))
+        self._remaining_reads = 0 if calls else self._remaining_reads - 1
         return calls
 
 
@@ -51,7 +51,7 @@ class _BracketTracker:
 
     def __init__(self) -> None:
         self._open_brackets: list[tuple[str, bool]] = []  # (bracket, whether it may begin a call)
-        self._open_objects = 0
+        self._open_object_count = 0
         self._is_quoted = False
         self._is_escaped = False
         self._last_text = ""
@@ -60,7 +60,7 @@ class _BracketTracker:
         """Return whether a value that may be a call ends in this part."""
         text, index, has_ended = self._last_text + part, len(self._last_text) + self._is_escaped, False
         self._is_escaped = self._is_escaped and not part
-        while match := (_STRING_END_OR_ESCAPE if self._is_quoted else _STRUCTURE).search(text, index):
+        while match := (_STRING_END_OR_ESCAPE if self._is_quoted else _QUOTE_OR_BRACKET).search(text, index):
             index = match.end()
             if match.group() == "\\":
                 self._is_escaped = index == len(text)
@@ -73,23 +73,23 @@ class _BracketTracker:
     def _read_character(self, character: str, text: str, index: int) -> bool:
         """Return whether a value that may be a call ends with this character."""
         if character in "{[":
-            is_outermost = not (self._open_objects if character == "{" else self._open_brackets)
+            is_outermost = not (self._open_object_count if character == "{" else self._open_brackets)
             self._open_brackets.append(
                 (character, is_outermost or _FENCE.search(text, max(0, index - _MAX_FENCE_LENGTH), index) is not None)
             )
-            self._open_objects += character == "{"
+            self._open_object_count += character == "{"
         elif character == '"':
             self._is_quoted = bool(self._open_brackets) and not self._is_quoted
         elif character == "\n":
-            self._is_quoted, self._open_objects = False, 0
+            self._is_quoted, self._open_object_count = False, 0
             self._open_brackets.clear()
         elif self._open_brackets and self._open_brackets[-1][0] == _OPENING_BRACKETS[character]:
-            self._open_objects -= character == "}"
+            self._open_object_count -= character == "}"
             return self._open_brackets.pop()[1]
         return False
 
 
-class _PartialDecoder(Protocol):
+class _BuildDecoder(Protocol):
     def __call__(self, on_delta: OnDelta) -> AnswerDecoder: ...
 
 
@@ -102,9 +102,7 @@ class CallWatchingDecoder:
         build_watcher: builds a FindCalls for each attempt.
     """
 
-    def __init__(
-        self, build_decoder: _PartialDecoder, on_delta: OnDelta, build_watcher: Callable[[], FindCalls]
-    ) -> None:
+    def __init__(self, build_decoder: _BuildDecoder, on_delta: OnDelta, build_watcher: Callable[[], FindCalls]) -> None:
         self._decoder = build_decoder(self._handle_delta)
         self._on_delta = on_delta
         self._build_watcher = build_watcher
@@ -112,7 +110,7 @@ class CallWatchingDecoder:
 
     def _reset(self) -> None:
         self._find_calls = self._build_watcher()
-        self._emitted_calls = 0
+        self._emitted_call_count = 0
         self._has_text = False
 
     @property
@@ -128,8 +126,8 @@ class CallWatchingDecoder:
         """Return the parsed answer and reset the decoder for the next attempt."""
         try:
             turn = self._decoder.close()
-            if self._has_text and not turn.cut:
-                for call in turn.calls_found[self._emitted_calls :]:
+            if self._has_text and not turn.is_truncated:
+                for call in turn.calls_found[self._emitted_call_count :]:
                     self._emit_call(call.name, str(call.arguments))
             return turn
         finally:
@@ -143,5 +141,5 @@ class CallWatchingDecoder:
                 self._emit_call(call["function"]["name"], call["function"]["arguments"])
 
     def _emit_call(self, name: str, arguments: str) -> None:
-        self._on_delta(Delta(call=self._emitted_calls, name=name, arguments=arguments, closed=True))
-        self._emitted_calls += 1
+        self._on_delta(Delta(call_index=self._emitted_call_count, name=name, arguments=arguments, is_closed=True))
+        self._emitted_call_count += 1

@@ -61,7 +61,7 @@ class TemplateMethod:
         self.text_format = DEFAULT_FORMAT if text_format == AUTO else text_format
         self.prompt_version = f"{self.text_format} 2"
         self._guess_untyped = guess_untyped
-        self._stops = get_turn_spec(self.text_format).stops
+        self._stop_texts = get_turn_spec(self.text_format).stop_texts
 
     def prepare_body(
         self,
@@ -76,30 +76,30 @@ class TemplateMethod:
             list(_to_prompt_messages(body["messages"])), format=self.text_format, tools=offered_tools
         )
         other_fields = {key: value for key, value in body.items() if key != "messages"}
-        return {**other_fields, "prompt": prompt, "stop": list(self._stops)}
+        return {**other_fields, "prompt": prompt, "stop": list(self._stop_texts)}
 
-    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+    def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
         text = get_message_text(message)
-        parsed = parse(text, format=self.text_format, tools=tools, guess_untyped=self._guess_untyped)
-        calls = tuple(map(_to_openai_call, parsed.calls))
-        reasoning = {"reasoning_content": parsed.reasoning} if parsed.reasoning else {}
+        parsed_text = parse(text, format=self.text_format, tools=tools, guess_untyped=self._guess_untyped)
+        calls = tuple(map(_to_openai_call, parsed_text.calls))
+        reasoning = {"reasoning_content": parsed_text.reasoning} if parsed_text.reasoning else {}
         parse_error_findings = tuple(
-            _build_parse_error(found, text) for found in parsed.findings if found.code in UNREADABLE_CODES
+            _build_parse_error(finding, text) for finding in parsed_text.findings if finding.code in UNREADABLE_CODES
         )
         return ParsedAnswer(
             calls,
-            parsed.text,
+            parsed_text.text,
             "template" if calls else "text",
-            (*parsed.findings, *parse_error_findings),
-            not_executed=bool(parse_error_findings) and not calls,
-            message={**message, "content": parsed.text, **reasoning},
-            values=tuple(call.arguments for call in parsed.calls),
+            (*parsed_text.findings, *parse_error_findings),
+            has_unexecuted_call=bool(parse_error_findings) and not calls,
+            message={**message, "content": parsed_text.text, **reasoning},
+            parsed_arguments=tuple(call.arguments for call in parsed_text.calls),
         )
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a builder of functions that find calls in streamed text; see CallMethod."""
-        return lambda: _build_watch(stream(self.text_format, tools, guess_untyped=self._guess_untyped))
+        return lambda: _build_call_finder(stream(self.text_format, tools, guess_untyped=self._guess_untyped))
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
@@ -120,8 +120,8 @@ class TemplateMethod:
         return ()
 
 
-def _build_watch(decoder: TextDecoder) -> FindCalls:
-    return lambda text: [_to_openai_call(piece.call) for piece in decoder.feed(text) if piece.call is not None]
+def _build_call_finder(decoder: TextDecoder) -> FindCalls:
+    return lambda text: [_to_openai_call(event.call) for event in decoder.feed(text) if event.call is not None]
 
 
 def _build_parse_error(finding: Finding, text: str) -> Finding:

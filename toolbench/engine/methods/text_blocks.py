@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.methods.json_in_text import MAX_BLOCKS, JsonBlock, JsonCall, find_blocks, parse_call
-from toolbench.engine.repairs import RepairedArguments, repair
+from toolbench.engine.repairs import RepairedArguments, repair_arguments
 from toolbench.engine.repairs.tokens import find_objects
 from toolbench.engine.strict_json import read_json
 
@@ -30,14 +30,14 @@ class RepairedBlock:
     Attributes:
         start: offset of the block in the text, fence included.
         end: offset after the block, fence included.
-        written: the text of the block without its fence.
+        block_text: the text of the block without its fence.
     """
 
     start: int
     end: int
-    written: str
+    block_text: str
     call: JsonCall
-    repaired: RepairedArguments
+    repaired_arguments: RepairedArguments
 
 
 def find_bare_blocks(text: str, names: Collection[str]) -> Iterator[JsonBlock]:
@@ -52,7 +52,7 @@ def find_bare_blocks(text: str, names: Collection[str]) -> Iterator[JsonBlock]:
         start = text.index(json_text, end)
         end = start + len(json_text)
         try:
-            yield JsonBlock(start, end, read_json(json_text), fenced=False)
+            yield JsonBlock(start, end, read_json(json_text), is_fenced=False)
         except InvalidJsonError:
             continue
 
@@ -61,11 +61,13 @@ def find_repairable_block(text: str, names: Collection[str], repairs: Sequence[s
     """Return the first broken block, or else the whole text, in which repairs find a call of a known tool."""
     if not repairs or "{" not in text:
         return None
-    candidates = [block for block in find_blocks(text) if block.broken] or [JsonBlock(0, len(text), fenced=False)]
+    candidates = [block for block in find_blocks(text) if block.is_broken] or [JsonBlock(0, len(text), is_fenced=False)]
     for block in candidates:
         block_text = _FENCES.sub("", text[block.start : block.end])
-        repaired = repair(block_text, repairs, cut=not (block.fenced and block.closed))
-        call = parse_call(repaired.value, names) if repaired else None
-        if repaired and call:
-            return RepairedBlock(block.start, block.end, block_text, call, repaired)
+        repaired_arguments = repair_arguments(
+            block_text, repairs, is_truncated=not (block.is_fenced and block.is_closed)
+        )
+        call = parse_call(repaired_arguments.value, names) if repaired_arguments else None
+        if repaired_arguments and call:
+            return RepairedBlock(block.start, block.end, block_text, call, repaired_arguments)
     return None

@@ -50,13 +50,13 @@ class TextJsonMethod:
             return dict(body)
         return {**body, "messages": append_to_system(body["messages"], build_instruction(self.method, tools_json))}
 
-    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+    def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
         text, separated_message = split_message_reasoning(message)
-        parsed = self._read(message, text, [tool.name for tool in tools])
-        return replace(parsed, message=separated_message) if separated_message else parsed
+        parsed_answer = self._parse_text(message, text, [tool.name for tool in tools])
+        return replace(parsed_answer, message=separated_message) if separated_message else parsed_answer
 
-    def _read(self, message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
+    def _parse_text(self, message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
         """Return the call in the text of an answer, or the answer without a call."""
         block_calls = _read_calls(find_blocks(text), names) or _read_calls(find_bare_blocks(text, names), names)
         if not block_calls:
@@ -72,12 +72,12 @@ class TextJsonMethod:
             _build_findings(block, call, other_text, sum(len(_list_values(block)) for block, _ in block_calls))
         )
         openai_call = build_openai_call(CALL_ID, call.name, call.arguments)
-        return ParsedAnswer((openai_call,), other_text, "json_fallback", findings, values=(call.arguments,))
+        return ParsedAnswer((openai_call,), other_text, "json_fallback", findings, parsed_arguments=(call.arguments,))
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a builder of functions that find calls in streamed text; see CallMethod."""
         names = [tool.name for tool in tools]
-        return lambda: JsonCallWatcher(lambda text: self._read({}, split_partial_reasoning(text), names).calls)
+        return lambda: JsonCallWatcher(lambda text: self._parse_text({}, split_partial_reasoning(text), names).calls)
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
@@ -108,19 +108,27 @@ def _list_values(block: JsonBlock) -> list[object]:
 
 def _build_repaired_answer(text: str, repaired_block: RepairedBlock) -> ParsedAnswer:
     """Return an answer whose call needed repairs; a truncated call does not run."""
-    repaired = repaired_block.repaired
-    error = build_parse_error(
-        "json_fallback", "The call is no JSON object", repaired_block.written, call=0, repaired=repaired
+    repaired_arguments = repaired_block.repaired_arguments
+    parse_error = build_parse_error(
+        "json_fallback",
+        "The call is no JSON object",
+        repaired_block.block_text,
+        call_index=0,
+        repaired_arguments=repaired_arguments,
     )
-    repair_finding = build_repair_finding(repaired, "$.content")
-    if repaired.truncated:
+    repair_finding = build_repair_finding(repaired_arguments, "$.content")
+    if repaired_arguments.is_truncated:
         message = f"The call breaks off; nothing was executed: {truncate_snippet(text)}"
         findings = (Finding("parse_error", message, "$.content"), repair_finding)
-        return ParsedAnswer((), text, "text", findings, not_executed=True, parse_errors=(replace(error, call=None),))
+        return ParsedAnswer(
+            (), text, "text", findings, has_unexecuted_call=True, parse_errors=(replace(parse_error, call=None),)
+        )
     other_text = (text[: repaired_block.start] + text[repaired_block.end :]).strip()
-    changes = build_repair_changes(repaired_block.written, repaired, "$.content")
+    changes = build_repair_changes(repaired_block.block_text, repaired_arguments, "$.content")
     call = build_openai_call(CALL_ID, repaired_block.call.name, repaired_block.call.arguments)
-    return ParsedAnswer((call,), other_text, "json_fallback", (repair_finding,), parse_errors=(error,), changes=changes)
+    return ParsedAnswer(
+        (call,), other_text, "json_fallback", (repair_finding,), parse_errors=(parse_error,), changes=changes
+    )
 
 
 def _render_fenced_call(name: str, arguments: str) -> str:
@@ -128,9 +136,9 @@ def _render_fenced_call(name: str, arguments: str) -> str:
 
 
 def _build_findings(block: JsonBlock, call: JsonCall, other_text: str, call_count: int) -> Iterator[Finding]:
-    if not block.fenced or not block.closed:
+    if not block.is_fenced or not block.is_closed:
         yield Finding("fence_missing", "The call stands without its fence; it was read all the same.", "$.content")
-    if not call.exact:
+    if not call.is_exact:
         yield Finding("call_shape", "The call has another shape than the one asked for.", "$.content")
     if call_count > 1:
         yield Finding("calls_ignored", f"{call_count} calls in one answer; only the first counts.", "$.content")
@@ -144,17 +152,19 @@ def _build_answer_without_call(message: Message, text: str, names: Sequence[str]
     if list_structured_calls(message):
         description = "The answer has tool_calls although no tools were sent; they were not executed."
         return ParsedAnswer(
-            (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), not_executed=True
+            (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), has_unexecuted_call=True
         )
     if find_unread_call(text, names) or _has_unreadable_block(text):
         description = f"No call of a known tool can be read; nothing was executed: {truncate_snippet(text)}"
-        return ParsedAnswer((), text, "text", (Finding("parse_error", description, "$.content"),), not_executed=True)
+        return ParsedAnswer(
+            (), text, "text", (Finding("parse_error", description, "$.content"),), has_unexecuted_call=True
+        )
     return ParsedAnswer((), text, "text")
 
 
 def _has_unreadable_block(text: str) -> bool:
     """Return whether a block of the text is broken JSON or a call of an unknown tool."""
-    return any(block.broken or _has_call_shape(block.value) for block in find_blocks(text))
+    return any(block.is_broken or _has_call_shape(block.value) for block in find_blocks(text))
 
 
 def _has_call_shape(value: object) -> bool:

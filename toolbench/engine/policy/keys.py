@@ -9,8 +9,8 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.tools.choice import ToolChoice, to_request_choice
 
-LAST = "last"  # the last layer that has the key wins
-DEEP = "deep"  # objects are merged leaf by leaf
+LAST_LAYER = "last"  # the last layer that has the key wins
+BY_LEAF = "deep"  # objects are merged leaf by leaf
 UNION = "union"  # lists are joined in order, without repetitions; an empty list clears
 
 ParseValue = Callable[[Any], Any]
@@ -22,15 +22,16 @@ class KeyKind:
 
     Attributes:
         accepts: a noun phrase for the accepted values, used in error messages.
-        read: returns the parsed value, or None for the default; raises ValueError for a value that is not accepted.
-        merge: LAST, DEEP or UNION.
+        parse_value: returns the parsed value, or None for the default; raises ValueError for a value that is not
+            accepted.
+        merge: LAST_LAYER, BY_LEAF or UNION.
         choices: the accepted words; () if the values are not limited to a list of words.
     """
 
     name: str
     accepts: str
-    read: ParseValue
-    merge: str = LAST
+    parse_value: ParseValue
+    merge: str = LAST_LAYER
     choices: tuple[str, ...] = ()
 
 
@@ -58,7 +59,7 @@ def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> 
     """
     alias_map = dict(aliases or {})
 
-    def read(value: Any) -> str:
+    def parse_name(value: Any) -> str:
         word = normalise_name(str(value)) if isinstance(value, (str, int)) else ""
         word = alias_map.get(word, word)
         if word not in names:
@@ -66,18 +67,18 @@ def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> 
         return word
 
     alias_note = f" (also {', '.join(sorted(alias_map))})" if alias_map else ""
-    return KeyKind("choice", f"one of {', '.join(names)}{alias_note}", read, choices=names)
+    return KeyKind("choice", f"one of {', '.join(names)}{alias_note}", parse_name, choices=names)
 
 
 def build_integer_kind(minimum: int) -> KeyKind:
     """Return the kind for whole numbers of at least `minimum`."""
 
-    def read(value: Any) -> int:
+    def parse_integer(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
             raise ValueError
         return value
 
-    return KeyKind("integer", f"a whole number, {minimum} or more", read)
+    return KeyKind("integer", f"a whole number, {minimum} or more", parse_integer)
 
 
 def _parse_flag(value: Any) -> bool:
@@ -135,8 +136,8 @@ FLAG = KeyKind("flag", "true or false", _parse_flag)
 PATTERN = KeyKind("pattern", "a regular expression; blank means none", _parse_pattern)
 TEXT = KeyKind("text", "a text; blank means the default", _parse_text)
 TOOL_CHOICE = KeyKind("text or object", "a text or an object; blank means the default", _parse_tool_choice)
-OBJECT = KeyKind("object", "an object", _parse_object, DEEP)
-ALIAS_MAP = KeyKind("aliases", "an object of texts: the name the model uses to the tool's own", _parse_aliases, DEEP)
+OBJECT = KeyKind("object", "an object", _parse_object, BY_LEAF)
+ALIAS_MAP = KeyKind("aliases", "an object of texts: the name the model uses to the tool's own", _parse_aliases, BY_LEAF)
 NAME_LIST = KeyKind("list", "a list of names, or one text with commas; [] clears", _parse_names, UNION)
 TRANSFORM_LIST = KeyKind(
     "transforms",
@@ -152,25 +153,25 @@ def build_methods_kind(*names: str) -> KeyKind:
     The last layer wins, since joined lists would have no order.
     """
 
-    def read(value: Any) -> tuple[str, ...]:
+    def parse_methods(value: Any) -> tuple[str, ...]:
         words = _parse_normalised_names(value)
         if not set(words) <= set(names):
             raise ValueError
         return words
 
-    return KeyKind("order", f"an ordered list of {', '.join(names)}", read, choices=names)
+    return KeyKind("order", f"an ordered list of {', '.join(names)}", parse_methods, choices=names)
 
 
 def build_set_kind(*names: str) -> KeyKind:
     """Return the kind for sets of these names; the lists of several layers are joined."""
 
-    def read(value: Any) -> tuple[str, ...]:
+    def parse_set(value: Any) -> tuple[str, ...]:
         words = _parse_normalised_names(value)
         if not set(words) <= set(names):
             raise ValueError
         return words
 
-    return KeyKind("names", f"a list of {', '.join(names)}; [] clears", read, UNION, choices=names)
+    return KeyKind("names", f"a list of {', '.join(names)}; [] clears", parse_set, UNION, choices=names)
 
 
 def build_metadata(kind: KeyKind, doc: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.policy.keys import DEEP, UNION, KeySpec
+from toolbench.engine.policy.keys import BY_LEAF, UNION, KeySpec
 from toolbench.engine.types import JsonObject
 
 ENGINE_LAYER = "engine"
@@ -40,7 +40,7 @@ class LayeredValue:
         self._layer = ENGINE_LAYER
         self._layer_by_part: dict[str, str] = {}  # by list element or dotted leaf name
 
-    def put(self, layer: str, raw_value: Any) -> list[OverriddenSetting]:
+    def merge_layer(self, layer: str, raw_value: Any) -> list[OverriddenSetting]:
         """Merge the value of the next layer and return the settings that it replaced.
 
         None and, for list keys, an empty list reset the value to the default.
@@ -49,30 +49,30 @@ class LayeredValue:
             ValueError: the value is not accepted; the message says what is accepted.
         """
         merge = self._key_spec.kind.merge
-        value = self._read(raw_value)
+        value = self._parse_value(raw_value)
         if raw_value is None or (merge == UNION and not value):
             return self._clear(layer)
-        if merge == DEEP:
+        if merge == BY_LEAF:
             return self._merge_object(layer, value)
         if merge == UNION:
             return self._merge_list(layer, value)
         return self._replace(layer, value)
 
-    def origins(self) -> Iterator[tuple[str, str]]:
+    def iterate_origins(self) -> Iterator[tuple[str, str]]:
         """Yield the dotted name of each part and its layer."""
         name = self._key_spec.name
         if not self._layer_by_part:
             yield name, self._layer
         elif self._key_spec.kind.merge == UNION:
-            yield from ((f"{name}[{place}]", layer) for place, layer in enumerate(self._layer_by_part.values()))
+            yield from ((f"{name}[{index}]", layer) for index, layer in enumerate(self._layer_by_part.values()))
         else:
             yield from ((f"{name}.{leaf}", layer) for leaf, layer in self._layer_by_part.items())
 
-    def _read(self, raw_value: Any) -> Any:
+    def _parse_value(self, raw_value: Any) -> Any:
         if raw_value is None:
             return deepcopy(self._key_spec.default)
         try:
-            value = self._key_spec.kind.read(raw_value)
+            value = self._key_spec.kind.parse_value(raw_value)
         except (ValueError, TypeError, RecursionError):
             raise ValueError(
                 f"{_render_value(raw_value)} is not accepted; it must be {self._key_spec.kind.accepts}"
@@ -91,10 +91,10 @@ class LayeredValue:
         self._layer, self.value, self._layer_by_part = layer, default, {}
         return overridden
 
-    def _list_overridden(self, owner: str, layer: str, value: Any) -> list[OverriddenSetting]:
-        if owner == ENGINE_LAYER or self.value == value:
+    def _list_overridden(self, earlier_layer: str, layer: str, value: Any) -> list[OverriddenSetting]:
+        if earlier_layer == ENGINE_LAYER or self.value == value:
             return []
-        return [OverriddenSetting(self._key_spec.name, owner, self.value, layer, value)]
+        return [OverriddenSetting(self._key_spec.name, earlier_layer, self.value, layer, value)]
 
     def _merge_list(self, layer: str, names: tuple[str, ...]) -> list[OverriddenSetting]:
         for name in names:

@@ -19,19 +19,21 @@ def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
             repeats.
     """
     names = [tool["function"]["name"] for tool in tools_json]
-    repeated_names = sorted(name for name, times in Counter(names).items() if times > 1)
+    repeated_names = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated_names:
         raise PlanError(f"tools named twice: {', '.join(repeated_names)}")
     if len(names) > policy.max_tool_definitions_count:
         raise PlanError(f"{len(names)} tools; at most {policy.max_tool_definitions_count} are allowed")
     total_bytes = len(encode_json(list(tools_json)))
     if total_bytes > policy.max_tool_definitions_bytes:
-        sizes = sorted(
+        sizes_and_names = sorted(
             ((len(encode_json(tool)), name) for tool, name in zip(tools_json, names, strict=True)), reverse=True
         )
-        largest = ", ".join(f"{name} {size}" for size, name in sizes[:_MAX_NAMED_TOOLS])
-        limit = policy.max_tool_definitions_bytes
-        raise PlanError(f"the tools are {total_bytes} bytes; at most {limit} are allowed; the largest: {largest}")
+        largest_tools = ", ".join(f"{name} {size_bytes}" for size_bytes, name in sizes_and_names[:_MAX_NAMED_TOOLS])
+        max_bytes = policy.max_tool_definitions_bytes
+        raise PlanError(
+            f"the tools are {total_bytes} bytes; at most {max_bytes} are allowed; the largest: {largest_tools}"
+        )
 
 
 def get_max_calls(policy: Policy, options: JsonObject) -> int | None:

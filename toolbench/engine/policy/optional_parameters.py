@@ -59,16 +59,16 @@ def list_refused_parameters(error: ExchangeError, body_keys: Collection[str]) ->
         error.status not in (None, *_REFUSAL_STATUSES) and (error.status or 0) >= 300
     ):
         return ()
-    requested = [name for name in OPTIONAL_PARAMETERS if name in body_keys]
+    requested_names = [name for name in OPTIONAL_PARAMETERS if name in body_keys]
     error_text = f"{error.message}\n{error.hint}"[:_MAX_READ_CHARACTERS]
     locations = [*error.named, *_list_locations(error_text)]
     if locations:
-        named_keys = {_normalise_name(_get_first_key(place)) for place in locations}
-        return tuple(name for name in requested if _normalise_name(name) in named_keys)
+        named_keys = {_normalise_name(_get_first_key(location)) for location in locations}
+        return tuple(name for name in requested_names if _normalise_name(name) in named_keys)
     if _NESTED_LOCATION.search(error_text):
         return ()
     text = _SUGGESTION.sub("", error_text)
-    return tuple(name for name in requested if _is_named(OPTIONAL_PARAMETERS[name], text))
+    return tuple(name for name in requested_names if _is_parameter_named(OPTIONAL_PARAMETERS[name], text))
 
 
 def _list_locations(text: str) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _normalise_name(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _is_named(parameter: OptionalParameter, text: str) -> bool:
+def _is_parameter_named(parameter: OptionalParameter, text: str) -> bool:
     """Return whether an error message names the parameter as a parameter."""
     name = "_?".join(map(re.escape, parameter.name.split("_")))
     if not parameter.word:

@@ -72,7 +72,7 @@ def get_preset_description(name: str) -> str:
     return str(_find_preset(name)["description"])
 
 
-def get_provider_default(template: str) -> JsonObject:
+def get_provider_patch(template: str) -> JsonObject:
     """Return the patch for all models of providers with this template; {} if it has none."""
     return _merge_patches(get_preset(name) for name in _DATA["provider_defaults"].get(normalise_name(template), ()))
 
@@ -133,7 +133,7 @@ def build_layers(
     if definition["infrastructure"]:
         layers.append((INFRASTRUCTURE, get_preset(INFRASTRUCTURE)))
     if definition["provider"]:
-        layers.append((f"provider {provider_template}", get_provider_default(provider_template)))
+        layers.append((f"provider {provider_template}", get_provider_patch(provider_template)))
     if definition["workarounds"]:
         layers += [(f"workaround {name}", get_preset(name)) for name in workarounds]
     layers.append(("profile", patches.profile))
@@ -164,8 +164,8 @@ def _get_strategy_addition(name: str) -> JsonObject:
 
 
 def _find_preset(name: str) -> JsonObject:
-    canonical = normalise_name(name)
-    preset: JsonObject | None = _DATA["presets"].get(_DATA["aliases"].get(canonical, canonical))
+    canonical_name = normalise_name(name)
+    preset: JsonObject | None = _DATA["presets"].get(_DATA["aliases"].get(canonical_name, canonical_name))
     if preset is None:
         raise UnknownPresetError(name)
     return preset
@@ -183,14 +183,14 @@ def _merge_patches(patches: Iterable[JsonObject]) -> JsonObject:
 
     Lists are joined without repeats, objects merged, other values replaced by later ones.
     """
-    merged: JsonObject = {}
+    merged_patch: JsonObject = {}
     for patch in patches:
         for key, value in patch.items():
-            merged_value = merged.get(key)
+            merged_value = merged_patch.get(key)
             if isinstance(value, list) and isinstance(merged_value, list):
-                merged[key] = list(dict.fromkeys([*merged_value, *value]))
+                merged_patch[key] = list(dict.fromkeys([*merged_value, *value]))
             elif isinstance(value, dict) and isinstance(merged_value, dict):
-                merged[key] = merge_objects(merged_value, value)
+                merged_patch[key] = merge_objects(merged_value, value)
             else:
-                merged[key] = value
-    return merged
+                merged_patch[key] = value
+    return merged_patch

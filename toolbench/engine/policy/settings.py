@@ -109,7 +109,7 @@ class Policy:
         ),
     )
     constraint_max_string: int = field(
-        default=SizeLimits().max_string,
+        default=SizeLimits().max_string_length,
         metadata=build_metadata(
             build_integer_kind(1),
             "Characters of a string that has no bound of its own, when the method is constrained.",
@@ -337,7 +337,7 @@ def describe_keys() -> tuple[KeyDescription, ...]:
     )
 
 
-def policy_to_json(policy: Policy) -> JsonObject:
+def build_policy_json(policy: Policy) -> JsonObject:
     """Return the policy as JSON values, with keys in the order of the table."""
     return {name: _to_plain_value(getattr(policy, name)) for name in KEYS}
 
@@ -368,18 +368,20 @@ def resolve_policy(layers: Iterable[Layer]) -> ResolvedPolicy:
         PolicyError: a key is unknown or a value is invalid; it lists all problems of all layers.
     """
     values = {name: LayeredValue(row) for name, row in KEYS.items()}
-    overridden: list[OverriddenSetting] = []
+    overridden_settings: list[OverriddenSetting] = []
     problems: list[PolicyProblem] = []
     for layer, patch in layers:
-        for name, raw_value in patch.items():
+        for name, unparsed_value in patch.items():
             if name not in values:
                 problems.append(PolicyProblem(layer, str(name), f"unknown key; known are {', '.join(values)}"))
                 continue
             try:
-                overridden.extend(values[name].put(layer, raw_value))
+                overridden_settings.extend(values[name].merge_layer(layer, unparsed_value))
             except ValueError as error:
                 problems.append(PolicyProblem(layer, name, str(error)))
     if problems:
         raise PolicyError(tuple(problems))
-    origins = {leaf: layer for value in values.values() for leaf, layer in value.origins()}
-    return ResolvedPolicy(Policy(**{name: value.value for name, value in values.items()}), origins, tuple(overridden))
+    origins = {leaf: layer for value in values.values() for leaf, layer in value.iterate_origins()}
+    return ResolvedPolicy(
+        Policy(**{name: value.value for name, value in values.items()}), origins, tuple(overridden_settings)
+    )

@@ -4,6 +4,12 @@ Each repair has a name, under which it is requested and recorded. Arguments whos
 never executed.
 """
 
-from toolbench.engine.repairs.registry import REPAIR_NAMES, RepairedArguments, check_repairs, describe_repair, repair
+from toolbench.engine.repairs.registry import (
+    REPAIR_NAMES,
+    RepairedArguments,
+    check_repairs,
+    describe_repair,
+    repair_arguments,
+)
 
-__all__ = ["REPAIR_NAMES", "RepairedArguments", "check_repairs", "describe_repair", "repair"]
+__all__ = ["REPAIR_NAMES", "RepairedArguments", "check_repairs", "describe_repair", "repair_arguments"]

@@ -30,9 +30,9 @@ for _repair_function in (
 ):
     _REPAIRS.register(_repair_function)
 
-REPAIR_NAMES = _REPAIRS.names()
+REPAIR_NAMES = _REPAIRS.list_names()
 INVENTING_REPAIRS = ("cut_value",)
-COMPLETING_REPAIRS = ("missing_closers", "cut_value")
+CLOSING_REPAIRS = ("missing_closers", "cut_value")
 MAX_TEXT_LENGTH = 65_536  # characters of the longest text that is repaired
 
 
@@ -42,17 +42,17 @@ class RepairedArguments:
 
     Attributes:
         text: the JSON text of `value`, without white space around it.
-        repairs: names of the repairs that changed the text, in the order of use.
-        truncated: whether the end of the text was missing and was invented, so that the call must not be executed.
+        repair_names: names of the repairs that changed the text, in the order of use.
+        is_truncated: whether the end of the text was missing and was invented, so that the call must not be executed.
     """
 
     value: JsonObject
     text: str
-    repairs: tuple[str, ...]
-    truncated: bool
+    repair_names: tuple[str, ...]
+    is_truncated: bool
 
 
-def repair(text: str, names: Iterable[str], *, cut: bool = False) -> RepairedArguments | None:
+def repair_arguments(text: str, names: Iterable[str], *, is_truncated: bool = False) -> RepairedArguments | None:
     """Apply the named repairs until the text is a JSON object; None if they do not help. No text raises an exception.
 
     The time is proportional to the length of the text; a text of more than MAX_TEXT_LENGTH characters is not repaired.
@@ -60,7 +60,7 @@ def repair(text: str, names: Iterable[str], *, cut: bool = False) -> RepairedArg
     Args:
         text: the arguments as the model wrote them.
         names: the repairs to try, in this order; unknown names are ignored.
-        cut: whether the answer was cut off at a limit; added closing brackets then count as an invented end.
+        is_truncated: whether the answer was cut off at a limit; added closing brackets then count as an invented end.
     """
     if len(text) > MAX_TEXT_LENGTH:
         return None
@@ -70,15 +70,15 @@ def repair(text: str, names: Iterable[str], *, cut: bool = False) -> RepairedArg
     for name in check_repairs(names):
         if value is not None:
             break
-        repaired, changes = _REPAIRS.apply(text, (name,))
+        repaired_text, changes = _REPAIRS.apply(text, (name,))
         if changes:
             used_names.append(name)
-            text, value = repaired, _parse_object(repaired)
+            text, value = repaired_text, _parse_object(repaired_text)
     if value is None:
         return None
-    inventing_names = COMPLETING_REPAIRS if cut else INVENTING_REPAIRS
+    inventing_names = CLOSING_REPAIRS if is_truncated else INVENTING_REPAIRS
     return RepairedArguments(
-        value, text, tuple(used_names), truncated=any(name in inventing_names for name in used_names)
+        value, text, tuple(used_names), is_truncated=any(name in inventing_names for name in used_names)
     )
 
 
@@ -88,7 +88,7 @@ def check_repairs(names: Iterable[str], *, strict: bool = False) -> tuple[str, .
     Raises:
         UnknownTransformError: a name is unknown; only if `strict` is set.
     """
-    return _REPAIRS.check(names, strict=strict)
+    return _REPAIRS.check_names(names, strict=strict)
 
 
 def describe_repair(name: str) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from toolbench.engine.repairs.tokens import (
     CLOSING_BRACKETS,
     COMMENT,
-    DOUBLE,
+    DOUBLE_QUOTED,
     PUNCTUATION,
-    SINGLE,
-    SMART,
+    SINGLE_QUOTED,
+    SMART_QUOTED,
     SPACE,
     WORD,
     Token,
@@ -35,12 +35,12 @@ def comments(text: str) -> str:
 
 def smart_quotes(text: str) -> str:
     """Replace typographic quotes around strings by double ones."""
-    return join_tokens(_requote_double(token) if token.kind == SMART else token for token in tokenise(text))
+    return join_tokens(_requote_double(token) if token.kind == SMART_QUOTED else token for token in tokenise(text))
 
 
 def single_quotes(text: str) -> str:
     """Replace single quotes around strings by double ones."""
-    return join_tokens(_requote_double(token) if token.kind == SINGLE else token for token in tokenise(text))
+    return join_tokens(_requote_double(token) if token.kind == SINGLE_QUOTED else token for token in tokenise(text))
 
 
 def python_literals(text: str) -> str:
@@ -66,8 +66,10 @@ def invalid_escapes(text: str) -> str:
 def unquoted_keys(text: str) -> str:
     """Add quotes to keys without them."""
     return join_tokens(
-        Token(DOUBLE, json.dumps(token.text, ensure_ascii=False)) if _is_bare_key(before, token, after) else token
-        for before, token, after in iterate_with_neighbours(tokenise(text))
+        Token(DOUBLE_QUOTED, json.dumps(token.text, ensure_ascii=False))
+        if _is_unquoted_key(text_before, token, text_after)
+        else token
+        for text_before, token, text_after in iterate_with_neighbours(tokenise(text))
     )
 
 
@@ -75,8 +77,8 @@ def trailing_commas(text: str) -> str:
     """Remove a comma before a closing bracket."""
     return join_tokens(
         token
-        for _, token, after in iterate_with_neighbours(tokenise(text))
-        if not (token.text == "," and after and after in "}]")
+        for _, token, text_after in iterate_with_neighbours(tokenise(text))
+        if not (token.text == "," and text_after and text_after in "}]")
     )
 
 
@@ -86,10 +88,10 @@ def missing_closers(text: str) -> str:
     After a number, a comma or a key, more text may have followed, so nothing is added.
     """
     tokens = tokenise(text)
-    balanced, missing_brackets = _balance_brackets(tokens)
+    balanced_text, missing_brackets = _balance_brackets(tokens)
     if missing_brackets and not _is_last_value_complete(tokens):
         return text
-    return balanced + missing_brackets
+    return balanced_text + missing_brackets
 
 
 def cut_value(text: str) -> str:
@@ -98,11 +100,11 @@ def cut_value(text: str) -> str:
     if tokens and tokens[-1].text == "\\":
         tokens.pop()
     if tokens and not tokens[-1].is_closed:
-        tokens[-1] = Token(DOUBLE, _requote_double(tokens[-1]).text + '"')
+        tokens[-1] = Token(DOUBLE_QUOTED, _requote_double(tokens[-1]).text + '"')
     if tokens and tokens[-1].text == ",":
         tokens.pop()
-    balanced, missing_brackets = _balance_brackets([*tokens, *_build_missing_pair_end(tokens)])
-    return balanced + missing_brackets
+    balanced_text, missing_brackets = _balance_brackets([*tokens, *_build_missing_pair_end(tokens)])
+    return balanced_text + missing_brackets
 
 
 def _is_comment(token: Token) -> bool:
@@ -111,8 +113,8 @@ def _is_comment(token: Token) -> bool:
 
 def _requote_double(token: Token) -> Token:
     """Return a string token in double quotes; without the closing quote if the token has none."""
-    content = _QUOTE_OR_ESCAPE.sub(_replace_quote_or_escape, token.inside)
-    return Token(DOUBLE, f'"{content}"' if token.is_closed else f'"{content}')
+    content = _QUOTE_OR_ESCAPE.sub(_replace_quote_or_escape, token.content)
+    return Token(DOUBLE_QUOTED, f'"{content}"' if token.is_closed else f'"{content}')
 
 
 def _replace_quote_or_escape(match: re.Match[str]) -> str:
@@ -122,14 +124,16 @@ def _replace_quote_or_escape(match: re.Match[str]) -> str:
     return text[1] if text[1] in "'“”‘’" else text
 
 
-def _map_strings(text: str, change: Callable[[str], str]) -> str:
+def _map_strings(text: str, change_content: Callable[[str], str]) -> str:
     """Return the text with the inside of its double-quoted strings changed."""
-    return join_tokens(_replace_inside(token, change) if token.kind == DOUBLE else token for token in tokenise(text))
+    return join_tokens(
+        _change_content(token, change_content) if token.kind == DOUBLE_QUOTED else token for token in tokenise(text)
+    )
 
 
-def _replace_inside(token: Token, change: Callable[[str], str]) -> Token:
-    content = change(token.inside)
-    return Token(DOUBLE, f'"{content}"' if token.is_closed else f'"{content}')
+def _change_content(token: Token, change_content: Callable[[str], str]) -> Token:
+    content = change_content(token.content)
+    return Token(DOUBLE_QUOTED, f'"{content}"' if token.is_closed else f'"{content}')
 
 
 def _replace_escape(match: re.Match[str]) -> str:
@@ -143,8 +147,8 @@ def _replace_escape(match: re.Match[str]) -> str:
     return "\\\\" + escape
 
 
-def _is_bare_key(before: str, token: Token, after: str) -> bool:
-    return token.kind == WORD and after == ":" and before in ("{", ",") and bool(_KEY.fullmatch(token.text))
+def _is_unquoted_key(text_before: str, token: Token, text_after: str) -> bool:
+    return token.kind == WORD and text_after == ":" and text_before in ("{", ",") and bool(_KEY.fullmatch(token.text))
 
 
 def _balance_brackets(tokens: Sequence[Token]) -> tuple[str, str]:
@@ -171,20 +175,20 @@ def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
 
     A number does not count, because further digits may have followed.
     """
-    last = next((token for token in reversed(tokens) if is_significant(token)), None)
-    if last is None or last.text in _JSON_WORDS or last.text in ("}", "]"):
-        return last is not None
-    return last.kind == DOUBLE and last.is_closed and not _build_missing_pair_end(tokens)
+    last_token = next((token for token in reversed(tokens) if is_significant(token)), None)
+    if last_token is None or last_token.text in _JSON_WORDS or last_token.text in ("}", "]"):
+        return last_token is not None
+    return last_token.kind == DOUBLE_QUOTED and last_token.is_closed and not _build_missing_pair_end(tokens)
 
 
 def _build_missing_pair_end(tokens: Sequence[Token]) -> list[Token]:
     """Return the tokens that complete the last key and value: none, a null, or a colon and a null."""
-    significant = [token for token in tokens if is_significant(token)]
-    null_value = [Token(PUNCTUATION, ":"), Token(WORD, "null")]
-    if not significant:
+    significant_tokens = [token for token in tokens if is_significant(token)]
+    colon_and_null = [Token(PUNCTUATION, ":"), Token(WORD, "null")]
+    if not significant_tokens:
         return []
-    if significant[-1].text == ":":
-        return null_value[1:]
-    in_object = _balance_brackets(significant)[1].startswith("}")
-    is_key = significant[-1].kind == DOUBLE and in_object and significant[-2].text in ("{", ",")
-    return null_value if is_key else []
+    if significant_tokens[-1].text == ":":
+        return colon_and_null[1:]
+    is_in_object = _balance_brackets(significant_tokens)[1].startswith("}")
+    is_key = significant_tokens[-1].kind == DOUBLE_QUOTED and is_in_object and significant_tokens[-2].text in ("{", ",")
+    return colon_and_null if is_key else []

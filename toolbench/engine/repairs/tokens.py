@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-SPACE, COMMENT, DOUBLE, SINGLE, SMART, PUNCTUATION, WORD = (
+SPACE, COMMENT, DOUBLE_QUOTED, SINGLE_QUOTED, SMART_QUOTED, PUNCTUATION, WORD = (
     "space",
     "comment",
     "double",
@@ -16,7 +16,7 @@ SPACE, COMMENT, DOUBLE, SINGLE, SMART, PUNCTUATION, WORD = (
     "mark",
     "word",
 )
-STRINGS = (DOUBLE, SINGLE, SMART)
+STRING_KINDS = (DOUBLE_QUOTED, SINGLE_QUOTED, SMART_QUOTED)
 CLOSING_BRACKETS = {"{": "}", "[": "]"}
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -44,14 +44,14 @@ class Token:
         text = self.text
         if self.kind == COMMENT:
             return text.endswith("\n") if text.startswith("//") else text.endswith("*/") and len(text) > 3
-        if self.kind not in STRINGS:
+        if self.kind not in STRING_KINDS:
             return True
-        before = text[:-1]
-        escaped = (len(before) - len(before.rstrip("\\"))) % 2 == 1
-        return len(text) > 1 and text[-1] in _CLOSING_QUOTES[text[0]] and not escaped
+        text_before_end = text[:-1]
+        is_escaped = (len(text_before_end) - len(text_before_end.rstrip("\\"))) % 2 == 1
+        return len(text) > 1 and text[-1] in _CLOSING_QUOTES[text[0]] and not is_escaped
 
     @property
-    def inside(self) -> str:
+    def content(self) -> str:
         """The text between the quotes of a string; up to the end of the token if it is not closed."""
         return self.text[1:-1] if self.is_closed else self.text[1:]
 
@@ -73,21 +73,21 @@ def is_significant(token: Token) -> bool:
 
 def iterate_with_neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, Token, str]]:
     """Yield each token with the texts of the nearest significant tokens before and after it; "" for none."""
-    before = ""
-    following = _iterate_following(tokens)
-    for token, after in zip(tokens, following, strict=True):
-        yield before, token, after
+    text_before = ""
+    texts_after = _list_texts_after(tokens)
+    for token, text_after in zip(tokens, texts_after, strict=True):
+        yield text_before, token, text_after
         if is_significant(token):
-            before = token.text
+            text_before = token.text
 
 
-def _iterate_following(tokens: Sequence[Token]) -> list[str]:
-    following, after = [], ""
+def _list_texts_after(tokens: Sequence[Token]) -> list[str]:
+    texts_after, text_after = [], ""
     for token in reversed(tokens):
-        following.append(after)
+        texts_after.append(text_after)
         if is_significant(token):
-            after = token.text
-    return following[::-1]
+            text_after = token.text
+    return texts_after[::-1]
 
 
 def find_objects(text: str) -> tuple[list[str], str]:
@@ -99,14 +99,14 @@ def find_objects(text: str) -> tuple[list[str], str]:
     start = text.find("{")
     if start < 0:
         return [], text
-    objects: list[str] = []
-    outside, inside, depth = [text[:start]], [""], 0
+    object_texts: list[str] = []
+    outside_parts, object_parts, depth = [text[:start]], [""], 0
     for token in tokenise(text[start:]):
         depth += token.kind == PUNCTUATION and token.text in CLOSING_BRACKETS
-        (inside if depth else outside).append(token.text)
+        (object_parts if depth else outside_parts).append(token.text)
         if token.kind == PUNCTUATION and token.text in "}]" and depth:
             depth -= 1
             if not depth:
-                objects.append("".join(inside))
-                inside.clear()
-    return objects, "".join([*outside, *inside])
+                object_texts.append("".join(object_parts))
+                object_parts.clear()
+    return object_texts, "".join([*outside_parts, *object_parts])

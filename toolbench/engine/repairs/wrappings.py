@@ -10,13 +10,13 @@ from toolbench.engine.strict_json import read_json
 _LENIENT_DECODER = json.JSONDecoder(strict=False)
 _ESCAPED_START = re.compile(r"\{(?:\s|\\[nrt])*\\+\"")
 _ONLY_QUOTES = re.compile(r"[\s\"'`“”‘’]*")
-_ONLY_CLOSERS = re.compile(r"[\s}\]]*")
-_MAX_LEVELS = 4
+_ONLY_CLOSING_BRACKETS = re.compile(r"[\s}\]]*")
+_MAX_ENCODING_LEVELS = 4
 
 
 def nested_encoding(text: str) -> str:
     """Decode a JSON string that contains the object as text, up to four levels deep."""
-    for _ in range(_MAX_LEVELS):
+    for _ in range(_MAX_ENCODING_LEVELS):
         try:
             value = read_json(text)
         except InvalidJsonError:
@@ -40,25 +40,31 @@ def escaped_object(text: str) -> str:
 
 def stray_quotes(text: str) -> str:
     """Remove quotes and backticks before and after the only object."""
-    objects, outside = find_objects(text)
-    return objects[0] if len(objects) == 1 and outside and _ONLY_QUOTES.fullmatch(outside) else text
+    object_texts, outside_text = find_objects(text)
+    return object_texts[0] if len(object_texts) == 1 and outside_text and _ONLY_QUOTES.fullmatch(outside_text) else text
 
 
 def doubled_object(text: str) -> str:
     """Keep one of several equal objects that follow one another; empty ones are dropped if there is another."""
-    objects, outside = find_objects(text)
-    distinct = list(dict.fromkeys(objects))
-    non_empty = [text for text in distinct if text.strip("{} \t\r\n")] or distinct
-    return non_empty[0] if len(objects) > 1 and len(non_empty) == 1 and not outside.strip() else text
+    object_texts, outside_text = find_objects(text)
+    distinct_texts = list(dict.fromkeys(object_texts))
+    non_empty_texts = [text for text in distinct_texts if text.strip("{} \t\r\n")] or distinct_texts
+    return (
+        non_empty_texts[0] if len(object_texts) > 1 and len(non_empty_texts) == 1 and not outside_text.strip() else text
+    )
 
 
 def extra_closers(text: str) -> str:
     """Remove additional closing brackets before and after the only object."""
-    objects, outside = find_objects(text)
-    return objects[0] if len(objects) == 1 and outside.strip() and _ONLY_CLOSERS.fullmatch(outside) else text
+    object_texts, outside_text = find_objects(text)
+    return (
+        object_texts[0]
+        if len(object_texts) == 1 and outside_text.strip() and _ONLY_CLOSING_BRACKETS.fullmatch(outside_text)
+        else text
+    )
 
 
 def text_around_object(text: str) -> str:
     """Remove prose before and after the only object."""
-    objects, outside = find_objects(text)
-    return objects[0] if len(objects) == 1 and outside.strip() and "{" not in outside else text
+    object_texts, outside_text = find_objects(text)
+    return object_texts[0] if len(object_texts) == 1 and outside_text.strip() and "{" not in outside_text else text

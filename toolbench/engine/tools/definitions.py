@@ -97,19 +97,28 @@ class ToolRegistry:
 
     definitions: tuple[ToolDefinition, ...] = ()
 
-    def masked(self, allow: Iterable[str] | None = None, deny: Iterable[str] | None = None) -> "ToolRegistry":
+    def select(
+        self, allowed_names: Iterable[str] | None = None, denied_names: Iterable[str] | None = None
+    ) -> "ToolRegistry":
         """Return the registry with the allowed tools, without the denied ones.
 
         An empty or missing list does not filter.
         """
-        allowed, denied = set(allow or ()), set(deny or ())
-        kept_tools = (d for d in self.definitions if (not allowed or d.name in allowed) and d.name not in denied)
+        allowed, denied = set(allowed_names or ()), set(denied_names or ())
+        kept_tools = (
+            definition
+            for definition in self.definitions
+            if (not allowed or definition.name in allowed) and definition.name not in denied
+        )
         return ToolRegistry(tuple(kept_tools))
 
-    def exposed(self) -> tuple[ToolDefinition, ...]:
+    def list_exposed(self) -> tuple[ToolDefinition, ...]:
         """Return the tools with `exposed_to_model`."""
-        return tuple(d for d in self.definitions if d.exposed_to_model)
+        return tuple(definition for definition in self.definitions if definition.exposed_to_model)
 
     def find(self, name: str) -> ToolDefinition | None:
         """Return the exposed tool with exactly this name, or None."""
-        return next((d for d in self.definitions if d.name == name and d.exposed_to_model), None)
+        return next(
+            (definition for definition in self.definitions if definition.name == name and definition.exposed_to_model),
+            None,
+        )

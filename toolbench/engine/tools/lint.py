@@ -34,14 +34,14 @@ def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
     description_missing, schema_too_deep, schema_invalid, schema_root, required_empty, required_unknown,
     keyword_not_portable, format_not_portable.
     """
-    exposed = [(f"$[{index}]", tool) for index, tool in enumerate(definitions) if tool.exposed_to_model]
-    findings = list(_lint_set([tool for _, tool in exposed]))
-    for path, tool in exposed:
+    exposed_tools = [(f"$[{index}]", tool) for index, tool in enumerate(definitions) if tool.exposed_to_model]
+    findings = list(_lint_tool_set([tool for _, tool in exposed_tools]))
+    for path, tool in exposed_tools:
         findings += [*_lint_name(path, tool), *_lint_description(path, tool), *_lint_schema(path, tool)]
     return tuple(findings)
 
 
-def _lint_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
+def _lint_tool_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
     """Yield the findings on the number, size and names of all tools."""
     if len(tools) > MAX_TOOLS:
         yield Finding("tools_count", f"{len(tools)} tools; more than {MAX_TOOLS} are widely refused.")
@@ -96,7 +96,7 @@ def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
         yield Finding("schema_invalid", schema_error, schema_path)
         return
     for part_path, part in _iterate_schemas(schema_path, schema):
-        yield from _lint_part(part_path, part)
+        yield from _lint_schema_part(part_path, part)
 
 
 def _find_schema_error(schema: Mapping[str, Any]) -> str:
@@ -109,7 +109,7 @@ def _find_schema_error(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def _lint_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
+def _lint_schema_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield the findings on one schema, without the schemas inside it."""
     for keyword in schema:
         if reason := _DATA["keywords"].get(keyword):
@@ -121,9 +121,9 @@ def _lint_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
     required = schema.get("required")
     if required == []:
         yield Finding("required_empty", "Some backends refuse an empty list; it is left out on the wire.", path)
-    unknown = set(required or ()) - set(schema.get("properties", ()))
-    if unknown:
-        yield Finding("required_unknown", f"Required but not described: {', '.join(sorted(unknown))}.", path)
+    unknown_names = set(required or ()) - set(schema.get("properties", ()))
+    if unknown_names:
+        yield Finding("required_unknown", f"Required but not described: {', '.join(sorted(unknown_names))}.", path)
 
 
 def _iterate_schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -32,7 +32,7 @@ class PythonTool:
         Raises:
             ToolArgumentError: the arguments do not fit; the function is not called.
         """
-        return self.function(**self.signature.read(arguments))
+        return self.function(**self.signature.convert_arguments(arguments))
 
 
 def python_tool(
@@ -74,8 +74,8 @@ def python_tool(
 def _get_docstring(function: Callable[..., object]) -> str:
     """Return the docstring of the function, or of a callable object whose `__call__` has none."""
     code = get_code(function)
-    documented = function if code.__name__ == "__call__" and not code.__doc__ else code
-    return inspect.getdoc(documented) or ""
+    documented_object = function if code.__name__ == "__call__" and not code.__doc__ else code
+    return inspect.getdoc(documented_object) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class PythonTools:
         """
         python_tools = [tool if isinstance(tool, PythonTool) else python_tool(tool) for tool in tools]
         names = [tool.definition.name for tool in python_tools]
-        if repeated_names := sorted(name for name, times in Counter(names).items() if times > 1):
+        if repeated_names := sorted(name for name, count in Counter(names).items() if count > 1):
             raise PlanError(f"tools named twice: {', '.join(repeated_names)}")
         return cls({tool.definition.name: tool for tool in python_tools})
 

@@ -52,7 +52,7 @@ class Signature:
         except (PydanticUserError, NameError) as error:
             raise PlanError(f"{self._name} cannot be a tool: {_get_first_line(error)}") from None
 
-    def read(self, arguments: JsonObject) -> dict[str, Any]:
+    def convert_arguments(self, arguments: JsonObject) -> dict[str, Any]:
         """Return the keyword arguments of a call, converted to the types of the parameters.
 
         Raises:
@@ -108,43 +108,51 @@ def _describe_parameter_problem(parameter: inspect.Parameter) -> str:
 def tidy_schema(schema: JsonObject) -> JsonObject:
     """Return the schema without titles and with definitions inlined, except recursive ones."""
     definitions = {name: value for name, value in schema.get("$defs", {}).items() if isinstance(value, dict)}
-    recursive = {name for name in definitions if name in _find_reached_definitions(name, definitions)}
-    inlined = {name: value for name, value in definitions.items() if name not in recursive}
-    tidy = _tidy_part({key: value for key, value in schema.items() if key != "$defs"}, inlined)
-    kept_definitions = {name: _tidy_part(definitions[name], inlined) for name in sorted(recursive)}
-    return {**tidy, "$defs": kept_definitions} if kept_definitions else tidy
+    recursive_names = {name for name in definitions if name in _find_reached_definitions(name, definitions)}
+    inlined_definitions = {name: value for name, value in definitions.items() if name not in recursive_names}
+    tidied_schema = _tidy_part({key: value for key, value in schema.items() if key != "$defs"}, inlined_definitions)
+    kept_definitions = {name: _tidy_part(definitions[name], inlined_definitions) for name in sorted(recursive_names)}
+    return {**tidied_schema, "$defs": kept_definitions} if kept_definitions else tidied_schema
 
 
-def _tidy_part(schema: Any, inlined: Mapping[str, JsonObject]) -> Any:
+def _tidy_part(schema: Any, inlined_definitions: Mapping[str, JsonObject]) -> Any:
     if isinstance(schema, list):
-        return [_tidy_part(item, inlined) for item in schema]
+        return [_tidy_part(item, inlined_definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    tidied = {key: _tidy_member(key, value, inlined) for key, value in schema.items() if key not in ("title", "$ref")}
+    tidied_schema = {
+        key: _tidy_member(key, value, inlined_definitions)
+        for key, value in schema.items()
+        if key not in ("title", "$ref")
+    }
     reference = schema.get("$ref")
     if reference is None:
-        return tidied
+        return tidied_schema
     name = str(reference).removeprefix(_REFERENCE)
-    return {**_tidy_part(inlined[name], inlined), **tidied} if name in inlined else {"$ref": reference, **tidied}
+    return (
+        {**_tidy_part(inlined_definitions[name], inlined_definitions), **tidied_schema}
+        if name in inlined_definitions
+        else {"$ref": reference, **tidied_schema}
+    )
 
 
-def _tidy_member(key: str, value: Any, inlined: Mapping[str, JsonObject]) -> Any:
+def _tidy_member(key: str, value: Any, inlined_definitions: Mapping[str, JsonObject]) -> Any:
     if key in _VALUE_KEYWORDS:
         return value
     if key in _SCHEMAS_BY_NAME and isinstance(value, dict):
-        return {name: _tidy_part(child, inlined) for name, child in value.items()}
-    return _tidy_part(value, inlined)
+        return {name: _tidy_part(inner_schema, inlined_definitions) for name, inner_schema in value.items()}
+    return _tidy_part(value, inlined_definitions)
 
 
 def _find_reached_definitions(name: str, definitions: Mapping[str, JsonObject]) -> set[str]:
     """Return the definitions that a definition uses; itself only if it is recursive."""
-    reached: set[str] = set()
-    pending = list(_iterate_references(definitions[name]))
-    while pending:
-        if (reference := pending.pop()) in definitions and reference not in reached:
-            reached.add(reference)
-            pending += _iterate_references(definitions[reference])
-    return reached
+    reached_names: set[str] = set()
+    pending_names = list(_iterate_references(definitions[name]))
+    while pending_names:
+        if (reference := pending_names.pop()) in definitions and reference not in reached_names:
+            reached_names.add(reference)
+            pending_names += _iterate_references(definitions[reference])
+    return reached_names
 
 
 def _iterate_references(schema: Any) -> Iterator[str]:

@@ -59,7 +59,9 @@ def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[Sch
     try:
         if validator.is_valid(arguments):
             return ()
-        schema_errors = (named for error in validator.iter_errors(arguments) for named in _build_schema_errors(error))
+        schema_errors = (
+            schema_error for error in validator.iter_errors(arguments) for schema_error in _build_schema_errors(error)
+        )
         return tuple(islice(schema_errors, MAX_ERRORS))
     except ValueError as error:
         return (SchemaError("$", "other", f"the arguments cannot be checked: {_get_first_line(error)}"),)
@@ -78,15 +80,16 @@ def _compile_validator(schema: str) -> jsonschema_rs.Validator:
 def _build_schema_errors(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
     """Yield one error for each unexpected property; for any other violation one."""
     path = render_json_path(error.instance_path)
-    kind = _KIND_BY_KEYWORD.get(error.kind.name, "other")
-    if kind == "missing":
-        yield SchemaError(build_member_path(path, error.kind.value), kind, "is required")
+    violation_kind = _KIND_BY_KEYWORD.get(error.kind.name, "other")
+    if violation_kind == "missing":
+        yield SchemaError(build_member_path(path, error.kind.value), violation_kind, "is required")
     elif error.kind.name == "additionalProperties":
         yield from (
-            SchemaError(build_member_path(path, name), kind, "is not a known property") for name in error.kind.value
+            SchemaError(build_member_path(path, name), violation_kind, "is not a known property")
+            for name in error.kind.value
         )
     else:
-        yield SchemaError(path, kind, error.message)
+        yield SchemaError(path, violation_kind, error.message)
 
 
 def _get_first_line(error: Exception) -> str:

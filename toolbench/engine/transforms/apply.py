@@ -26,7 +26,7 @@ KINDS: dict[str, TransformKind[Any]] = {
 
 def list_names(kind: str) -> tuple[str, ...]:
     """Return the names of all transforms of a kind, which is a key of `KINDS`."""
-    return KINDS[kind].names()
+    return KINDS[kind].list_names()
 
 
 def describe_transform(kind: str, name: str) -> str:
@@ -44,7 +44,7 @@ def check_names(kind: str, names: Iterable[str], *, strict: bool = True) -> tupl
     Raises:
         UnknownTransformError: a name is unknown; only if `strict` is set.
     """
-    return KINDS[kind].check(names, strict=strict)
+    return KINDS[kind].check_names(names, strict=strict)
 
 
 def apply_message(

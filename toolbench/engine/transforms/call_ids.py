@@ -15,7 +15,7 @@ class IdRewriter:
 
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(pattern)
-        self._replacements: dict[str, str] = {}
+        self._replacement_by_id: dict[str, str] = {}
 
     def rewrite_message(self, message: Message) -> Message:
         """Return a copy with fitting ids, or the same object if no id of the message has to change."""
@@ -25,9 +25,9 @@ class IdRewriter:
         calls = message.get("tool_calls")
         if not isinstance(calls, list):
             return message
-        changed = [self._rewrite_call(call) for call in calls]
-        same = all(old is new for old, new in zip(calls, changed, strict=True))
-        return message if same else {**message, "tool_calls": changed}
+        rewritten_calls = [self._rewrite_call(call) for call in calls]
+        are_unchanged = all(old is new for old, new in zip(calls, rewritten_calls, strict=True))
+        return message if are_unchanged else {**message, "tool_calls": rewritten_calls}
 
     def _rewrite_call(self, call: JsonObject) -> JsonObject:
         original_id = call.get("id") if isinstance(call, dict) else None
@@ -39,12 +39,12 @@ class IdRewriter:
     def _get_fitting_id(self, original_id: str, tool_name: str) -> str:
         if self._pattern.fullmatch(original_id):
             return original_id
-        if original_id not in self._replacements:
-            candidates = _iterate_candidates(original_id, tool_name, len(self._replacements))
-            self._replacements[original_id] = next(
+        if original_id not in self._replacement_by_id:
+            candidates = _iterate_candidates(original_id, tool_name, len(self._replacement_by_id))
+            self._replacement_by_id[original_id] = next(
                 (candidate for candidate in candidates if self._pattern.fullmatch(candidate)), original_id
             )
-        return self._replacements[original_id]
+        return self._replacement_by_id[original_id]
 
 
 def _iterate_candidates(original_id: str, tool_name: str, index: int) -> Iterator[str]:

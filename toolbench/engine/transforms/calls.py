@@ -18,8 +18,8 @@ LEAKED_TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
 @TOOL_CALL.register
 def assistant_tool_calls_arguments_blank_to_empty_object(calls: list[JsonObject]) -> list[JsonObject]:
     """Read blank arguments as an empty object."""
-    filled = [_fill_arguments(call) for call in calls]
-    return filled if any(old is not new for old, new in zip(calls, filled, strict=True)) else calls
+    filled_calls = [_fill_arguments(call) for call in calls]
+    return filled_calls if any(old is not new for old, new in zip(calls, filled_calls, strict=True)) else calls
 
 
 @TOOL_CALL.register
@@ -28,26 +28,26 @@ def multi_tool_use_parallel_to_calls(calls: list[JsonObject]) -> list[JsonObject
 
     No application has this tool; some OpenAI models invent it.
     """
-    unpacked = [inner for call in calls for inner in _unpack_parallel(call)]
-    return unpacked if len(unpacked) != len(calls) or unpacked != calls else calls
+    unpacked_calls = [inner_call for call in calls for inner_call in _unpack_parallel(call)]
+    return unpacked_calls if len(unpacked_calls) != len(calls) or unpacked_calls != calls else calls
 
 
 @TOOL_CALL.register
 def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
     """Remove leaked special tokens, all that follows them, and the namespace functions. from names."""
-    cleaned = [_clean_name(call) for call in calls]
-    return cleaned if any(old is not new for old, new in zip(calls, cleaned, strict=True)) else calls
+    cleaned_calls = [_clean_name(call) for call in calls]
+    return cleaned_calls if any(old is not new for old, new in zip(calls, cleaned_calls, strict=True)) else calls
 
 
 def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
     name, arguments = _get_name_and_arguments(call)
-    uses = _list_tool_uses(arguments) if name in PARALLEL_TOOL_NAMES else []
-    if not uses:
+    tool_uses = _list_tool_uses(arguments) if name in PARALLEL_TOOL_NAMES else []
+    if not tool_uses:
         yield call
-    for position, use in enumerate(uses, start=1):
-        parameters = use.get("parameters")
+    for position, tool_use in enumerate(tool_uses, start=1):
+        parameters = tool_use.get("parameters")
         function = {
-            "name": str(use["recipient_name"]).removeprefix(_NAMESPACE),
+            "name": str(tool_use["recipient_name"]).removeprefix(_NAMESPACE),
             "arguments": parameters if isinstance(parameters, str) else write_json(parameters or {}),
         }
         yield {**call, "id": f"{call.get('id') or 'call'}_{position}", "type": "function", "function": function}
@@ -59,19 +59,19 @@ def _list_tool_uses(arguments: object) -> list[JsonObject]:
         value = read_json(arguments) if isinstance(arguments, str) else arguments
     except InvalidJsonError:
         return []
-    uses = value.get("tool_uses") if isinstance(value, dict) else None
-    is_named = isinstance(uses, list) and all(
-        isinstance(use, dict) and isinstance(use.get("recipient_name"), str) for use in uses
+    tool_uses = value.get("tool_uses") if isinstance(value, dict) else None
+    is_named = isinstance(tool_uses, list) and all(
+        isinstance(tool_use, dict) and isinstance(tool_use.get("recipient_name"), str) for tool_use in tool_uses
     )
-    return uses if isinstance(uses, list) and is_named else []
+    return tool_uses if isinstance(tool_uses, list) and is_named else []
 
 
 def _clean_name(call: JsonObject) -> JsonObject:
     name, _ = _get_name_and_arguments(call)
-    clean = LEAKED_TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
-    if clean == name or not clean:
+    cleaned_name = LEAKED_TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
+    if cleaned_name == name or not cleaned_name:
         return call
-    return {**call, "function": {**call["function"], "name": clean}}
+    return {**call, "function": {**call["function"], "name": cleaned_name}}
 
 
 def _get_name_and_arguments(call: JsonObject) -> tuple[str, object]:

@@ -9,40 +9,47 @@ MAX_SIDE_LENGTH = 200  # characters kept of the value before and of the value af
 MAX_DEPTH = 8  # levels of a path; a difference further down is reported for the value at this level
 
 
-def list_changes(before: object, after: object) -> tuple[Change, ...]:
+def list_changes(value_before: object, value_after: object) -> tuple[Change, ...]:
     """Return path, text before and text after for each part that differs.
 
     A text is compact JSON of at most 200 characters, or "" if the part exists on the other side only. A list whose
     length changed is one part. Parts that are the same object are not compared.
     """
-    return tuple(_walk("$", before, after))
+    return tuple(_iterate_changes("$", value_before, value_after))
 
 
-def _walk(path: str, before: object, after: object) -> Iterator[Change]:
-    if before is after:
+def _iterate_changes(path: str, value_before: object, value_after: object) -> Iterator[Change]:
+    if value_before is value_after:
         return
-    depth_left = path.count(".") + path.count("[") < MAX_DEPTH
-    if depth_left and isinstance(before, dict) and isinstance(after, dict):
-        yield from _walk_objects(path, before, after)
-    elif depth_left and isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from _walk(f"{path}[{index}]", old, new)
-    elif type(before) is not type(after) or before != after:
-        yield path, _truncate(before), _truncate(after)
+    has_levels_left = path.count(".") + path.count("[") < MAX_DEPTH
+    if has_levels_left and isinstance(value_before, dict) and isinstance(value_after, dict):
+        yield from _iterate_object_changes(path, value_before, value_after)
+    elif (
+        has_levels_left
+        and isinstance(value_before, list)
+        and isinstance(value_after, list)
+        and len(value_before) == len(value_after)
+    ):
+        for index, (old_value, new_value) in enumerate(zip(value_before, value_after, strict=True)):
+            yield from _iterate_changes(f"{path}[{index}]", old_value, new_value)
+    elif type(value_before) is not type(value_after) or value_before != value_after:
+        yield path, _render_side(value_before), _render_side(value_after)
 
 
-def _walk_objects(path: str, before: dict[str, object], after: dict[str, object]) -> Iterator[Change]:
-    for key, old in before.items():
-        if key in after:
-            yield from _walk(f"{path}.{key}", old, after[key])
+def _iterate_object_changes(
+    path: str, value_before: dict[str, object], value_after: dict[str, object]
+) -> Iterator[Change]:
+    for key, old_value in value_before.items():
+        if key in value_after:
+            yield from _iterate_changes(f"{path}.{key}", old_value, value_after[key])
         else:
-            yield f"{path}.{key}", _truncate(old), ""
-    for key, new in after.items():
-        if key not in before:
-            yield f"{path}.{key}", "", _truncate(new)
+            yield f"{path}.{key}", _render_side(old_value), ""
+    for key, new_value in value_after.items():
+        if key not in value_before:
+            yield f"{path}.{key}", "", _render_side(new_value)
 
 
-def _truncate(value: object) -> str:
+def _render_side(value: object) -> str:
     if isinstance(value, str):
         value = value[:MAX_SIDE_LENGTH]
     try:

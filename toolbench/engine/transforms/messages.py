@@ -52,18 +52,18 @@ def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Messa
 def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Message]) -> list[Message]:
     """Add a `signature` that skips the check to calls that have neither OpenRouter's nor Google's signature."""
 
-    def sign(call: object) -> object:
+    def sign_call(call: object) -> object:
         is_unsigned = (
             isinstance(call, dict) and "signature" not in call and "thought_signature" not in _get_google_extra(call)
         )
         return {**call, "signature": SKIP_VALIDATOR} if isinstance(call, dict) and is_unsigned else call
 
-    def sign_all(message: Message) -> Message:
+    def sign_calls(message: Message) -> Message:
         calls = message["tool_calls"]
-        signed = [sign(call) for call in calls]
-        return {**message, "tool_calls": signed} if _is_changed(calls, signed) else message
+        signed_calls = [sign_call(call) for call in calls]
+        return {**message, "tool_calls": signed_calls} if _is_changed(calls, signed_calls) else message
 
-    return _map_calling_messages(messages, sign_all)
+    return _map_calling_messages(messages, sign_calls)
 
 
 @MESSAGE.register
@@ -72,8 +72,8 @@ def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
 
     The stored conversation keeps the original ids.
     """
-    changed = [_shorten_ids(message) for message in messages]
-    return changed if _is_changed(messages, changed) else messages
+    changed_messages = [_shorten_ids(message) for message in messages]
+    return changed_messages if _is_changed(messages, changed_messages) else messages
 
 
 @MESSAGE.register
@@ -85,16 +85,18 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
     first_index = next((index for index, message in enumerate(messages) if not _is_system(message)), len(messages))
     if not any(map(_is_system, messages[first_index:])):
         return messages
-    folded, waiting = list(messages[:first_index]), list[str]()
+    moved_messages, waiting_texts = list(messages[:first_index]), list[str]()
     for message in messages[first_index:]:
         if _is_system(message):
-            waiting.append(_get_text(message))
-        elif waiting and message.get("role") == "user":
-            folded.append({**message, "content": _prepend_texts(waiting, message.get("content"))})
-            waiting = []
+            waiting_texts.append(_get_text(message))
+        elif waiting_texts and message.get("role") == "user":
+            moved_messages.append({**message, "content": _prepend_texts(waiting_texts, message.get("content"))})
+            waiting_texts = []
         else:
-            folded.append(message)
-    return [*folded, {"role": "user", "content": "\n\n".join(waiting)}] if waiting else folded
+            moved_messages.append(message)
+    return (
+        [*moved_messages, {"role": "user", "content": "\n\n".join(waiting_texts)}] if waiting_texts else moved_messages
+    )
 
 
 @MESSAGE.register
@@ -103,24 +105,26 @@ def missing_tool_results_added(messages: list[Message]) -> list[Message]:
 
     OpenAI and others refuse a history in which a result is missing.
     """
-    complete: list[Message] = []
-    waiting: list[object] = []
+    completed_messages: list[Message] = []
+    unanswered_ids: list[object] = []
     for index, message in enumerate([*messages, {}]):
         if message.get("role") != "tool":
-            complete += (
-                {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED_RESULT} for call_id in waiting
+            completed_messages += (
+                {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED_RESULT} for call_id in unanswered_ids
             )
-            waiting = _list_unanswered_ids(message, messages[index + 1 :]) if _has_calls(message) else []
-        complete.append(message)
-    return complete[:-1] if len(complete) > len(messages) + 1 else messages
+            unanswered_ids = _list_unanswered_ids(message, messages[index + 1 :]) if _has_calls(message) else []
+        completed_messages.append(message)
+    return completed_messages[:-1] if len(completed_messages) > len(messages) + 1 else messages
 
 
-def _list_unanswered_ids(message: Message, following: list[Message]) -> list[object]:
+def _list_unanswered_ids(message: Message, next_messages: list[Message]) -> list[object]:
     """Return the ids of calls without a result before the next assistant message."""
-    messages_before_answer = takewhile(lambda message: message.get("role") != "assistant", following)
-    answered = [message.get("tool_call_id") for message in messages_before_answer if message.get("role") == "tool"]
+    messages_before_answer = takewhile(lambda message: message.get("role") != "assistant", next_messages)
+    answered_ids = [message.get("tool_call_id") for message in messages_before_answer if message.get("role") == "tool"]
     return [
-        call_id for call in list_structured_calls(message) if (call_id := call.get("id")) and call_id not in answered
+        call_id
+        for call in list_structured_calls(message)
+        if (call_id := call.get("id")) and call_id not in answered_ids
     ]
 
 
@@ -133,15 +137,15 @@ def tool_call_ids_fit_pattern(messages: list[Message], context: TransformContext
     if not context.id_pattern:
         return messages
     rewriter = IdRewriter(context.id_pattern)
-    changed = [rewriter.rewrite_message(message) for message in messages]
-    return changed if _is_changed(messages, changed) else messages
+    changed_messages = [rewriter.rewrite_message(message) for message in messages]
+    return changed_messages if _is_changed(messages, changed_messages) else messages
 
 
 def _get_google_extra(call: JsonObject) -> JsonObject:
     """Return the fields that Gemini's OpenAI-compatible endpoint adds to a call; {} if there are none."""
-    extra = call.get("extra_content")
-    google = extra.get("google") if isinstance(extra, dict) else None
-    return get_object(google)
+    extra_content = call.get("extra_content")
+    google_fields = extra_content.get("google") if isinstance(extra_content, dict) else None
+    return get_object(google_fields)
 
 
 def _is_system(message: Message) -> bool:
@@ -168,8 +172,10 @@ def _shorten_ids(message: Message) -> Message:
     calls = message.get("tool_calls")
     if not _has_calls(message) or not isinstance(calls, list):
         return message
-    short = [{**call, "id": _shorten_id(call.get("id"))} if isinstance(call, dict) else call for call in calls]
-    return {**message, "tool_calls": short} if short != calls else message
+    shortened_calls = [
+        {**call, "id": _shorten_id(call.get("id"))} if isinstance(call, dict) else call for call in calls
+    ]
+    return {**message, "tool_calls": shortened_calls} if shortened_calls != calls else message
 
 
 def _shorten_id(call_id: object) -> object:
@@ -178,9 +184,9 @@ def _shorten_id(call_id: object) -> object:
     return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:9]
 
 
-def _map_calling_messages(messages: list[Message], change: Callable[[JsonObject], JsonObject]) -> list[Message]:
-    changed = [change(message) if _has_calls(message) else message for message in messages]
-    return changed if _is_changed(messages, changed) else messages
+def _map_calling_messages(messages: list[Message], change_message: Callable[[JsonObject], JsonObject]) -> list[Message]:
+    changed_messages = [change_message(message) if _has_calls(message) else message for message in messages]
+    return changed_messages if _is_changed(messages, changed_messages) else messages
 
 
 def _has_calls(message: object) -> bool:
@@ -190,5 +196,5 @@ def _has_calls(message: object) -> bool:
     return isinstance(calls, list) and bool(calls)
 
 
-def _is_changed(before: list[JsonObject], after: list[object] | list[JsonObject]) -> bool:
-    return any(old is not new for old, new in zip(before, after, strict=True))
+def _is_changed(values_before: list[JsonObject], values_after: list[object] | list[JsonObject]) -> bool:
+    return any(old is not new for old, new in zip(values_before, values_after, strict=True))

@@ -35,8 +35,12 @@ def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message
     """Send only the reasoning since the last message of the user."""
     user_indexes = [index for index, message in enumerate(messages) if _is_user_message(message)]
     last_user_index = user_indexes[-1] if user_indexes else 0
-    earlier = _map_messages(messages[:last_user_index], _remove_reasoning)
-    return [*earlier, *messages[last_user_index:]] if any(map(_has_reasoning, messages[:last_user_index])) else messages
+    earlier_messages = _map_messages(messages[:last_user_index], _remove_reasoning)
+    return (
+        [*earlier_messages, *messages[last_user_index:]]
+        if any(map(_has_reasoning, messages[:last_user_index]))
+        else messages
+    )
 
 
 @MESSAGE.register
@@ -56,9 +60,13 @@ def reasoning_in_think_tags(messages: list[Message]) -> list[Message]:
     return _map_messages(messages, _move_to_tags)
 
 
-def _map_messages(messages: list[Message], change: Callable[[Message], Message]) -> list[Message]:
-    changed = [change(message) if _has_reasoning(message) else message for message in messages]
-    return changed if any(old is not new for old, new in zip(messages, changed, strict=True)) else messages
+def _map_messages(messages: list[Message], change_message: Callable[[Message], Message]) -> list[Message]:
+    changed_messages = [change_message(message) if _has_reasoning(message) else message for message in messages]
+    return (
+        changed_messages
+        if any(old is not new for old, new in zip(messages, changed_messages, strict=True))
+        else messages
+    )
 
 
 def _is_user_message(message: Message) -> bool:
@@ -74,13 +82,13 @@ def _has_reasoning(message: Message) -> bool:
 
 
 def _remove_reasoning(message: Message) -> Message:
-    remaining = {name: value for name, value in message.items() if name not in REASONING_FIELDS}
+    remaining_fields = {name: value for name, value in message.items() if name not in REASONING_FIELDS}
     for name in KEPT_BLOCK_FIELDS:
-        if blocks := _get_blocks(remaining, name):
-            remaining[name] = [block for block in blocks if not _is_thinking_block(block)]
-            if name == KEPT_ITEMS_FIELD and len(remaining[name]) < len(blocks):
-                remaining[name] = [_remove_item_id(item) for item in remaining[name]]
-    return remaining
+        if blocks := _get_blocks(remaining_fields, name):
+            remaining_fields[name] = [block for block in blocks if not _is_thinking_block(block)]
+            if name == KEPT_ITEMS_FIELD and len(remaining_fields[name]) < len(blocks):
+                remaining_fields[name] = [_remove_item_id(item) for item in remaining_fields[name]]
+    return remaining_fields
 
 
 def _remove_item_id(item: JsonObject) -> JsonObject:

@@ -46,28 +46,30 @@ class TransformKind(Generic[Value]):
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._by_name: dict[str, Callable[[Value, TransformContext], Value]] = {}
+        self._transform_by_name: dict[str, Callable[[Value, TransformContext], Value]] = {}
         self._descriptions: dict[str, str] = {}
 
     def register(self, function: Callable[[Value], Value]) -> Callable[[Value], Value]:
         """Register the decorated function as a transform."""
-        self._add(function.__name__, function.__doc__, lambda value, context: function(value))
+        self._register(function.__name__, function.__doc__, lambda value, context: function(value))
         return function
 
     def register_with_context(
         self, function: Callable[[Value, TransformContext], Value]
     ) -> Callable[[Value, TransformContext], Value]:
         """Register the decorated function as a transform that also gets the context."""
-        self._add(function.__name__, function.__doc__, function)
+        self._register(function.__name__, function.__doc__, function)
         return function
 
-    def _add(self, name: str, description: str | None, function: Callable[[Value, TransformContext], Value]) -> None:
-        self._by_name[name] = function
+    def _register(
+        self, name: str, description: str | None, function: Callable[[Value, TransformContext], Value]
+    ) -> None:
+        self._transform_by_name[name] = function
         self._descriptions[name] = " ".join((description or "").split())
 
-    def names(self) -> tuple[str, ...]:
+    def list_names(self) -> tuple[str, ...]:
         """Return the names of all transforms in the order of registration."""
-        return tuple(self._by_name)
+        return tuple(self._transform_by_name)
 
     def describe(self, name: str) -> str:
         """Return the description of a transform, as plain text in one line.
@@ -80,17 +82,17 @@ class TransformKind(Generic[Value]):
             raise self._build_unknown_error((name,))
         return description
 
-    def check(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
+    def check_names(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
         """Return the known names in canonical form and the given order, without blank ones.
 
         Raises:
             UnknownTransformError: a name is unknown; only if `strict` is set, otherwise it is left out.
         """
         given_names = [name for name in map(normalise_name, names) if name]
-        unknown_names = tuple(name for name in given_names if name not in self._by_name)
+        unknown_names = tuple(name for name in given_names if name not in self._transform_by_name)
         if unknown_names and strict:
             raise self._build_unknown_error(unknown_names)
-        return tuple(name for name in given_names if name in self._by_name)
+        return tuple(name for name in given_names if name in self._transform_by_name)
 
     def apply(
         self, value: Value, names: Iterable[str], context: TransformContext = EMPTY_CONTEXT
@@ -101,16 +103,16 @@ class TransformKind(Generic[Value]):
         """
         changes: list[TransformChange] = []
         for name in map(normalise_name, names):
-            transform = self._by_name.get(name)
+            transform = self._transform_by_name.get(name)
             if transform is None:
                 continue
             try:
-                changed = transform(value, context)
+                changed_value = transform(value, context)
             except RecursionError:
                 continue
-            for path, before, after in list_changes(value, changed):
-                changes.append(TransformChange(self.kind, name, path, before, after))
-            value = changed
+            for path, text_before, text_after in list_changes(value, changed_value):
+                changes.append(TransformChange(self.kind, name, path, text_before, text_after))
+            value = changed_value
         return value, tuple(changes)
 
     def _build_unknown_error(self, unknown_names: tuple[str, ...]) -> UnknownTransformError:

@@ -20,7 +20,7 @@ def tools_to_functions(body: JsonObject) -> JsonObject:
 
     In the history each assistant message has one call, and results have the role function.
     """
-    remaining = {
+    remaining_fields = {
         key: value for key, value in body.items() if key not in ("tools", "tool_choice", "parallel_tool_calls")
     }
     tools, tool_choice = body.get("tools"), body.get("tool_choice")
@@ -31,7 +31,7 @@ def tools_to_functions(body: JsonObject) -> JsonObject:
         return body
     function_choice = {} if tool_choice is None else {"function_call": _convert_tool_choice(tool_choice)}
     return {
-        **remaining,
+        **remaining_fields,
         "messages": legacy_messages,
         **({"functions": functions, **function_choice} if functions else {}),
     }
@@ -55,8 +55,8 @@ def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
     if "reasoning_effort" not in body:
         return body
     reasoning = body.get("reasoning")
-    remaining = {key: value for key, value in body.items() if key != "reasoning_effort"}
-    return {**remaining, "reasoning": {**get_object(reasoning), "effort": body["reasoning_effort"]}}
+    remaining_fields = {key: value for key, value in body.items() if key != "reasoning_effort"}
+    return {**remaining_fields, "reasoning": {**get_object(reasoning), "effort": body["reasoning_effort"]}}
 
 
 @REQUEST.register
@@ -65,8 +65,8 @@ def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
     reasoning = body.get("reasoning")
     if not isinstance(reasoning, dict) or "effort" not in reasoning:
         return body
-    remaining = {key: value for key, value in body.items() if key != "reasoning"}
-    return {**remaining, "reasoning_effort": reasoning["effort"]}
+    remaining_fields = {key: value for key, value in body.items() if key != "reasoning"}
+    return {**remaining_fields, "reasoning_effort": reasoning["effort"]}
 
 
 @REQUEST.register
@@ -79,20 +79,22 @@ def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
     effort = body.get("reasoning_effort")
     if not isinstance(effort, str) or effort not in THINKING_BUDGETS or "thinking" in body:
         return body
-    budget = THINKING_BUDGETS[effort]
-    thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
-    remaining = {key: value for key, value in body.items() if key != "reasoning_effort"}
-    limits = {
-        name: remaining[name] + budget for name in TOKEN_LIMIT_KEYS if isinstance(remaining.get(name), int | float)
+    budget_tokens = THINKING_BUDGETS[effort]
+    thinking = {"type": "enabled", "budget_tokens": budget_tokens} if budget_tokens else {"type": "disabled"}
+    remaining_fields = {key: value for key, value in body.items() if key != "reasoning_effort"}
+    raised_limits = {
+        name: remaining_fields[name] + budget_tokens
+        for name in TOKEN_LIMIT_KEYS
+        if isinstance(remaining_fields.get(name), int | float)
     }
-    return {**remaining, **limits, "thinking": thinking}
+    return {**remaining_fields, **raised_limits, "thinking": thinking}
 
 
 @REQUEST.register
 def tool_choice_forced_to_auto(body: JsonObject) -> JsonObject:
     """Send a tool choice that demands a call as auto, for endpoints and thinking models that refuse any other."""
-    choice = body.get("tool_choice")
-    is_forced = isinstance(choice, dict) or choice in ("required", "any")
+    tool_choice = body.get("tool_choice")
+    is_forced = isinstance(tool_choice, dict) or tool_choice in ("required", "any")
     return {**body, "tool_choice": "auto"} if is_forced else body
 
 
@@ -122,8 +124,8 @@ def _iterate_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
         if not isinstance(calls, list) or not calls:
             yield message
             continue
-        following = takewhile(lambda message: message.get("role") == "tool", messages[index + 1 :])
-        results = {message.get("tool_call_id"): message.get("content") for message in following}
+        result_messages = takewhile(lambda message: message.get("role") == "tool", messages[index + 1 :])
+        results = {message.get("tool_call_id"): message.get("content") for message in result_messages}
         message_without_calls = remove_calls(message)
         for call_index, call in enumerate(calls):
             function = call["function"]

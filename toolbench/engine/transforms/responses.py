@@ -28,8 +28,8 @@ def assistant_function_call_to_tool_calls(message: Message) -> Message:
         return message
     arguments = _render_arguments_text(function.get("arguments"))
     call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
-    remaining = {key: value for key, value in message.items() if key not in ("function_call", "tool_calls")}
-    return {**remaining, "tool_calls": [call]}
+    remaining_fields = {key: value for key, value in message.items() if key not in ("function_call", "tool_calls")}
+    return {**remaining_fields, "tool_calls": [call]}
 
 
 @RESPONSE.register
@@ -74,15 +74,15 @@ def tool_calls_from_text(message: Message, context: TransformContext) -> Message
     """
     if message.get("tool_calls") or message.get("function_call"):
         return message
-    parsed = _parse_calls(get_message_text(message), context)
-    if not parsed.calls:
+    parsed_text = _parse_calls(get_message_text(message), context)
+    if not parsed_text.calls:
         return message
-    reasoning = parsed.reasoning if not message.get("reasoning_content") else ""
+    reasoning = parsed_text.reasoning if not message.get("reasoning_content") else ""
     return {
         **message,
-        "content": parsed.text,
+        "content": parsed_text.text,
         **({"reasoning_content": reasoning} if reasoning else {}),
-        "tool_calls": _to_openai_calls(parsed.calls),
+        "tool_calls": _to_openai_calls(parsed_text.calls),
     }
 
 
@@ -93,9 +93,9 @@ def tool_calls_from_reasoning(message: Message, context: TransformContext) -> Me
         return message
     for key in ("reasoning_content", "reasoning"):
         reasoning = message.get(key)
-        parsed = _parse_calls(reasoning, context) if isinstance(reasoning, str) else None
-        if parsed and parsed.calls:
-            return {**message, key: parsed.text, "tool_calls": _to_openai_calls(parsed.calls)}
+        parsed_text = _parse_calls(reasoning, context) if isinstance(reasoning, str) else None
+        if parsed_text and parsed_text.calls:
+            return {**message, key: parsed_text.text, "tool_calls": _to_openai_calls(parsed_text.calls)}
     return message
 
 

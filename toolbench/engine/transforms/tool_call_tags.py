@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.decoder import TextDecoder
-from toolbench.engine.formats.families.hermes import CLOSER, HERMES, OPENER
-from toolbench.engine.formats.specification import Block, FoundCall, ParsedBlock, TextFormat
+from toolbench.engine.formats.families.hermes import END_MARKER, HERMES, START_MARKER
+from toolbench.engine.formats.specification import TRUNCATED_BLOCK, Block, ParsedBlock, ParsedCall, TextFormat
 from toolbench.engine.formats.types import DecoderEvent, ToolSchemas
 from toolbench.engine.strict_json import read_json, write_json
 from toolbench.engine.types import JsonObject
@@ -18,15 +18,19 @@ _NAME_AND_ARGUMENTS = re.compile(r"(?P<name>[a-zA-Z0-9_.-]+)\s*(?P<arguments>\{.
 _NAME = re.compile(r"[_.-]*[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
-def _read_body(body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+def _read_body(body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
     """Return a placeholder call for each closed tag, whatever its content; an unclosed tag is text."""
-    return ParsedBlock(problem="call_cut") if cut else ParsedBlock((FoundCall("tag", {}),))
+    return TRUNCATED_BLOCK if is_truncated else ParsedBlock((ParsedCall("tag", {}),))
 
 
 # A tag after a backslash is a quotation. Its block never begins, because no text can match `starts`, so it stays text.
-_ESCAPED = Block(f"\\{OPENER}", _read_body, starts=("\0",), skip=re.compile(""))
-_TAGS = TextFormat(
-    "tags", (Block(OPENER, _read_body, (CLOSER,), certain=True), _ESCAPED), HERMES.layout, HERMES.prompt, reasoning=()
+_ESCAPED_TAG_BLOCK = Block(f"\\{START_MARKER}", _read_body, body_starts=("\0",), skipped_pattern=re.compile(""))
+_TAG_FORMAT = TextFormat(
+    "tags",
+    (Block(START_MARKER, _read_body, (END_MARKER,), is_certain=True), _ESCAPED_TAG_BLOCK),
+    HERMES.layout,
+    HERMES.prompt,
+    reasoning_markers=(),
 )
 
 
@@ -47,7 +51,7 @@ def extract_tagged_calls(content: str, tool_names: Collection[str] = ()) -> tupl
     has_text = "".join(_iterate_text_around(content, tag_spans)).strip() != ""
     removed_spans: list[tuple[int, int]] = []
     for start, end in tag_spans:
-        call = _build_call(len(calls) + 1, content[start + len(OPENER) : end - len(CLOSER)])
+        call = _build_call(len(calls) + 1, content[start + len(START_MARKER) : end - len(END_MARKER)])
         if not (call and tool_names and has_text and call["function"]["name"] not in tool_names):
             calls.append(call)
             removed_spans.append((start, end))
@@ -72,7 +76,7 @@ def _iterate_tag_spans(content: str) -> Iterator[tuple[int, int]]:
     """Yield start and end index of each tag that is closed and not quoted; the end is exclusive."""
     index = 0
     for event in _iterate_events(content):
-        tag = event.call.raw if event.call else ""
+        tag = event.call.raw_text if event.call else ""
         start = content.index(tag, index) if tag else index + len(event.text)
         index = start + len(tag)
         if tag:
@@ -81,7 +85,7 @@ def _iterate_tag_spans(content: str) -> Iterator[tuple[int, int]]:
 
 def _iterate_events(content: str) -> Iterator[DecoderEvent]:
     """Yield the decoder's events in order: text, and a call for each tag."""
-    decoder = TextDecoder(_TAGS, ToolSchemas())
+    decoder = TextDecoder(_TAG_FORMAT, ToolSchemas())
     yield from decoder.feed(content)
     decoder.close()
     yield from decoder.feed("")

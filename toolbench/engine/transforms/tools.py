@@ -9,8 +9,8 @@ TOOL: TransformKind[list[JsonObject]] = TransformKind("tool")
 @TOOL.register
 def openai_tools_strip_function_descriptions(tools: list[JsonObject]) -> list[JsonObject]:
     """Send tools without the description of the function; descriptions of parameters stay."""
-    stripped = [_remove_description(tool) for tool in tools]
-    return stripped if any(old is not new for old, new in zip(tools, stripped, strict=True)) else tools
+    stripped_tools = [_remove_description(tool) for tool in tools]
+    return stripped_tools if any(old is not new for old, new in zip(tools, stripped_tools, strict=True)) else tools
 
 
 def _remove_description(tool: JsonObject) -> JsonObject:

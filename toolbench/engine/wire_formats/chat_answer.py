@@ -24,8 +24,8 @@ class ChatAnswer:
         upstream: the upstream provider that a router names; "" for none.
         model_echoed: the model that the answer names; "" for none.
         fingerprint: the `system_fingerprint`; "" for none.
-        cut: whether the stream was truncated, so that none of its calls may run.
-        continues: whether the endpoint wants another request to continue the turn.
+        is_truncated: whether the stream was truncated, so that none of its calls may run.
+        is_paused: whether the endpoint wants another request to continue the turn.
     """
 
     message: Message
@@ -35,19 +35,21 @@ class ChatAnswer:
     model_echoed: str = ""
     fingerprint: str = ""
     findings: tuple[Finding, ...] = ()
-    cut: bool = False
-    continues: bool = False
+    is_truncated: bool = False
+    is_paused: bool = False
 
 
 class BodyDecoder:
-    """Decoder of an unstreamed answer: collects the bytes and passes the complete answer to `read`.
+    """Decoder of an unstreamed answer: collects the bytes and passes the complete answer to `read_answer`.
 
-    `decode` raises MalformedAnswerError, and nothing else, for bytes that are not an answer.
+    `decode_body` raises MalformedAnswerError, and nothing else, for bytes that are not an answer.
     """
 
-    def __init__(self, read: Callable[[ChatAnswer], Turn], decode: Callable[[bytes], ChatAnswer] | None = None) -> None:
-        self._read = read
-        self._decode = decode or decode_chat_answer
+    def __init__(
+        self, read_answer: Callable[[ChatAnswer], Turn], decode_body: Callable[[bytes], ChatAnswer] | None = None
+    ) -> None:
+        self._read_answer = read_answer
+        self._decode_body = decode_body or decode_chat_answer
         self._body = bytearray()
 
     def feed(self, chunk: bytes) -> None:
@@ -61,7 +63,7 @@ class BodyDecoder:
             MalformedAnswerError: the bytes are not an answer.
         """
         body, self._body = bytes(self._body), bytearray()
-        return self._read(self._decode(body))
+        return self._read_answer(self._decode_body(body))
 
     @property
     def partial(self) -> Message:
@@ -78,7 +80,7 @@ def decode_chat_answer(body: bytes) -> ChatAnswer:
     return parse_chat_answer(read_object(body))
 
 
-def parse_chat_answer(root: JsonObject, *, cut: bool = False) -> ChatAnswer:
+def parse_chat_answer(root: JsonObject, *, is_truncated: bool = False) -> ChatAnswer:
     """Return the answer of an object in OpenAI's format.
 
     Raises:
@@ -98,7 +100,7 @@ def parse_chat_answer(root: JsonObject, *, cut: bool = False) -> ChatAnswer:
         model_echoed=get_text(root.get("model")),
         fingerprint=get_text(root.get("system_fingerprint")),
         findings=(*findings, *usage_findings),
-        cut=cut,
+        is_truncated=is_truncated,
     )
 
 

@@ -13,7 +13,7 @@ from toolbench.engine.wire_formats.chat_answer import BodyDecoder, ChatAnswer, p
 from toolbench.engine.wire_formats.sse import DONE, Payload
 from toolbench.engine.wire_formats.stream_reader import ChatAssembler, StreamDecoder
 
-ToChat = Callable[[JsonObject, str], JsonObject]
+ConvertToChat = Callable[[JsonObject, str], JsonObject]
 _UNSUPPORTED_KEYS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
 _FINISH_REASONS = {"limit": "length", "eos": "stop", "word": "stop"}
 
@@ -32,9 +32,11 @@ class CompletionsFormat:
         limit = sent_body.pop("max_completion_tokens", None)
         return ({"max_tokens": limit, **sent_body} if limit is not None else sent_body), ()
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def build_decoder(
+        self, read_answer: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, is_streamed: bool
+    ) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
-        return _build_decoder(read, on_delta, _completion_to_chat, stream=stream)
+        return _build_completion_decoder(read_answer, on_delta, _convert_completion, is_streamed=is_streamed)
 
 
 class LlamaFormat:
@@ -52,9 +54,11 @@ class LlamaFormat:
         limit = body.get("max_tokens", body.get("max_completion_tokens"))
         return ({**sent_body, "n_predict": limit} if limit is not None else sent_body), ()
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def build_decoder(
+        self, read_answer: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, is_streamed: bool
+    ) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
-        return _build_decoder(read, on_delta, _llama_to_chat, stream=stream)
+        return _build_completion_decoder(read_answer, on_delta, _convert_llama_answer, is_streamed=is_streamed)
 
 
 def _check_body(body: JsonObject) -> None:
@@ -62,55 +66,61 @@ def _check_body(body: JsonObject) -> None:
         raise PlanError("A raw completion takes a rendered prompt: use the method template.")
 
 
-def _build_decoder(
-    read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, to_chat: ToChat, *, stream: bool
+def _build_completion_decoder(
+    read_answer: Callable[[ChatAnswer], Turn], on_delta: OnDelta, convert_to_chat: ConvertToChat, *, is_streamed: bool
 ) -> AnswerDecoder:
     """Return a decoder of answers in a completion format.
 
-    `to_chat` converts a payload to chat format; its second argument is the key of the message, "message" or "delta".
+    `convert_to_chat` converts a payload to chat format; its second argument is the key of the message, "message" or
+    "delta".
     """
 
-    def whole(body: bytes) -> ChatAnswer:
-        return parse_chat_answer(to_chat(read_object(body), "message"))
+    def decode_body(body: bytes) -> ChatAnswer:
+        return parse_chat_answer(convert_to_chat(read_object(body), "message"))
 
     return (
-        StreamDecoder(read, on_delta, build_assembler=lambda: _CompletionAssembler(to_chat), decode_body=whole)
-        if stream
-        else BodyDecoder(read, whole)
+        StreamDecoder(
+            read_answer,
+            on_delta,
+            build_assembler=lambda: _CompletionAssembler(convert_to_chat),
+            decode_body=decode_body,
+        )
+        if is_streamed
+        else BodyDecoder(read_answer, decode_body)
     )
 
 
 class _CompletionAssembler(ChatAssembler):
-    def __init__(self, to_chat: ToChat) -> None:
+    def __init__(self, convert_to_chat: ConvertToChat) -> None:
         super().__init__()
-        self._to_chat = to_chat
+        self._convert_to_chat = convert_to_chat
 
-    def take(self, event: Payload) -> Iterator[Delta]:
+    def add_event(self, event: Payload) -> Iterator[Delta]:
         """Add an event and yield its deltas for the listener."""
         if isinstance(event, str):
-            yield from super().take(event)
+            yield from super().add_event(event)
             return
-        yield from super().take(self._to_chat(event, "delta"))
+        yield from super().add_event(self._convert_to_chat(event, "delta"))
         if event.get("stop") is True:  # the last event of llama.cpp
-            yield from super().take(DONE)
+            yield from super().add_event(DONE)
 
 
-def _completion_to_chat(payload: JsonObject, message_key: str) -> JsonObject:
+def _convert_completion(payload: JsonObject, message_key: str) -> JsonObject:
     """Return the payload with `choices[].text` as a message or delta; other fields are unchanged."""
     choices = payload.get("choices")
     if not isinstance(choices, list):
         return payload
-    return {**payload, "choices": [_completion_choice_to_chat(choice, message_key) for choice in choices]}
+    return {**payload, "choices": [_convert_choice(choice, message_key) for choice in choices]}
 
 
-def _completion_choice_to_chat(choice: Any, message_key: str) -> Any:
+def _convert_choice(choice: Any, message_key: str) -> Any:
     if not isinstance(choice, dict) or "text" not in choice:
         return choice
     other_fields = {key: value for key, value in choice.items() if key not in ("text", "logprobs")}
     return {**other_fields, message_key: {"role": "assistant", "content": choice["text"]}}
 
 
-def _llama_to_chat(payload: JsonObject, message_key: str) -> JsonObject:
+def _convert_llama_answer(payload: JsonObject, message_key: str) -> JsonObject:
     """Return `content` and token counts in OpenAI's format; an error is unchanged."""
     if "content" not in payload:
         return payload

@@ -8,7 +8,7 @@ from toolbench.engine.types import JsonObject, Message
 from toolbench.engine.wire_formats.parse_answer import get_message_text
 
 PARTS_FIELD = "content_parts"  # field of a message with the received parts, to be sent back unchanged
-_REASONING = "reasoning_content"
+_REASONING_FIELD = "reasoning_content"
 _TEXT, _THINKING = "text", "thinking"
 
 
@@ -26,11 +26,11 @@ def split_content_parts(message: Message) -> Message:
     content = message.get("content")
     if not _has_thinking(content):
         return message
-    reasoning = get_text(message.get(_REASONING)) + get_thinking_text(content)
+    reasoning = get_text(message.get(_REASONING_FIELD)) + get_thinking_text(content)
     return {
         **message,
         "content": get_message_text(message),
-        **({_REASONING: reasoning} if reasoning else {}),
+        **({_REASONING_FIELD: reasoning} if reasoning else {}),
         PARTS_FIELD: content,
     }
 
@@ -46,7 +46,7 @@ def restore_content_parts(message: Message) -> Message:
     text = get_message_text(message)
     thinking_parts = [part for part in parts if _is_part(part, _THINKING)]
     is_text_unchanged = text == "".join(get_text(part.get(_TEXT)) for part in parts)
-    other_fields = {key: value for key, value in message.items() if key not in (PARTS_FIELD, _REASONING)}
+    other_fields = {key: value for key, value in message.items() if key not in (PARTS_FIELD, _REASONING_FIELD)}
     text_parts = [{"type": _TEXT, _TEXT: text}] if text else []
     return (
         {**other_fields, "content": parts if is_text_unchanged else [*thinking_parts, *text_parts]}
@@ -57,10 +57,10 @@ def restore_content_parts(message: Message) -> Message:
 
 def join_content(chunks: Sequence[Any]) -> Any:
     """Return the content of the chunks of a stream: a list if any has thinking, otherwise text."""
-    if not any(_has_thinking(piece) for piece in chunks):
+    if not any(_has_thinking(chunk) for chunk in chunks):
         return "".join(map(_get_text, chunks))
     parts: list[JsonObject] = []
-    for part in (part for piece in chunks for part in _list_parts(piece)):
+    for part in (part for chunk in chunks for part in _list_parts(chunk)):
         if parts and parts[-1].get("type") == part.get("type") == _TEXT:
             parts[-1] = {**parts[-1], _TEXT: get_text(parts[-1].get(_TEXT)) + get_text(part.get(_TEXT))}
         elif parts and parts[-1].get("type") == part.get("type") == _THINKING:

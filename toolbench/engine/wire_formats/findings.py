@@ -25,10 +25,10 @@ def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | N
         yield Finding("finish_mismatch", message, "$.choices[0].finish_reason")
     if text.strip():
         yield Finding("content_beside_calls", "There is text beside the calls.", "$.choices[0].message.content")
-    ids = [call.get("id") for call in calls]
-    if any(not isinstance(call_id, str) or not call_id.strip() for call_id in ids):
+    call_ids = [call.get("id") for call in calls]
+    if any(not isinstance(call_id, str) or not call_id.strip() for call_id in call_ids):
         yield Finding("call_id_missing", "A call has no id and was given one.", "$.choices[0].message.tool_calls")
-    elif len(set(ids)) < len(ids):
+    elif len(set(call_ids)) < len(call_ids):
         yield Finding("call_id_repeated", "Calls share an id and were told apart.", "$.choices[0].message.tool_calls")
     if any(get_called_function(call).get("arguments") is None for call in calls):
         message = "A call has no arguments and was given an empty object."

@@ -13,17 +13,17 @@ def merge_chunks(chunks: Sequence[Any], key: str = "") -> Any:
     Texts are joined, objects merged, and list items with equal `index` and `type` too; of other values the last one
     is returned. Texts of a fixed field (`type`, `id` …) are not joined; nor are equal texts outside of JOINED_FIELDS.
     """
-    known_chunks = [piece for piece in chunks if piece is not None]
-    if len(known_chunks) < 2:
-        return known_chunks[0] if known_chunks else None
-    if all(isinstance(piece, str) for piece in known_chunks):
-        return _join_text(known_chunks, key)
-    if all(isinstance(piece, dict) for piece in known_chunks):
-        names = dict.fromkeys(name for piece in known_chunks for name in piece)
-        return {name: merge_chunks([piece[name] for piece in known_chunks if name in piece], name) for name in names}
-    if all(isinstance(piece, list) for piece in known_chunks):
-        return _merge_items([item for piece in known_chunks for item in piece])
-    return known_chunks[-1]
+    present_chunks = [chunk for chunk in chunks if chunk is not None]
+    if len(present_chunks) < 2:
+        return present_chunks[0] if present_chunks else None
+    if all(isinstance(chunk, str) for chunk in present_chunks):
+        return _join_text(present_chunks, key)
+    if all(isinstance(chunk, dict) for chunk in present_chunks):
+        names = dict.fromkeys(name for chunk in present_chunks for name in chunk)
+        return {name: merge_chunks([chunk[name] for chunk in present_chunks if name in chunk], name) for name in names}
+    if all(isinstance(chunk, list) for chunk in present_chunks):
+        return _merge_items([item for chunk in present_chunks for item in chunk])
+    return present_chunks[-1]
 
 
 def _join_text(texts: Sequence[str], key: str) -> str:

@@ -23,10 +23,13 @@ def keep_standard_calls(message: Message, received: Message) -> tuple[Message, t
     if not isinstance(calls, list):
         return {**message, "tool_calls": []} if calls else message, tuple(findings)
     received_calls = [*_match_received_calls(received, len(calls))]
-    violations = [_find_violation(call, came, block) for call, (came, block) in zip(calls, received_calls, strict=True)]
+    violations = [
+        _find_violation(call, received_call, block)
+        for call, (received_call, block) in zip(calls, received_calls, strict=True)
+    ]
     findings += [
-        _build_parse_error(message, f"{_MESSAGE_PATH}.tool_calls[{at}]")
-        for at, message in enumerate(violations)
+        _build_parse_error(message, f"{_MESSAGE_PATH}.tool_calls[{index}]")
+        for index, message in enumerate(violations)
         if message
     ]
     if not any(violations):

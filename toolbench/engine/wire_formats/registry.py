@@ -38,13 +38,15 @@ class WireFormat(Protocol):
         """
         ...
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def build_decoder(
+        self, read_answer: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, is_streamed: bool
+    ) -> AnswerDecoder:
         """Return the decoder of one answer.
 
         Args:
-            read: called with the answer in chat format.
+            read_answer: called with the answer in chat format.
             on_delta: called with each part of a streamed answer.
-            stream: whether the answer is streamed.
+            is_streamed: whether the answer is streamed.
         """
         ...
 
@@ -62,12 +64,18 @@ class ChatFormat:
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         """Return the body to send; see WireFormat."""
         messages = body.get("messages")
-        restored = [restore_content_parts(message) for message in messages] if isinstance(messages, list) else []
-        return ({**body, "messages": restored} if restored != messages and restored else body), ()
+        restored_messages = (
+            [restore_content_parts(message) for message in messages] if isinstance(messages, list) else []
+        )
+        return (
+            {**body, "messages": restored_messages} if restored_messages != messages and restored_messages else body
+        ), ()
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def build_decoder(
+        self, read_answer: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, is_streamed: bool
+    ) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
-        return StreamDecoder(read, on_delta) if stream else BodyDecoder(read)
+        return StreamDecoder(read_answer, on_delta) if is_streamed else BodyDecoder(read_answer)
 
 
 CHAT = ChatFormat()

@@ -24,30 +24,30 @@ class EventReader:
     """
 
     def __init__(self) -> None:
-        self._unread = bytearray()
+        self._unread_bytes = bytearray()
         self._searched_length = 0
-        self._pending: list[str] = []
+        self._data_lines: list[str] = []
         self._is_first_line = True
 
     def feed(self, chunk: bytes) -> Iterator[Payload]:
         """Add bytes and yield the events that are complete."""
-        self._unread += chunk
+        self._unread_bytes += chunk
         yield from self._read(final=False)
 
     def close(self) -> Iterator[Payload]:
         """Yield the events of a last line without an end, or without a blank line after it."""
-        self._unread += b"\n\n"
+        self._unread_bytes += b"\n\n"
         yield from self._read(final=True)
 
     def _read(self, *, final: bool) -> Iterator[Payload]:
         line_start = 0
-        while line_end := _LINE_END.search(self._unread, max(line_start, self._searched_length)):
-            if line_end.group() == b"\r" and line_end.end() == len(self._unread) and not final:
+        while line_end := _LINE_END.search(self._unread_bytes, max(line_start, self._searched_length)):
+            if line_end.group() == b"\r" and line_end.end() == len(self._unread_bytes) and not final:
                 break
-            line, line_start = bytes(self._unread[line_start : line_end.start()]), line_end.end()
+            line, line_start = bytes(self._unread_bytes[line_start : line_end.start()]), line_end.end()
             yield from self._read_line(line)
-        del self._unread[:line_start]
-        self._searched_length = max(0, len(self._unread) - 1)
+        del self._unread_bytes[:line_start]
+        self._searched_length = max(0, len(self._unread_bytes) - 1)
 
     def _read_line(self, line: bytes) -> Iterator[Payload]:
         """Read one line without its end and yield the event that it completes, if any."""
@@ -63,13 +63,13 @@ class EventReader:
         if name == b"error":
             text = f'{{"error":{text}}}'
         payload = _parse_payload(text)
-        if self._pending or not _is_complete_payload(payload):
-            self._pending.append(text)
+        if self._data_lines or not _is_complete_payload(payload):
+            self._data_lines.append(text)
         else:
             yield payload
 
     def _flush(self) -> Iterator[Payload]:
-        lines, self._pending = self._pending, []
+        lines, self._data_lines = self._data_lines, []
         if len(lines) < 2:
             yield from lines
             return
@@ -81,11 +81,11 @@ class EventOrBodyReader:
     """Reader of an answer that was requested as a stream.
 
     Attributes:
-        whole: the bytes of an answer that was sent as one JSON body nevertheless; None for events.
+        body: the bytes of an answer that was sent as one JSON body nevertheless; None for events.
     """
 
     def __init__(self) -> None:
-        self.whole: bytearray | None = None
+        self.body: bytearray | None = None
         self._events = EventReader()
         self._is_undecided = True
         self._leading_bytes = b""
@@ -99,10 +99,10 @@ class EventOrBodyReader:
                 self._leading_bytes = chunk
                 return iter(())
             if chunk[:1] in (b"{", b"["):
-                self.whole = bytearray()
-        if self.whole is None:
+                self.body = bytearray()
+        if self.body is None:
             return self._events.feed(chunk)
-        self.whole += chunk
+        self.body += chunk
         return iter(())
 
     def close(self) -> Iterator[Payload]:

@@ -41,15 +41,15 @@ class EventAssembler(Protocol):
         """Whether there is more than a role."""
         ...
 
-    def take(self, event: Payload) -> Iterator[Delta]:
+    def add_event(self, event: Payload) -> Iterator[Delta]:
         """Add an event and yield its deltas for the listener."""
         ...
 
-    def message(self) -> Message:
+    def build_message(self) -> Message:
         """Return the message so far in chat format."""
         ...
 
-    def answer(self) -> ChatAnswer:
+    def build_answer(self) -> ChatAnswer:
         """Return the answer.
 
         Raises:
@@ -62,7 +62,7 @@ class StreamDecoder:
     """Decoder of a streamed answer; an unstreamed answer is decoded too.
 
     Args:
-        read: called with the complete answer.
+        read_answer: called with the complete answer.
         on_delta: called with each part.
         build_assembler: builds an assembler of events; None for OpenAI's format.
         decode_body: decodes an unstreamed answer.
@@ -70,13 +70,13 @@ class StreamDecoder:
 
     def __init__(
         self,
-        read: Callable[[ChatAnswer], Turn],
+        read_answer: Callable[[ChatAnswer], Turn],
         on_delta: Callable[[Delta], None] = lambda delta: None,
         *,
         build_assembler: Callable[[], EventAssembler] | None = None,
         decode_body: Callable[[bytes], ChatAnswer] = decode_chat_answer,
     ) -> None:
-        self._read = read
+        self._read_answer = read_answer
         self._on_delta = on_delta
         self._build_assembler = build_assembler or ChatAssembler
         self._decode_body = decode_body
@@ -89,7 +89,7 @@ class StreamDecoder:
     @property
     def partial(self) -> Message:
         """The message and arguments so far (see streaming_answer.StreamingCall); {} before any content."""
-        return self._assembler.message() if self._assembler.has_content else {}
+        return self._assembler.build_message() if self._assembler.has_content else {}
 
     def feed(self, chunk: bytes) -> None:
         """Decode the next bytes."""
@@ -102,15 +102,15 @@ class StreamDecoder:
             MalformedAnswerError: the bytes are not an answer.
         """
         self._add_events(self._event_reader.close())
-        body, assembler = self._event_reader.whole, self._assembler
+        body, assembler = self._event_reader.body, self._assembler
         self._reset()
-        return self._read(
-            _add_not_streamed_finding(self._decode_body(bytes(body))) if body is not None else assembler.answer()
+        return self._read_answer(
+            _add_not_streamed_finding(self._decode_body(bytes(body))) if body is not None else assembler.build_answer()
         )
 
     def _add_events(self, events: Iterator[Payload]) -> None:
         for event in events:
-            for delta in self._assembler.take(event):
+            for delta in self._assembler.add_event(event):
                 self._on_delta(delta)
 
 
@@ -124,31 +124,31 @@ class ChatAssembler:
 
     def __init__(self) -> None:
         self._root: JsonObject = {}
-        self._fields: dict[str, list[Any]] = {}
+        self._chunks_by_field: dict[str, list[Any]] = {}
         self._calls = CallListAssembler()
-        self._older_call: CallAssembler | None = None  # in the field function_call
+        self._legacy_call: CallAssembler | None = None  # in the field function_call
         self._last_written_call: CallAssembler | None = None  # None after text or reasoning
         self._finish_reason = ""
         self._has_done = False
         self._error: Any = None
-        self._unreadable = ""
+        self._unreadable_text = ""
         self._has_choice = False
 
     @property
     def has_content(self) -> bool:
         """Whether there is more than a role."""
-        return bool(self._all_calls) or any(key != "role" for key in self._fields)
+        return bool(self._all_calls) or any(key != "role" for key in self._chunks_by_field)
 
     @property
     def _all_calls(self) -> list[CallAssembler]:
-        return [*([self._older_call] if self._older_call else []), *self._calls.calls]
+        return [*([self._legacy_call] if self._legacy_call else []), *self._calls.calls]
 
-    def take(self, event: Payload) -> Iterator[Delta]:
+    def add_event(self, event: Payload) -> Iterator[Delta]:
         """Add an event and yield its deltas for the listener."""
         if isinstance(event, dict):
             yield from self._add_payload(event)
         elif is_broken_event(event):
-            self._unreadable = self._unreadable or event or "an empty event"
+            self._unreadable_text = self._unreadable_text or event or "an empty event"
         elif event.strip() == DONE:
             self._has_done = True
 
@@ -170,7 +170,12 @@ class ChatAssembler:
         self._finish_reason = get_text(choice.get("finish_reason")) or self._finish_reason
         delta = choice.get("delta")
         message = choice.get("message")
-        if not isinstance(delta, dict) and isinstance(message, dict) and not self._fields and not self._all_calls:
+        if (
+            not isinstance(delta, dict)
+            and isinstance(message, dict)
+            and not self._chunks_by_field
+            and not self._all_calls
+        ):
             delta = message
         if isinstance(delta, dict):
             yield from self._add_delta(delta)
@@ -179,7 +184,7 @@ class ChatAssembler:
         """Add the delta of a choice and yield its deltas for the listener."""
         for key, value in delta.items():
             if key not in ("tool_calls", "function_call") and value is not None:
-                self._fields.setdefault(key, []).append(value)
+                self._chunks_by_field.setdefault(key, []).append(value)
         text, reasoning = (
             get_message_text(delta),
             next((_join_text(delta[key]) for key in _REASONING_FIELDS if key in delta), ""),
@@ -190,24 +195,24 @@ class ChatAssembler:
             yield Delta(text=text, reasoning=reasoning)
         function = delta.get("function_call")
         if isinstance(function, dict):
-            older_call = self._last_written_call = self._older_call = self._older_call or CallAssembler(0)
-            part = older_call.add({"function": function})
-            yield Delta(call=0, name=older_call.name, arguments=part, closed=older_call.closed)
-        for call, part in self._calls.add(delta.get("tool_calls")):
+            legacy_call = self._last_written_call = self._legacy_call = self._legacy_call or CallAssembler(0)
+            arguments_chunk = legacy_call.add_delta({"function": function})
+            yield Delta(call_index=0, name=legacy_call.name, arguments=arguments_chunk, is_closed=legacy_call.is_closed)
+        for call, arguments_chunk in self._calls.add_deltas(delta.get("tool_calls")):
             self._last_written_call = call
-            yield Delta(call=call.place, name=call.name, arguments=part, closed=call.closed)
+            yield Delta(call_index=call.call_index, name=call.name, arguments=arguments_chunk, is_closed=call.is_closed)
 
-    def message(self) -> Message:
+    def build_message(self) -> Message:
         """Return the message so far in OpenAI's format."""
         message: Message = {"role": "assistant", "content": None}
-        message |= {key: _join_chunks(key, pieces) for key, pieces in self._fields.items()}
-        if self._older_call:
-            message["function_call"] = self._older_call.to_json()["function"]
+        message |= {key: _join_chunks(key, chunks) for key, chunks in self._chunks_by_field.items()}
+        if self._legacy_call:
+            message["function_call"] = self._legacy_call.to_json()["function"]
         if calls := self._calls.to_json():
             message["tool_calls"] = calls[0] if self._calls.is_single_object and len(calls) == 1 else calls
         return split_content_parts(message)
 
-    def answer(self) -> ChatAnswer:
+    def build_answer(self) -> ChatAnswer:
         """Return the answer.
 
         Raises:
@@ -215,18 +220,18 @@ class ChatAssembler:
         """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
-        faults = [*self._calls.faults, *self._list_end_faults()]
-        cut = "stream_cut" in faults
-        if self._unreadable and not cut:
+        fault_codes = [*self._calls.fault_codes, *self._list_end_fault_codes()]
+        is_truncated = "stream_cut" in fault_codes
+        if self._unreadable_text and not is_truncated:
             raise MalformedAnswerError(
-                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable)}"
+                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable_text)}"
             )
-        choices = [{"message": self.message(), "finish_reason": self._finish_reason}] if self._has_choice else []
-        answer = parse_chat_answer({**self._root, "choices": choices}, cut=cut)
-        stream_findings = tuple(Finding(fault, _FINDING_MESSAGES[fault], "$.choices[0].delta") for fault in faults)
+        choices = [{"message": self.build_message(), "finish_reason": self._finish_reason}] if self._has_choice else []
+        answer = parse_chat_answer({**self._root, "choices": choices}, is_truncated=is_truncated)
+        stream_findings = tuple(Finding(code, _FINDING_MESSAGES[code], "$.choices[0].delta") for code in fault_codes)
         return replace(answer, findings=(*stream_findings, *answer.findings))
 
-    def _list_end_faults(self) -> Iterator[str]:
+    def _list_end_fault_codes(self) -> Iterator[str]:
         """Yield the finding codes for faults at the end of the stream.
 
         A truncated call counts also after [DONE], since gateways send it for truncated upstreams too.
@@ -235,7 +240,9 @@ class ChatAssembler:
         is_call_truncated = (
             not self._finish_reason and self._last_written_call is not None and self._last_written_call.is_truncated
         )
-        if is_call_truncated or (not has_end and (self._unreadable or any(not call.is_readable for call in calls))):
+        if is_call_truncated or (
+            not has_end and (self._unreadable_text or any(not call.is_readable for call in calls))
+        ):
             yield "stream_cut"
         elif not has_end:
             yield "stream_unfinished"
@@ -246,7 +253,7 @@ class ChatAssembler:
 
 
 def _join_chunks(key: str, chunks: list[Any]) -> Any:
-    if len(chunks) > 1 and all(isinstance(piece, str) for piece in chunks) and key != "role":
+    if len(chunks) > 1 and all(isinstance(chunk, str) for chunk in chunks) and key != "role":
         return "".join(chunks)
     if key == "content" and len(chunks) > 1:
         return join_content(chunks)

@@ -1,7 +1,7 @@
-"""Answers with numbers that JSON or Python cannot represent: NaN, 1e400, thousands of digits.
+"""Answers with numbers that are not JSON (NaN, Infinity) or too large for Python (1e400, more than 4,300 digits).
 
-In fields of figures (usage, timings) such a number becomes an UnrepresentableNumber, which counts as unknown. Elsewhere
-the answer is not JSON.
+A field of statistics (usage, timings, creation time) may contain one: it is read as unknown. In any other field it
+makes the answer invalid JSON.
 """
 
 import json
@@ -10,70 +10,72 @@ from typing import Any
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import is_too_deep, read_finite, read_json
 
-_FIGURE_FIELDS = ("usage", "timings", "created", "tokens_evaluated", "tokens_predicted")
+_STATISTICS_FIELDS = ("usage", "timings", "created", "tokens_evaluated", "tokens_predicted")
 NOT_A_NUMBER = "NaN"
-_MAX_QUOTED_DIGITS = 20  # leading characters of such a number that are kept
+_MAX_NUMBER_CHARS = 20  # an integer or float that is too large is truncated to this length
 
 
 class UnrepresentableNumber(str):
-    """A number that JSON or Python cannot represent, as written: "NaN", or one that is too large."""
+    """Text of an unrepresentable number: NaN, Infinity, -Infinity, or the first 20 characters of a large number."""
 
 
 def _read_integer(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        return UnrepresentableNumber(text[:_MAX_QUOTED_DIGITS])
+        return UnrepresentableNumber(text[:_MAX_NUMBER_CHARS])
 
 
 def _read_float(text: str) -> float | str:
     try:
         return read_finite(text)
     except ValueError:
-        return UnrepresentableNumber(text[:_MAX_QUOTED_DIGITS])
+        return UnrepresentableNumber(text[:_MAX_NUMBER_CHARS])
 
 
 _DECODER = json.JSONDecoder(parse_constant=UnrepresentableNumber, parse_int=_read_integer, parse_float=_read_float)
 
 
 def read_answer_json(text: str) -> Any:
-    """Return the JSON value of a text, whose figures may be numbers that JSON cannot represent.
+    """Parse the JSON of an answer.
+
+    In an object, unrepresentable numbers in fields of statistics become UnrepresentableNumber.
 
     Raises:
-        InvalidJsonError: the text is not JSON.
+        InvalidJsonError: the text is not JSON, is nested too deeply, or has an unrepresentable number in another field.
     """
     try:
         return read_json(text)
     except InvalidJsonError as error:
         is_object = error.code == "not_json" and text.lstrip().startswith("{")
-        value = _read_with_unrepresentable(text) if is_object else None
+        value = _read_unrepresentable_numbers(text) if is_object else None
         if value is None:
             raise
         return value
 
 
-def _read_with_unrepresentable(text: str) -> dict[str, Any] | None:
-    """Return the object in a text; None if it is not one, or has such a number outside of figures."""
+def _read_unrepresentable_numbers(text: str) -> dict[str, Any] | None:
+    """Return the object in a text; None if it is not one, or has an unrepresentable number outside of statistics."""
     try:
         root = _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
     if not isinstance(root, dict) or is_too_deep(root):
         return None
-    return None if _has_unrepresentable(_remove_figures(root)) else root
+    return None if _has_unrepresentable_number(_remove_statistics(root)) else root
 
 
-def _remove_figures(root: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer without its figures, also those in `message` of a streamed Messages answer."""
-    other_fields = {name: value for name, value in root.items() if name not in _FIGURE_FIELDS}
+def _remove_statistics(root: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer without its statistics, also those in `message` of a streamed Messages answer."""
+    other_fields = {name: value for name, value in root.items() if name not in _STATISTICS_FIELDS}
     if isinstance(message := other_fields.get("message"), dict):
-        other_fields["message"] = {name: value for name, value in message.items() if name not in _FIGURE_FIELDS}
+        other_fields["message"] = {name: value for name, value in message.items() if name not in _STATISTICS_FIELDS}
     return other_fields
 
 
-def _has_unrepresentable(value: Any) -> bool:
+def _has_unrepresentable_number(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(map(_has_unrepresentable, value.values()))
+        return any(map(_has_unrepresentable_number, value.values()))
     if isinstance(value, list):
-        return any(map(_has_unrepresentable, value))
+        return any(map(_has_unrepresentable_number, value))
     return isinstance(value, UnrepresentableNumber)

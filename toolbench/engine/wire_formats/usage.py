@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from toolbench.engine.bounds import MAX_COST, MAX_TOKENS, parse_cost, parse_count
+from toolbench.engine.bounds import MAX_COST_USD, MAX_TOKENS, parse_cost, parse_count
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import Finding, JsonObject, Usage
 from toolbench.engine.wire_formats.unrepresentable_numbers import NOT_A_NUMBER, UnrepresentableNumber
 
-IMPLAUSIBLE = "usage_implausible"
-_TOKENS = f"tokens are whole numbers from 0 to {MAX_TOKENS:,}"
-_COST = f"a cost is a number from 0 to {MAX_COST:,}"
-_OBJECT = "usage is an object"
+IMPLAUSIBLE_CODE = "usage_implausible"
+_TOKENS_RULE = f"tokens are whole numbers from 0 to {MAX_TOKENS:,}"
+_COST_RULE = f"a cost is a number from 0 to {MAX_COST_USD:,}"
+_OBJECT_RULE = "usage is an object"
 _ROOT_FIELDS = ("tokens_evaluated", "tokens_predicted")  # fields of llama.cpp, which sends no `usage`
-_MAX_NUMBER = 10**15  # findings quote only numbers below this
+_MAX_QUOTED_NUMBER = 10**15  # findings quote only numbers below this
 _OVERFLOW_TEXT = "a number beyond all bounds"
 
 
@@ -21,54 +21,54 @@ class UsageReader:
 
     Attributes:
         findings: findings for implausible figures, which count as unknown; null and missing figures have none.
-        present: whether there is a usage object.
+        has_usage: whether there is a usage object.
     """
 
     def __init__(self, reported_usage: Any) -> None:
         self.findings: list[Finding] = []
         self._reported_usage: JsonObject = get_object(reported_usage)
-        self.present = isinstance(reported_usage, dict)
-        if reported_usage is not None and not self.present:
-            self._add_finding("$.usage", reported_usage, _OBJECT)
+        self.has_usage = isinstance(reported_usage, dict)
+        if reported_usage is not None and not self.has_usage:
+            self._add_finding("$.usage", reported_usage, _OBJECT_RULE)
 
-    def tokens(self, *names: str) -> int | None:
+    def read_tokens(self, *names: str) -> int | None:
         """Return the first plausible figure under `names`; None if there is none. A name may be `object.member`."""
         for name in names:
             value = self._find_value(name)
             if (count := parse_count(value)) is not None:
                 return count
             if value is not None:
-                self._add_finding(_build_path(name), value, _TOKENS)
+                self._add_finding(_build_path(name), value, _TOKENS_RULE)
         return None
 
-    def tokens_sum(self, *names: str) -> int | None:
+    def sum_tokens(self, *names: str) -> int | None:
         """Return the sum of the figures under all `names`; None if all are missing or one is implausible."""
-        earlier_findings = len(self.findings)
-        counts = [count for name in names if (count := self.tokens(name)) is not None]
-        if len(self.findings) > earlier_findings or not counts:
+        finding_count = len(self.findings)
+        counts = [count for name in names if (count := self.read_tokens(name)) is not None]
+        if len(self.findings) > finding_count or not counts:
             return None
-        if (total := parse_count(sum(counts))) is None:
-            self._add_finding("$.usage", sum(counts), _TOKENS)
-        return total
+        if (total_tokens := parse_count(sum(counts))) is None:
+            self._add_finding("$.usage", sum(counts), _TOKENS_RULE)
+        return total_tokens
 
-    def cost(self, name: str) -> float | None:
+    def read_cost(self, name: str) -> float | None:
         """Return the US dollars under `name`; None if they are missing or implausible."""
         value = self._find_value(name)
         cost = parse_cost(value)
         if cost is None and value is not None:
-            self._add_finding(_build_path(name), value, _COST)
+            self._add_finding(_build_path(name), value, _COST_RULE)
         return cost
 
     def _find_value(self, name: str) -> Any:
-        container_name, _, member = name.rpartition(".")
-        container = self._reported_usage.get(container_name) if container_name else self._reported_usage
-        return container.get(member) if isinstance(container, dict) else None
+        parent_name, _, member = name.rpartition(".")
+        parent = self._reported_usage.get(parent_name) if parent_name else self._reported_usage
+        return parent.get(member) if isinstance(parent, dict) else None
 
     def _add_finding(self, path: str, value: Any, rule: str) -> None:
         message = (
             f"The answer's usage is implausible: {path} is {_describe_value(value)}, but {rule}. It counts as unknown."
         )
-        self.findings.append(Finding(IMPLAUSIBLE, message, path))
+        self.findings.append(Finding(IMPLAUSIBLE_CODE, message, path))
 
 
 def find_usage(root: JsonObject) -> Any:
@@ -84,16 +84,16 @@ def read_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
     """
     reader = UsageReader(reported_usage)
     usage = Usage(
-        input_tokens=reader.tokens("prompt_tokens", "input_tokens", "tokens_evaluated"),
-        output_tokens=reader.tokens("completion_tokens", "output_tokens", "tokens_predicted"),
-        cached_tokens=reader.tokens("prompt_tokens_details.cached_tokens"),
-        reasoning_tokens=reader.tokens("completion_tokens_details.reasoning_tokens"),
-        cost=reader.cost("cost"),
+        input_tokens=reader.read_tokens("prompt_tokens", "input_tokens", "tokens_evaluated"),
+        output_tokens=reader.read_tokens("completion_tokens", "output_tokens", "tokens_predicted"),
+        cached_tokens=reader.read_tokens("prompt_tokens_details.cached_tokens"),
+        reasoning_tokens=reader.read_tokens("completion_tokens_details.reasoning_tokens"),
+        cost=reader.read_cost("cost"),
     )
-    return usage if reader.present else None, tuple(reader.findings)
+    return usage if reader.has_usage else None, tuple(reader.findings)
 
 
-def usage_to_json(usage: Usage | None) -> JsonObject | None:
+def build_usage_json(usage: Usage | None) -> JsonObject | None:
     """Return the usage as JSON; None if it is None."""
     if usage is None:
         return None
@@ -106,23 +106,23 @@ def usage_to_json(usage: Usage | None) -> JsonObject | None:
     }
 
 
-def add_usage(total: Usage, usage: Usage | None) -> Usage:
+def add_usage(total_usage: Usage, usage: Usage | None) -> Usage:
     """Return the sum of both; a figure that neither has stays None."""
     if usage is None:
-        return total
+        return total_usage
     return Usage(
-        input_tokens=_add_optional(total.input_tokens, usage.input_tokens),
-        output_tokens=_add_optional(total.output_tokens, usage.output_tokens),
-        cached_tokens=_add_optional(total.cached_tokens, usage.cached_tokens),
-        reasoning_tokens=_add_optional(total.reasoning_tokens, usage.reasoning_tokens),
-        cost=_add_optional(total.cost, usage.cost),
+        input_tokens=_add_optional(total_usage.input_tokens, usage.input_tokens),
+        output_tokens=_add_optional(total_usage.output_tokens, usage.output_tokens),
+        cached_tokens=_add_optional(total_usage.cached_tokens, usage.cached_tokens),
+        reasoning_tokens=_add_optional(total_usage.reasoning_tokens, usage.reasoning_tokens),
+        cost=_add_optional(total_usage.cost, usage.cost),
     )
 
 
-def _add_optional(left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return right if left is None else left
-    return left + right
+def _add_optional(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second
 
 
 def _build_path(name: str) -> str:
@@ -134,7 +134,7 @@ def _describe_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return str(value) if -_MAX_NUMBER < value < _MAX_NUMBER else _OVERFLOW_TEXT
+        return str(value) if -_MAX_QUOTED_NUMBER < value < _MAX_QUOTED_NUMBER else _OVERFLOW_TEXT
     if isinstance(value, UnrepresentableNumber):
         return "not a number" if value == NOT_A_NUMBER else _OVERFLOW_TEXT
     return "a text" if isinstance(value, str) else "a list" if isinstance(value, list) else "an object"

@@ -157,9 +157,9 @@ def _classify_answer(step: ExchangeAttempt, answer: Turn, index: int, later: _La
     for code, path in _iter_named_codes(answer):
         healed = bool(answer.calls) or load_causes()[code].harmless
         yield CauseOccurrence(code, path, step.turn, step.ordinal, healed or succeeds_later, healed)
-    if answer.ignored_calls:
+    if answer.ignored_call_count:
         ignored = CauseOccurrence("calls_ignored", CALLS_PATH, step.turn, step.ordinal, mended=True, healed=True)
-        yield replace(ignored, count=answer.ignored_calls)
+        yield replace(ignored, count=answer.ignored_call_count)
     if answer.finish_reason == CUT_FINISH_REASON and not later.are_all_readable(step.turn, index):
         recovered = later.last_success_turn > step.turn
         yield CauseOccurrence("cut_by_length", FINISH_REASON_PATH, step.turn, step.ordinal, mended=recovered)

@@ -14,7 +14,7 @@ import yaml
 
 from toolbench.engine.loop.turn import build_request
 from toolbench.engine.loop.turn_setup import prepare_turns
-from toolbench.engine.policy.settings import policy_to_json, resolve_policy
+from toolbench.engine.policy.settings import build_policy_json, resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.registry import get_wire_format
@@ -68,7 +68,7 @@ def build_chat_settings(chosen: ExportedSettings) -> JsonObject:
     """
     policy = resolve_policy((*chosen.layers, ("export", {"method": NATIVE_METHOD}))).policy
     setup = prepare_turns(chosen.model, policy, system="", tools=ToolRegistry((_EXAMPLE_TOOL,)), options={}, seed=None)
-    body: JsonObject = json.loads(build_request(setup, 0, [_EXAMPLE_MESSAGE], with_tools=True).body)
+    body: JsonObject = json.loads(build_request(setup, 0, [_EXAMPLE_MESSAGE], has_tools=True).body)
     settings = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
     return settings | ({"stream": True, "stream_options": {"include_usage": True}} if chosen.stream else {})
 
@@ -195,7 +195,7 @@ def render_json(chosen: ExportedSettings) -> str:
         "stream": chosen.stream,
         "policy_hash": chosen.policy_hash,
         "layers": [{"name": name, "patch": patch} for name, patch in chosen.layers],
-        "policy": policy_to_json(resolve_policy(chosen.layers).policy),
+        "policy": build_policy_json(resolve_policy(chosen.layers).policy),
         "chat_settings": build_chat_settings(chosen),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

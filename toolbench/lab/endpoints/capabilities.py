@@ -136,7 +136,7 @@ def _build_declared_records(model: Model) -> list[CapabilityRecord]:
         constraint = Capabilities(constrained=(model.constraint,))
         records.append(CapabilityRecord("declared", constraint, "the model's row"))
     user_settings = _read_capabilities(model.capabilities)
-    if user_settings.known():
+    if user_settings.get_known_values():
         records.append(CapabilityRecord("declared", user_settings, "a person"))
     return records
 

@@ -42,7 +42,7 @@ def get_text_format_rows() -> tuple[TextFormatRow, ...]:
     return tuple(
         TextFormatRow(
             name=text_format.name,
-            is_native=text_format.native,
+            is_native=text_format.is_native,
             has_template=text_format.name in TURN_SPECS,
             has_grammar=_has_grammar(text_format.name),
             example=formats.render([EXAMPLE_CALL], format=text_format.name),

@@ -149,7 +149,7 @@ def _build_row(name: str, effective: EffectiveCapabilities) -> CapabilityRow:
         at=origin.at if origin else None,
         overruled_values=tuple(
             (_describe_source(record), render_value(getattr(record.capabilities, name)))
-            for record in effective.contradicted.get(name, ())
+            for record in effective.overruled_records.get(name, ())
         ),
     )
 

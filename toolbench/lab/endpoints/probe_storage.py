@@ -134,7 +134,7 @@ def finish_probe(
         sentence=to_column_text(tools_check.sentence if tools_check else sentence, 4000),
         latency_ms=first_exchange.duration_ms if first_exchange else None,
         raw_hash=hashlib.sha256(first_exchange.response_body).hexdigest() if first_exchange else "",
-        learned=merge_capabilities(checks).known(),
+        learned=merge_capabilities(checks).get_known_values(),
         base_url=to_column_text(mask_address(address), 300),
         engine_version=compute_engine_version(),
     )
@@ -179,7 +179,7 @@ def _build_exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> Pro
         status=step.status,
         error_code=step.error.code[:60] if step.error else "",
         duration_ms=step.duration_ms,
-        streamed=step.request.stream,
+        streamed=step.request.is_streamed,
         body_cut=step.body_cut,
         masked=step.masked,
         input_tokens=parse_count(usage.input_tokens) if usage else None,

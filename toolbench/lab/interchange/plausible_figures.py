@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
-from toolbench.engine.bounds import check_year, parse_cost, parse_count, parse_duration_ms
+from toolbench.engine.bounds import filter_valid_date, parse_cost, parse_count, parse_duration_ms
 
 
 class FigureReader:
@@ -42,7 +42,7 @@ class FigureReader:
 
     def read_time(self, name: str, value: datetime) -> datetime | None:
         """Return an aware moment if pages can show its year; otherwise count it as implausible and return None."""
-        plausible_moment = check_year(value)
+        plausible_moment = filter_valid_date(value)
         if plausible_moment is None:
             self.note_implausible(name)
         return plausible_moment

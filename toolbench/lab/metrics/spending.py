@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from django.db.models import QuerySet
 
-from toolbench.engine.bounds import MAX_COST
+from toolbench.engine.bounds import MAX_COST_USD
 from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.models import RunConfig
 from toolbench.lab.sql import load_statement
@@ -15,7 +15,7 @@ from toolbench.lab.sql import load_statement
 
 def _render_bounded_cost(column: str) -> str:
     """Return the SQL of a cost column in dollars, with NULL for values that are out of range."""
-    return f"CASE WHEN {column} BETWEEN 0 AND {MAX_COST} THEN {column} END"
+    return f"CASE WHEN {column} BETWEEN 0 AND {MAX_COST_USD} THEN {column} END"
 
 
 LOST_SPENDING_SQL = load_statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"))

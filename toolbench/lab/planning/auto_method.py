@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 
 from toolbench.engine.capabilities.method_choice import AUTO, MethodChoice, choose_method, find_method_refusal
-from toolbench.engine.capabilities.policy_layers import PREFIX, build_capability_layers
+from toolbench.engine.capabilities.policy_layers import LAYER_PREFIX, build_capability_layers
 from toolbench.engine.capabilities.record import Capabilities, EffectiveCapabilities
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.presets import Layers, has_no_defaults
@@ -66,7 +66,7 @@ def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCap
     Raises:
         PolicyError: the layers cannot be resolved.
     """
-    others = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
+    others = tuple((name, patch) for name, patch in layers if not name.startswith(LAYER_PREFIX))
     if has_no_defaults(strategy):
         return others
     policy = resolve_policy(others).policy
@@ -83,7 +83,7 @@ def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> Jso
     """Return the value of `RunConfig.routing` for a method choice."""
     known = {
         name: {"value": value, "source": effective.origins[name].source, "who": effective.origins[name].who}
-        for name, value in effective.capabilities.known().items()
+        for name, value in effective.capabilities.get_known_values().items()
     }
     return {"asked": AUTO, **chosen.to_json(), "known": known}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolbench.engine.policy.layered_key import ENGINE_LAYER, OverriddenSetting
 from toolbench.engine.policy.presets import STRATEGIES, Layers
-from toolbench.engine.policy.settings import describe_keys, policy_to_json, resolve_policy
+from toolbench.engine.policy.settings import build_policy_json, describe_keys, resolve_policy
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.types import Scenario
@@ -106,7 +106,7 @@ def get_policy_page(choice: PolicyQuery) -> PolicyPage:
         choice=choice,
         title=title,
         layers=tuple((name, _render_json(patch)) for name, patch in layers),
-        keys=_build_keys(policy_to_json(resolved.policy), resolved.origins) if resolved else (),
+        keys=_build_keys(build_policy_json(resolved.policy), resolved.origins) if resolved else (),
         overridden=resolved.overridden if resolved else (),
         errors=errors,
         models=models,

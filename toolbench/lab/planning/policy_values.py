@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from toolbench.engine.policy.layered_key import iterate_leaves
-from toolbench.engine.policy.settings import Policy, policy_to_json
+from toolbench.engine.policy.settings import Policy, build_policy_json
 from toolbench.engine.types import JsonObject
 
 
@@ -22,4 +22,4 @@ def flatten_policy(policy: JsonObject) -> dict[str, Any]:
 
 def hash_policy(policy: Policy) -> str:
     """Return the SHA-256 of the settings; it does not depend on the layers that set them."""
-    return hashlib.sha256(json.dumps(policy_to_json(policy), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(build_policy_json(policy), sort_keys=True).encode()).hexdigest()

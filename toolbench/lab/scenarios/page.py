@@ -149,7 +149,7 @@ def _build_constraint_support(tools: Sequence[ToolDefinition], constraint: str) 
     try:
         return ConstraintSupport(
             constraint,
-            compile_constraint([tool.to_openai() for tool in tools], constraint, ConstraintOptions()).dropped,
+            compile_constraint([tool.to_openai() for tool in tools], constraint, ConstraintOptions()).dropped_keywords,
         )
     except PlanError as error:
         return ConstraintSupport(constraint, refused=str(error))

@@ -19,7 +19,7 @@ def _build_wire_step(step: AnyStep) -> WireStep:
     return ExchangeAttempt(
         step.ordinal,
         step.turn,
-        step.request.tools_sent,
+        step.request.has_tools,
         step.turn_read,
         error.code if error else "",
         bool(error and error.tool_support),

@@ -26,8 +26,8 @@ _ENCODER = json.JSONEncoder(default=str)
 def build_exchange_details(step: ExchangeStep) -> bytes:
     """Return the details of an exchange as JSON bytes."""
     facts: JsonObject = {
-        "tools_sent": step.request.tools_sent,
-        "stream": step.request.stream,
+        "tools_sent": step.request.has_tools,
+        "stream": step.request.is_streamed,
         "request_headers": step.request_headers,
         "request_changes": [_to_dict(change) for change in step.request.changes],
         "response_headers": step.response_headers,
@@ -35,8 +35,8 @@ def build_exchange_details(step: ExchangeStep) -> bytes:
         "chunks": step.chunks,
         "partial": step.partial,
     }
-    if step.request.left_out:
-        facts["left_out"] = [parameter.name for parameter in step.request.left_out]
+    if step.request.omitted_parameters:
+        facts["left_out"] = [parameter.name for parameter in step.request.omitted_parameters]
     if step.request.user_message and step.attempt == 1:
         facts["said"] = step.request.user_message
     turn = step.turn_read
@@ -47,7 +47,7 @@ def build_exchange_details(step: ExchangeStep) -> bytes:
             "message": turn.message,
             "calls_found": [_call_to_json(call) for call in turn.calls_found],
             "calls": [_call_to_json(call) for call in turn.calls],
-            "ignored_calls": turn.ignored_calls,
+            "ignored_calls": turn.ignored_call_count,
             "findings": [_to_dict(finding) for finding in turn.findings],
             "mode": turn.mode,
             "parse_errors": [_to_dict(error) for error in turn.parse_errors],

@@ -100,7 +100,7 @@ def _build_exchange_row(step: ExchangeStep) -> JsonObject:
         "body_cut": step.body_cut,
         "masked": step.masked,
         "finish_reason": to_column_text(turn.finish_reason, 40) if turn else "",
-        "path": turn.path[:20] if turn else "",
+        "path": turn.method_used[:20] if turn else "",
         "input_tokens": parse_count(usage.input_tokens) if usage else None,
         "output_tokens": parse_count(usage.output_tokens) if usage else None,
         "cost": parse_cost(usage.cost) if usage else None,

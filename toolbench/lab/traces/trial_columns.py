@@ -50,9 +50,11 @@ def build_trial_columns(execution: FinishedExecution) -> JsonObject:
 
 def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
     """Return the parameters that requests left out, as JSON, each with `why` and `known` of the last such request."""
-    left_out = (parameter for step in steps if isinstance(step, ExchangeStep) for parameter in step.request.left_out)
+    left_out = (
+        parameter for step in steps if isinstance(step, ExchangeStep) for parameter in step.request.omitted_parameters
+    )
     by_name = {
-        parameter.name: {"name": parameter.name, "why": parameter.why, "known": parameter.known}
+        parameter.name: {"name": parameter.name, "why": parameter.reason, "known": parameter.was_known}
         for parameter in left_out
     }
     return list(by_name.values())
@@ -143,8 +145,8 @@ def _build_time_columns(execution: FinishedExecution) -> JsonObject:
         "first_call_ms": next((step.first_call_ms for step in exchanges if step.first_call_ms is not None), None),
         "requests": len(exchanges),
         "retries": sum(step.attempt > 1 for step in exchanges),
-        "output_retries": _count_output_retries(exchanges) + execution.loop_result.asked_again,
-        "asked_again": execution.loop_result.asked_again,
+        "output_retries": _count_output_retries(exchanges) + execution.loop_result.reprompt_count,
+        "asked_again": execution.loop_result.reprompt_count,
     }
 
 
@@ -200,7 +202,7 @@ def _build_token_columns(loop_result: LoopResult) -> JsonObject:
 def _build_server_columns(execution: FinishedExecution) -> JsonObject:
     answers = [turn.answer for turn in execution.loop_result.turns if turn.answer is not None]
     return {
-        "paths": ",".join(dict.fromkeys(answer.path for answer in answers))[:80],
+        "paths": ",".join(dict.fromkeys(answer.method_used for answer in answers))[:80],
         "upstream": _join_distinct((answer.upstream for answer in answers), 120),
         "fingerprint": _join_distinct((answer.fingerprint for answer in answers), 120),
         "model_echoed": _join_distinct((answer.model_echoed for answer in answers), 200),

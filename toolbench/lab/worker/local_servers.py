@@ -116,5 +116,5 @@ def _is_last_answer_incomplete(steps: Sequence[AnyStep]) -> bool:
     """Return whether the last exchange ended without a complete answer; False without an exchange."""
     last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
     if last is None or last.error is None:
-        return last is not None and last.turn_read is not None and last.turn_read.cut
+        return last is not None and last.turn_read is not None and last.turn_read.is_truncated
     return last.error.code in _INCOMPLETE_ANSWER_CODES or lookup_error_code(last.error.code).error_class == "network"

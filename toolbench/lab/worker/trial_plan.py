@@ -14,7 +14,7 @@ from django.conf import settings
 
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.loop.run import LoopPlan
-from toolbench.engine.policy.settings import Policy, policy_to_json, resolve_policy
+from toolbench.engine.policy.settings import Policy, build_policy_json, resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.types import JsonObject, Message
 from toolbench.evals import few_shot, scenarios
@@ -80,7 +80,7 @@ class FrozenConfig:
         key = json.dumps(layer, sort_keys=True)
         if key not in self.policies:
             policy = resolve_policy((*self.layers, ("scenario", layer))).policy
-            self.policies[key] = policy, json.dumps(policy_to_json(policy), sort_keys=True)
+            self.policies[key] = policy, json.dumps(build_policy_json(policy), sort_keys=True)
         return self.policies[key]
 
 
@@ -128,13 +128,13 @@ class TrialPlan:
             plan.system,
             plan.user_text,
             plan.history,
-            _to_sent_tools(plan.tools.exposed()),
+            _to_sent_tools(plan.tools.list_exposed()),
             plan.options,
-            plan.stream,
+            plan.is_streamed,
             plan.wire,
             compute_engine_version(),
-            *((message.text, _to_sent_tools(message.tools)) for message in plan.further),
-            *(parameter.name for parameter in plan.left_out),
+            *((message.text, _to_sent_tools(message.tools)) for message in plan.further_messages),
+            *(parameter.name for parameter in plan.omitted_parameters),
         ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
 
@@ -226,10 +226,10 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
         history=(*_load_examples(config, trial.scenario), *instance.history),
         tools=ToolRegistry(instance.tools),
         seed=trial.seed if endpoint.seeded else None,
-        stream=config.stream,
+        is_streamed=config.stream,
         wire=endpoint.wire,
-        further=instance.further,
-        left_out=trial.left_out,
+        further_messages=instance.further,
+        omitted_parameters=trial.left_out,
     )
     return TrialPlan(
         scenario, instance, loop, endpoint, access.is_local, policy_text, find_local_server(access, config.service)

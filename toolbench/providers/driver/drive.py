@@ -83,7 +83,7 @@ async def drive(plan: LoopPlan, context: RunContext) -> LoopResult:
     """
     timeout = asyncio.timeout(context.endpoint.timeouts.deadline)
     trial = _TrialRun(context, timeout)
-    loop = run_loop(plan, trial.handle_event, brief=context.emit is None)
+    loop = run_loop(plan, trial.handle_event, is_brief=context.emit is None)
     try:
         async with timeout:
             with context.cancelled.expire_on_cancel(timeout):
@@ -196,10 +196,10 @@ class _TrialRun:
     def _find_retry_reason(self, ask: Ask, number: int, answer: Turn | ExchangeError) -> str:
         """Return the error code for which the request is sent again after attempt `number`, "" if it is not.
 
-        A second sample of an answer that broke off is requested only if the policy allows it (`cut_retries`).
+        A second sample of an answer that broke off is requested only if the policy allows it (`truncation_retries`).
         """
-        code = answer.code if isinstance(answer, ExchangeError) else "stream_cut" if answer.cut else ""
-        if code in TRUNCATED_CODES and number <= ask.request.cut_retries:
+        code = answer.code if isinstance(answer, ExchangeError) else "stream_cut" if answer.is_truncated else ""
+        if code in TRUNCATED_CODES and number <= ask.request.truncation_retries:
             return code
         is_retryable = isinstance(answer, ExchangeError) and answer.retryable
         return code if is_retryable and number < self._context.endpoint.max_attempts else ""
@@ -220,7 +220,7 @@ class _TrialRun:
         )
         self._attempt_number = attempt.number
         self._stream_masker = StreamMasker(exchange.template.masker)
-        if ask.request.stream:
+        if ask.request.is_streamed:
             exchange.on_chunk = ask.decoder.feed
         try:
             await self._context.client.send(exchange)
@@ -260,7 +260,7 @@ def _decode_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
 
     A stream was decoded while it arrived; any other body is decoded here.
     """
-    if not ask.request.stream:
+    if not ask.request.is_streamed:
         ask.decoder.feed(exchange.body)
     _decode_masked_body(ask, exchange)
     try:
@@ -271,7 +271,7 @@ def _decode_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
 
 def _read_refused_call(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
     """Return the turn in the output that an error quotes, else the error, with the reason as its hint."""
-    turn_or_reason = ask.read_refused(error.generation) if error.generation else ""
+    turn_or_reason = ask.parse_refused_answer(error.generation) if error.generation else ""
     if isinstance(turn_or_reason, Turn):
         return turn_or_reason
     return replace(error, hint=error.hint or turn_or_reason)
@@ -290,7 +290,7 @@ def _decode_masked_body(ask: Ask, exchange: Exchange) -> None:
 
     Removing `on_chunk` keeps `_TrialRun.handle_event` from emitting the parts a second time.
     """
-    if ask.request.stream and exchange.has_secret:
+    if ask.request.is_streamed and exchange.has_secret:
         exchange.on_chunk = None
         _reset_decoder(ask)
         for chunk in exchange.iter_chunks():

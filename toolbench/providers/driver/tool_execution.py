@@ -39,7 +39,7 @@ def group_calls(operation: Execute) -> list[list[PreparedCall]]:
     groups: list[list[PreparedCall]] = []
     is_last_group_closed = True
     for call in operation.calls:
-        runs_alone = call.alone or not operation.side_by_side
+        runs_alone = call.alone or not operation.is_parallel
         if runs_alone or is_last_group_closed:
             groups.append([])
         groups[-1].append(call)

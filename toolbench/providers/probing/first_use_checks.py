@@ -99,7 +99,7 @@ def has_equal_token_counts(with_tools: ProbeResult, without: ProbeResult) -> boo
 
 
 def _has_native_call(turn: Turn) -> bool:
-    return turn.path == "tool_use" and bool(turn.calls)
+    return turn.method_used == "tool_use" and bool(turn.calls)
 
 
 def _judge_call(result: ProbeResult, word: str) -> ProbeCheck:

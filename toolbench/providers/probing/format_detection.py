@@ -26,7 +26,7 @@ def detect_format(text: str, tools: Sequence[JsonObject]) -> str:
         tools: definitions of the tools in OpenAI's form.
     """
     results = ((name, formats.parse(text, format=name, tools=tools)) for name in _FORMATS)
-    call_chars = {name: sum(len(call.raw) for call in result.calls) for name, result in results if result.calls}
+    call_chars = {name: sum(len(call.raw_text) for call in result.calls) for name, result in results if result.calls}
     return max(call_chars, key=lambda name: call_chars[name], default="")
 
 

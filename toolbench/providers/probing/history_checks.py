@@ -32,7 +32,7 @@ def check_dropped_tools(result: ProbeResult, bare: ProbeResult) -> ProbeCheck:
     ]
     if None in counts:
         return ProbeCheck("dropped_tools", "unknown", "Inconclusive: the endpoint reports no tokens.", {}, numbers)
-    if result.turn and result.turn.path == "tool_use" and result.turn.calls:
+    if result.turn and result.turn.method_used == "tool_use" and result.turn.calls:
         message = f"The model made a call, so tools reach it ({counts[0]} tokens with them, {counts[1]} without)."
         return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, numbers)
     if has_equal_token_counts(result, bare):

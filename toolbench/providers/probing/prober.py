@@ -185,7 +185,7 @@ class Prober:
             tools=ToolRegistry(request.tools),
             options={name: value for name, value in options.items() if value is not None},
             seed=request.seed,
-            stream=request.stream,
+            is_streamed=request.stream,
             wire=self.endpoint.wire,
         )
 
@@ -230,7 +230,7 @@ class Prober:
         error, turn = exchange.find_error(), None
         if error is None and path == self.wire.path:
             turn, error = _parse_response(exchange, self.wire)
-        request = Request(turn=0, path=path, body=exchange.request_body, tools_sent="tools" in body)
+        request = Request(turn=0, path=path, body=exchange.request_body, has_tools="tools" in body)
         masked_answer = log.record_exchange(Attempt(request, 1, 0.0), exchange, error or turn or Turn({}, ""), {})
         if isinstance(masked_answer, Turn):
             turn = masked_answer if turn else None
@@ -255,7 +255,7 @@ class Prober:
 
 
 def _parse_response(exchange: Exchange, wire: WireFormat) -> tuple[Turn | None, ExchangeError | None]:
-    decoder = wire.decoder(_build_turn, lambda delta: None, stream=False)
+    decoder = wire.build_decoder(_build_turn, lambda delta: None, is_streamed=False)
     decoder.feed(exchange.body)
     try:
         return decoder.close(), None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from toolbench.engine.transforms.requests import TOKEN_LIMIT_KEYS
 from toolbench.engine.types import JsonObject
-from toolbench.engine.wire_formats.responses.requests import LOWEST_TOKEN_LIMIT
+from toolbench.engine.wire_formats.responses.requests import MIN_TOKEN_LIMIT
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober, ProbeRequest, ProbeResult
 
@@ -17,7 +17,7 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
     The limit is `SMALL_LIMIT_TOKENS`; the wire format raises it to the lowest one that the Responses API accepts. Each
     name of the limit is tried until one has an effect.
     """
-    max_tokens = 2 * (LOWEST_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
+    max_tokens = 2 * (MIN_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     numbers: tuple[int, ...] = ()
     for name in names:

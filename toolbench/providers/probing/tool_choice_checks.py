@@ -126,7 +126,7 @@ async def check_stream(prober: Prober, whole: ProbeResult) -> ProbeCheck:
         )
     streamed, expected = result.find_call_arguments(ECHO_TOOL.name), whole.find_call_arguments(ECHO_TOOL.name)
     remarks = [finding.message for finding in result.turn.findings if finding.code.startswith("stream_")]
-    if streamed != expected or result.turn.cut:
+    if streamed != expected or result.turn.is_truncated:
         message = " ".join(["The streamed call is missing or differs.", *remarks])
         return ProbeCheck("stream", "failed", message, {"supports_stream_tools": False}, result.exchange_numbers)
     outcome: CheckOutcome = "failed" if remarks else "passed"

@@ -33,7 +33,7 @@ def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
     for name, turn_markers in _list_readable_formats().items():
         turn_spec = TURN_SPECS[name]
         tools_text = render_tools(functions, format=name).strip("\n") if functions else ""
-        if prompt.endswith(turn_spec.asks) and tools_text in prompt:
+        if prompt.endswith(turn_spec.effective_turn_start) and tools_text in prompt:
             tools = [{"type": "function", "function": function} for function in functions]
             return {**body, "messages": list(_parse_messages(prompt, turn_markers)), "tools": tools}, name
     raise ValueError("the format of the prompt is not supported")
@@ -64,16 +64,16 @@ def _list_readable_formats() -> dict[str, TurnMarkers]:
 
 
 def _is_readable(spec: TurnSpec) -> bool:
-    if spec.system is None or spec.tools is not ToolsPosition.SYSTEM:
+    if spec.system_frame is None or spec.tools_position is not ToolsPosition.SYSTEM:
         return False
-    start_markers = (spec.system[0], spec.user[0], spec.assistant[0])
-    is_result_marked = bool(spec.results[0]) and spec.results[0] != spec.system[0]
-    return all(start_markers) and is_result_marked and spec.resumes is None
+    start_markers = (spec.system_frame[0], spec.user_frame[0], spec.assistant_frame[0])
+    is_result_marked = bool(spec.results_frame[0]) and spec.results_frame[0] != spec.system_frame[0]
+    return all(start_markers) and is_result_marked and spec.start_after_results is None
 
 
 def _build_turn_markers(spec: TurnSpec) -> TurnMarkers:
-    markers = {"system": spec.system or ("", ""), "user": spec.user, "assistant": spec.assistant}
-    tool_markers = {} if spec.results[0] == spec.user[0] else {"tool": spec.results}
+    markers = {"system": spec.system_frame or ("", ""), "user": spec.user_frame, "assistant": spec.assistant_frame}
+    tool_markers = {} if spec.results_frame[0] == spec.user_frame[0] else {"tool": spec.results_frame}
     return tuple(
         (role, start_marker, end_marker) for role, (start_marker, end_marker) in (markers | tool_markers).items()
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from toolbench.engine.types import JsonObject, Message
 
-LOWEST_TOKEN_LIMIT = 16
+MIN_TOKEN_LIMIT = 16
 _UNKNOWN_PARAMETERS = ("messages", "max_tokens", "max_completion_tokens", "response_format", "seed", "stop", "n")
 _MESSAGE_ROLES = ("user", "assistant", "system", "developer")
 
@@ -54,7 +54,7 @@ def _check_rules(body: JsonObject, items: list[JsonObject]) -> None:
     if unknown := next((name for name in _UNKNOWN_PARAMETERS if name in body), ""):
         raise ValueError(f"Unknown parameter: '{unknown}'")
     limit = body.get("max_output_tokens")
-    if isinstance(limit, int) and limit < LOWEST_TOKEN_LIMIT:
+    if isinstance(limit, int) and limit < MIN_TOKEN_LIMIT:
         raise ValueError("Invalid 'max_output_tokens': integer below minimum value")
     if any("name" not in tool for tool in body.get("tools") or () if tool.get("type") == "function"):
         raise ValueError("Missing required parameter: 'tools[0].name'")

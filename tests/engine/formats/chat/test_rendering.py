@@ -14,7 +14,7 @@ from toolbench.engine.formats.registry import get_format
 CALL = TextCall("get_weather", {"city": "Oslo"}, "call_abc")
 OTHER = TextCall("get_weather", {"city": "Rome", "days": 2}, "call_def")
 TOLD: dict[str, str] = json.loads((DATA_FOLDER / "conversations.json").read_text())
-THINKING = [name for name, turns in TURN_SPECS.items() if turns.thought or get_format(name).reasoning]
+THINKING = [name for name, turns in TURN_SPECS.items() if turns.reasoning_frame or get_format(name).reasoning_markers]
 TALK = (
     PromptMessage("system", "Be brief."),
     PromptMessage("user", "And in Oslo?"),
@@ -42,7 +42,7 @@ def test_every_text_is_rendered_once_and_in_order(name: str) -> None:
     assert [prompt.count(item.text) for item in TALK] == [1] * len(TALK)
     assert places == sorted(places)
     assert prompt.count(render_tools([WEATHER_TOOL], format=name).strip("\n")) == 1
-    assert prompt.endswith(get_turn_spec(name).asks)
+    assert prompt.endswith(get_turn_spec(name).effective_turn_start)
 
 
 @pytest.mark.parametrize("name", TURN_SPECS)
@@ -52,9 +52,9 @@ def test_rendered_call_of_the_history_parses_to_the_same_call(name: str) -> None
     before = render_conversation(asked, format=name, tools=[WEATHER_TOOL])
     after = render_conversation(went_on, format=name, tools=[WEATHER_TOOL])
     turns = get_turn_spec(name)
-    asked_for = turns.reminds + turns.asks
+    asked_for = turns.reminder + turns.effective_turn_start
     assert after.startswith(before.removesuffix(asked_for))
-    turn = after[len(before.removesuffix(asked_for)) :].removesuffix(asked_for).removeprefix(turns.assistant[0])
+    turn = after[len(before.removesuffix(asked_for)) :].removesuffix(asked_for).removeprefix(turns.assistant_frame[0])
     parsed = parse(turn, format=name, tools=[WEATHER_TOOL])
     assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Oslo"})]
     assert parsed.text.startswith("Let me see.")
@@ -92,20 +92,24 @@ def test_harmony_renders_text_before_calls_as_separate_message() -> None:
 @pytest.mark.parametrize("name", THINKING)
 def test_reasoning_is_rendered_once_before_text_and_calls(name: str) -> None:
     """In a first turn and in one after results, with words and without."""
-    turns, reasoning = get_turn_spec(name), get_format(name).reasoning
-    opener, closer = turns.thought or (f"{reasoning[0][0]}\n", f"\n{reasoning[0][1]}")
+    turns, reasoning = get_turn_spec(name), get_format(name).reasoning_markers
+    opener, closer = turns.reasoning_frame or (f"{reasoning[0][0]}\n", f"\n{reasoning[0][1]}")
     for words, after in itertools.product(("Let me see.", ""), (TALK[1:2], TALK[1:4])):
-        resumed = after[-1].by == "result" and turns.resumes is not None
-        asks = turns.resumes if resumed and turns.resumes is not None and not turns.reopens else turns.asks
+        resumed = after[-1].author == "result" and turns.start_after_results is not None
+        asks = (
+            turns.start_after_results
+            if resumed and turns.start_after_results is not None and not turns.keeps_requested_start
+            else turns.effective_turn_start
+        )
         before = render_conversation(after, format=name).removesuffix(asks)
         told = render_conversation([*after, PromptMessage("assistant", words, "Hm.", calls=(OTHER,))], format=name)
         assert told.startswith(before)
         assert not before.endswith(closer)
-        turn = told.removeprefix(before).removesuffix(turns.asks)
-        assert turn.startswith(("" if resumed else turns.assistant[0]) + opener + "Hm." + closer)
+        turn = told.removeprefix(before).removesuffix(turns.effective_turn_start)
+        assert turn.startswith(("" if resumed else turns.assistant_frame[0]) + opener + "Hm." + closer)
         assert [turn.count(tag) for pair in reasoning for tag in pair if tag in opener + closer] in ([1, 1], [])
         assert turn.index("Hm.") <= turn.rindex(words or "Hm.") < turn.index("Rome")
-        parsed = parse(turn.removeprefix(turns.assistant[0]), format=name, tools=[WEATHER_TOOL])
+        parsed = parse(turn.removeprefix(turns.assistant_frame[0]), format=name, tools=[WEATHER_TOOL])
         assert (parsed.reasoning, parsed.text, len(parsed.calls)) == ("Hm.", words, 1)
 
 
@@ -144,7 +148,7 @@ def test_turn_after_results_begins_as_the_family_requires() -> None:
 
 
 def test_command_r_prompt_with_tools_has_a_reminder() -> None:
-    reminder = get_turn_spec("command_r").reminds
+    reminder = get_turn_spec("command_r").reminder
     assert render_conversation(TALK, format="command_r", tools=[WEATHER_TOOL]).count(reminder) == 1
     assert reminder not in render_conversation(TALK, format="command_r")
 

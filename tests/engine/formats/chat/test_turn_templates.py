@@ -9,7 +9,9 @@ BEFORE_ALL = ("<s>", "<bos>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜
 
 def test_tools_in_system_turn_require_a_system_turn() -> None:
     in_system = (ToolsPosition.SYSTEM, ToolsPosition.SYSTEM_HEAD)
-    assert [name for name, turns in TURN_SPECS.items() if turns.system is None and turns.tools in in_system] == []
+    assert [
+        name for name, turns in TURN_SPECS.items() if turns.system_frame is None and turns.tools_position in in_system
+    ] == []
 
 
 def test_turn_specs_belong_to_known_formats() -> None:
@@ -19,21 +21,27 @@ def test_turn_specs_belong_to_known_formats() -> None:
 @pytest.mark.parametrize("name", TURN_SPECS)
 def test_turn_specs_omit_the_token_that_servers_add(name: str) -> None:
     turns = TURN_SPECS[name]
-    texts = [turns.begins, turns.asks, *turns.user, *turns.assistant, *(turns.system or ())]
+    texts = [
+        turns.prompt_start,
+        turns.effective_turn_start,
+        *turns.user_frame,
+        *turns.assistant_frame,
+        *(turns.system_frame or ()),
+    ]
     assert not [text for text in texts for token in BEFORE_ALL if token in text]
 
 
 @pytest.mark.parametrize("name", TURN_SPECS)
 def test_stops_never_occur_inside_an_answer(name: str) -> None:
     """A server may send the stop string back."""
-    assert [formats.parse(f"Cold.{stop}", format=name).text for stop in TURN_SPECS[name].stops] == ["Cold."] * len(
-        TURN_SPECS[name].stops
+    assert [formats.parse(f"Cold.{stop}", format=name).text for stop in TURN_SPECS[name].stop_texts] == ["Cold."] * len(
+        TURN_SPECS[name].stop_texts
     )
 
 
 @pytest.mark.parametrize("turns", TURN_SPECS.values(), ids=TURN_SPECS)
 def test_assistant_turn_ends_with_a_stop(turns: TurnSpec) -> None:
     """Else the model would go on to speak for the others. Two families end a turn with the head of the next one."""
-    ends = turns.assistant[1].strip() or turns.text[1]
-    assert turns.stops
-    assert not ends or ends.endswith((*turns.stops, "<|end|>"))
+    ends = turns.assistant_frame[1].strip() or turns.text_frame[1]
+    assert turns.stop_texts
+    assert not ends or ends.endswith((*turns.stop_texts, "<|end|>"))

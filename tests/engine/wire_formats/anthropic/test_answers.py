@@ -48,7 +48,7 @@ def test_an_input_that_is_a_text_is_kept_as_it_came_and_said_to_be_one() -> None
 def test_every_reason_to_stop_has_its_word(reason: str, finish: str) -> None:
     answer = decoded(TEXT, stop=reason)
     assert answer.finish_reason == finish
-    assert answer.continues is (reason == "pause_turn")
+    assert answer.is_paused is (reason == "pause_turn")
 
 
 def test_a_reason_nobody_knows_is_handed_on() -> None:

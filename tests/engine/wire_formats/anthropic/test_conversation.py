@@ -25,7 +25,7 @@ def laid_out(*messages: Message) -> tuple[list[JsonObject], list[str]]:
     turns = arrange_turns(list(messages), changes)
     body = {"model": "m", "max_tokens": 1, "messages": turns}
     assert parse_request(body) == body
-    return turns, [change.name for change in changes.all()]
+    return turns, [change.name for change in changes.list_changes()]
 
 
 def text(said: str) -> JsonObject:

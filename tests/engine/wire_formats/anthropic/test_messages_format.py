@@ -40,7 +40,7 @@ def test_calls_are_run_and_thinking_and_results_go_back() -> None:
 
 def test_streams_give_the_same_run() -> None:
     whole = run_script(on_this_wire(), [body(CALLS), body(build_message(DONE))]).ended
-    played = run_script(on_this_wire(stream=True), [render_stream(CALLS), render_stream(build_message(DONE))])
+    played = run_script(on_this_wire(is_streamed=True), [render_stream(CALLS), render_stream(build_message(DONE))])
     assert played.ended.history == whole.history
     assert [sent["stream"] for sent in played.bodies] == [True, True]
 

@@ -14,7 +14,7 @@ from tests.engine.wire_formats.anthropic.events import build_message, list_event
 from tests.extreme_numbers import JsonPath, render_with_literal
 from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.events import AnswerDecoder, Delta
-from toolbench.engine.loop.turn import read_answer
+from toolbench.engine.loop.turn import parse_chat_turn
 from toolbench.engine.loop.turn_setup import prepare_turns
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.types import JsonObject, Turn
@@ -30,9 +30,9 @@ BARE = {"type": "tool_use", "id": "toolu_2", "name": "state_get", "input": {}}
 
 def decoder(heard: Callable[[Delta], None] = lambda delta: None, *, stream: bool = True) -> AnswerDecoder:
     def read(answer: ChatAnswer) -> Turn:
-        return read_answer(SETUP, answer, with_tools=True)
+        return parse_chat_turn(SETUP, answer, has_tools=True)
 
-    return get_wire_format("anthropic").decoder(read, heard, stream=stream)
+    return get_wire_format("anthropic").build_decoder(read, heard, is_streamed=stream)
 
 
 def read_in(*chunks: bytes, stream: bool = True) -> Turn:
@@ -59,16 +59,16 @@ def test_a_listener_hears_text_thoughts_and_calls_as_they_grow() -> None:
     reading.feed(render_stream(build_message(THOUGHT, TEXT, USE, BARE, stop="tool_use")))
     assert "".join(delta.reasoning for delta in deltas) == THOUGHT["thinking"]
     assert "".join(delta.text for delta in deltas) == TEXT["text"]
-    assert json.loads("".join(delta.arguments for delta in deltas if delta.call == 0)) == USE["input"]
-    assert [delta.call for delta in deltas if delta.closed] == [0, 1]
+    assert json.loads("".join(delta.arguments for delta in deltas if delta.call_index == 0)) == USE["input"]
+    assert [delta.call_index for delta in deltas if delta.is_closed] == [0, 1]
     assert reading.partial["content_blocks"] == [THOUGHT, TEXT, USE, BARE]
 
 
 def test_a_stream_that_breaks_off_in_an_input_runs_no_call() -> None:
     turn = read_in(cut_after("content_block_delta", build_message(USE), 4))
-    assert (turn.calls, turn.cut, len(turn.calls_found)) == ((), True, 1)
+    assert (turn.calls, turn.is_truncated, len(turn.calls_found)) == ((), True, 1)
     assert found(turn)[0] == "stream_cut"
-    assert read_in(cut_after("content_block_start", build_message(BARE))).cut
+    assert read_in(cut_after("content_block_start", build_message(BARE))).is_truncated
 
 
 def test_endings_that_lack_something_are_said() -> None:

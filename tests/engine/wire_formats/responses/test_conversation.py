@@ -20,7 +20,7 @@ RESULT: Message = {"role": "tool", "tool_call_id": "call_1", "content": "[1]"}
 def convert(*messages: Message) -> tuple[list[dict[str, Any]], list[str]]:
     changes = WireChanges()
     items = build_input_items(list(messages), changes)
-    return items, [change.name for change in changes.all()]
+    return items, [change.name for change in changes.list_changes()]
 
 
 def receive(*items: dict[str, Any]) -> Message:

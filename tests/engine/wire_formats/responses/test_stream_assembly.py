@@ -44,7 +44,7 @@ def decode(events: list[Event], heard: list[Delta] | None = None) -> ChatAnswer:
         return Turn(answer.message, "")
 
     listener = [] if heard is None else heard
-    decoder = get_wire_format("responses").decoder(read, listener.append, stream=True)
+    decoder = get_wire_format("responses").build_decoder(read, listener.append, is_streamed=True)
     for event in events:
         decoder.feed(f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n".encode())
     decoder.close()
@@ -65,9 +65,9 @@ def test_deltas_bring_text_reasoning_and_both_calls() -> None:
     assert "".join(delta.text for delta in heard) == "I call."
     assert "".join(delta.reasoning for delta in heard) == "Think first."
     for place in (0, 1):
-        deltas = [delta for delta in heard if delta.call == place]
+        deltas = [delta for delta in heard if delta.call_index == place]
         assert "".join(delta.arguments for delta in deltas) == f'{{"a":{place + 1}}}'
-        assert [delta.closed for delta in deltas][-1]
+        assert [delta.is_closed for delta in deltas][-1]
 
 
 def test_items_without_deltas_are_heard_when_they_are_done() -> None:
@@ -112,7 +112,7 @@ def test_stream_that_breaks_off_in_a_call_is_cut() -> None:
     events = build_events()
     last = max(at for at, event in enumerate(events) if event["type"].endswith("arguments.delta"))
     answer = decode(events[: last + 1])
-    assert answer.cut
+    assert answer.is_truncated
     assert list_codes(answer) == ["stream_cut", "stream_usage_missing"]
     assert len(answer.message["tool_calls"]) == 2
 
@@ -120,7 +120,7 @@ def test_stream_that_breaks_off_in_a_call_is_cut() -> None:
 def test_stream_without_last_event_is_unfinished() -> None:
     answer = decode(build_events()[:-1])
     assert list_codes(answer) == ["stream_unfinished", "stream_usage_missing"]
-    assert (answer.cut, answer.finish_reason) == (False, None)
+    assert (answer.is_truncated, answer.finish_reason) == (False, None)
 
 
 @pytest.mark.parametrize(

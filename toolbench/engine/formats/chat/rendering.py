@@ -18,11 +18,11 @@ class PromptMessage:
     """A message of the conversation.
 
     Attributes:
-        by: the author: `system`, `user`, `assistant`, or `result` for the result of a call.
+        author: `system`, `user`, `assistant`, or `result` for the result of a call.
         calls: the calls of an assistant, or the one call that a result belongs to.
     """
 
-    by: Literal["system", "user", "assistant", "result"]
+    author: Literal["system", "user", "assistant", "result"]
     text: str
     reasoning: str = ""
     calls: tuple[TextCall, ...] = ()
@@ -51,26 +51,27 @@ def render_conversation(messages: Sequence[PromptMessage], *, format: str, tools
     Raises:
         PlanError: the format is unknown, or its turn tokens are unknown.
     """
-    turns = get_turn_spec(format)
+    turn_spec = get_turn_spec(format)
     tools_text = render_tools(tools, format=format).strip("\n")
-    placed = _place_tools(_assign_ids(messages, turns), tools_text, turns)
-    return turns.begins + "".join(_render_messages(placed, format, turns, reminded=bool(tools_text)))
+    prompt_parts = _insert_tools(_assign_ids(messages, turn_spec), tools_text, turn_spec)
+    turns = _render_messages(prompt_parts, format, turn_spec, has_tools=bool(tools_text))
+    return turn_spec.prompt_start + "".join(turns)
 
 
-def _assign_ids(messages: Sequence[PromptMessage], turns: TurnSpec) -> list[PromptMessage]:
+def _assign_ids(messages: Sequence[PromptMessage], turn_spec: TurnSpec) -> list[PromptMessage]:
     """Return the messages with ids of calls that the text format can write.
 
     Calls are counted over the whole conversation. If several share an id, the first result belongs to the first of
     them.
     """
-    if turns.ids is None:
+    if turn_spec.build_id is None:
         return list(messages)
     used_ids: list[str] = []
     ids_by_call: dict[tuple[str, str], list[str]] = {}
     numbered_messages: list[PromptMessage] = []
     for message in messages:
-        if message.by == "assistant":
-            call_ids = _build_ids(message.calls, turns.ids, used_ids)
+        if message.author == "assistant":
+            call_ids = _build_ids(message.calls, turn_spec.build_id, used_ids)
             ids_by_call |= _group_ids_by_call(message.calls, call_ids)
         else:
             call_ids = [_take_answered_id(call, ids_by_call) for call in message.calls]
@@ -99,29 +100,32 @@ def _group_ids_by_call(calls: Sequence[TextCall], call_ids: Sequence[str]) -> di
 
 
 def _take_answered_id(call: TextCall, ids_by_call: dict[tuple[str, str], list[str]]) -> str:
+    """Return the id of the call that a result belongs to, and remove it from the map unless it is the last one."""
     call_ids = ids_by_call.get((call.id, call.name), [call.id])
     return call_ids.pop(0) if len(call_ids) > 1 else call_ids[0]
 
 
-def _fold_system_messages(messages: Sequence[PromptMessage], turns: TurnSpec) -> list[PromptMessage]:
+def _join_system_messages(messages: Sequence[PromptMessage], turn_spec: TurnSpec) -> list[PromptMessage]:
     """Join the system messages at the beginning into one.
 
     If the text format has no system turn, put each system text before the text of the next user message.
     """
-    folded: list[PromptMessage] = []
+    joined_messages: list[PromptMessage] = []
     system_texts: list[str] = []
     for message in messages:
-        is_folded = message.by == "system" and (turns.system is None or not folded or folded[-1].by == "system")
-        if is_folded and turns.system is None:
+        is_joined = message.author == "system" and (
+            turn_spec.system_frame is None or not joined_messages or joined_messages[-1].author == "system"
+        )
+        if is_joined and turn_spec.system_frame is None:
             system_texts.append(message.text)
-        elif is_folded and folded:
-            folded[-1] = replace(folded[-1], text=f"{folded[-1].text}\n\n{message.text}")
-        elif message.by == "user" and system_texts:
-            folded.append(replace(message, text="\n\n".join([*system_texts, message.text])))
+        elif is_joined and joined_messages:
+            joined_messages[-1] = replace(joined_messages[-1], text=f"{joined_messages[-1].text}\n\n{message.text}")
+        elif message.author == "user" and system_texts:
+            joined_messages.append(replace(message, text="\n\n".join([*system_texts, message.text])))
             system_texts = []
         else:
-            folded.append(message)
-    return [*folded, *([PromptMessage("user", "\n\n".join(system_texts))] if system_texts else [])]
+            joined_messages.append(message)
+    return [*joined_messages, *([PromptMessage("user", "\n\n".join(system_texts))] if system_texts else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,36 +133,38 @@ class _RawText:
     """Text that goes into the prompt unchanged."""
 
     text: str
-    by: str = "raw"
+    author: str = "raw"
 
 
-def _place_tools(messages: list[PromptMessage], tools_text: str, turns: TurnSpec) -> list[PromptMessage | _RawText]:
+def _insert_tools(
+    messages: list[PromptMessage], tools_text: str, turn_spec: TurnSpec
+) -> list[PromptMessage | _RawText]:
     """Return the messages with the tools inserted, and with system messages as the turn format allows them."""
-    if tools_text and turns.tools is ToolsPosition.USER:
-        return [*_fold_system_messages(_put_tools_before_user(messages, tools_text), turns)]
-    return _put_tools_in_system(_fold_system_messages(messages, turns), tools_text, turns)
+    if tools_text and turn_spec.tools_position is ToolsPosition.USER:
+        return [*_join_system_messages(_insert_tools_before_user(messages, tools_text), turn_spec)]
+    return _insert_tools_in_system(_join_system_messages(messages, turn_spec), tools_text, turn_spec)
 
 
-def _put_tools_before_user(messages: list[PromptMessage], tools_text: str) -> list[PromptMessage]:
-    index = next((position for position, message in enumerate(messages) if message.by == "user"), len(messages))
+def _insert_tools_before_user(messages: list[PromptMessage], tools_text: str) -> list[PromptMessage]:
+    index = next((position for position, message in enumerate(messages) if message.author == "user"), len(messages))
     text = f"{tools_text}\n\n{messages[index].text}" if index < len(messages) else tools_text
     return [*messages[:index], PromptMessage("user", text), *messages[index + 1 :]]
 
 
-def _put_tools_in_system(
-    messages: list[PromptMessage], tools_text: str, turns: TurnSpec
+def _insert_tools_in_system(
+    messages: list[PromptMessage], tools_text: str, turn_spec: TurnSpec
 ) -> list[PromptMessage | _RawText]:
     """Return the messages with the tools in the system text or in a turn of their own."""
     if not tools_text:
         return list(messages)
-    user_indexes = [position for position, message in enumerate(messages) if message.by == "user"]
-    has_system = bool(messages) and messages[0].by == "system"
-    tools_message = _RawText(turns.tools_turn[0] + tools_text + turns.tools_turn[1])
-    match turns.tools:
+    user_indexes = [position for position, message in enumerate(messages) if message.author == "user"]
+    has_system = bool(messages) and messages[0].author == "system"
+    tools_message = _RawText(turn_spec.tools_frame[0] + tools_text + turn_spec.tools_frame[1])
+    match turn_spec.tools_position:
         case ToolsPosition.SYSTEM | ToolsPosition.SYSTEM_HEAD:
             texts = [*([messages[0].text] if has_system else []), tools_text]
-            ordered = texts if turns.tools is ToolsPosition.SYSTEM else texts[::-1]
-            return [PromptMessage("system", "\n\n".join(ordered)), *messages[1 if has_system else 0 :]]
+            ordered_texts = texts if turn_spec.tools_position is ToolsPosition.SYSTEM else texts[::-1]
+            return [PromptMessage("system", "\n\n".join(ordered_texts)), *messages[1 if has_system else 0 :]]
         case ToolsPosition.BEFORE_LAST_USER:
             last_user = user_indexes[-1] if user_indexes else 0
             return [*messages[:last_user], tools_message, *messages[last_user:]]
@@ -168,65 +174,69 @@ def _put_tools_in_system(
 
 
 def _render_messages(
-    placed: list[PromptMessage | _RawText], format: str, turns: TurnSpec, *, reminded: bool
+    prompt_parts: list[PromptMessage | _RawText], format: str, turn_spec: TurnSpec, *, has_tools: bool
 ) -> Iterator[str]:
     """Yield the turns of the conversation and the beginning of the requested turn."""
-    after_results = False
-    for by, group in groupby(placed, key=lambda message: message.by):
+    follows_results = False
+    for author, group in groupby(prompt_parts, key=lambda message: message.author):
         group_messages = [message for message in group if isinstance(message, PromptMessage)]
-        if by == "result":
+        if author == "result":
             pairs = [(call, message.text) for message in group_messages for call in message.calls]
-            yield from _render_results(pairs, format, turns)
-        elif by == "raw":
-            yield "".join(message.text for message in placed if isinstance(message, _RawText))
+            yield from _render_results(pairs, format, turn_spec)
+        elif author == "raw":
+            yield "".join(message.text for message in prompt_parts if isinstance(message, _RawText))
         else:
             for message in group_messages:
-                yield _render_turn(message, format, turns, resumed=after_results)
-        after_results = by == "result"
-    yield (turns.reminds if reminded else "") + _get_turn_start(turns, resumed=after_results, is_reprompted=True)
+                yield _render_turn(message, format, turn_spec, follows_results=follows_results)
+        follows_results = author == "result"
+    turn_start = _get_turn_start(turn_spec, follows_results=follows_results, is_requested=True)
+    yield (turn_spec.reminder if has_tools else "") + turn_start
 
 
-def _render_results(pairs: Sequence[tuple[TextCall, str]], format: str, turns: TurnSpec) -> Iterator[str]:
-    for batch in [[pair] for pair in pairs] if turns.apart else [pairs]:
-        yield _enclose(render_results(batch, format=format), turns.results)
+def _render_results(pairs: Sequence[tuple[TextCall, str]], format: str, turn_spec: TurnSpec) -> Iterator[str]:
+    for batch in [[pair] for pair in pairs] if turn_spec.has_frame_per_result else [pairs]:
+        yield _enclose(render_results(batch, format=format), turn_spec.results_frame)
 
 
-def _render_turn(message: PromptMessage, format: str, turns: TurnSpec, *, resumed: bool) -> str:
-    """Render one message. `resumed` says that an assistant's turn continues after results."""
-    if message.by != "assistant":
-        return _enclose(message.text, turns.user if message.by == "user" or turns.system is None else turns.system)
-    text = _enclose(message.text, turns.preamble if message.calls else turns.text) if message.text else ""
-    separator = turns.joint[0 if text else 1] if message.calls else ""
-    content = (
-        _render_reasoning(message, format, turns, resumed=resumed)
-        + text
-        + separator
-        + render(message.calls, format=format)
-    )
-    end = turns.assistant[1] if turns.pauses is None or not message.calls else turns.pauses
-    is_ended = end and content.endswith(turns.stops)
-    start = _get_turn_start(turns, resumed=resumed, thought=bool(message.reasoning))
-    return start + content + ("" if is_ended else end)
+def _render_turn(message: PromptMessage, format: str, turn_spec: TurnSpec, *, follows_results: bool) -> str:
+    """Render one message. `follows_results` says that an assistant's turn continues after results."""
+    if message.author != "assistant":
+        system_frame = turn_spec.system_frame or turn_spec.user_frame
+        return _enclose(message.text, turn_spec.user_frame if message.author == "user" else system_frame)
+    text_frame = turn_spec.preamble_frame if message.calls else turn_spec.text_frame
+    text = _enclose(message.text, text_frame) if message.text else ""
+    separator = turn_spec.separators_before_calls[0 if text else 1] if message.calls else ""
+    reasoning = _render_reasoning(message, format, turn_spec, follows_results=follows_results)
+    content = reasoning + text + separator + render(message.calls, format=format)
+    end_after_calls = turn_spec.end_after_calls if message.calls else None
+    turn_end = turn_spec.assistant_frame[1] if end_after_calls is None else end_after_calls
+    has_stop_text = turn_end and content.endswith(turn_spec.stop_texts)
+    turn_start = _get_turn_start(turn_spec, follows_results=follows_results, has_reasoning=bool(message.reasoning))
+    return turn_start + content + ("" if has_stop_text else turn_end)
 
 
-def _render_reasoning(message: PromptMessage, format: str, turns: TurnSpec, *, resumed: bool) -> str:
+def _render_reasoning(message: PromptMessage, format: str, turn_spec: TurnSpec, *, follows_results: bool) -> str:
     """Render the assistant's reasoning, or the text that replaces it where there is none.
 
     That text is "" if the turn continues after results.
     """
     if not message.reasoning:
-        replacement = turns.unthought if turns.unthought_calls is None or not message.calls else turns.unthought_calls
-        return "" if resumed and turns.resumes is not None else replacement
-    if turns.thought is None:
+        text_before_calls = turn_spec.missing_reasoning_before_calls if message.calls else None
+        replacement = turn_spec.missing_reasoning if text_before_calls is None else text_before_calls
+        return "" if follows_results and turn_spec.start_after_results is not None else replacement
+    if turn_spec.reasoning_frame is None:
         return render((), format=format, reasoning=message.reasoning)
-    return _enclose(message.reasoning, turns.thought)
+    return _enclose(message.reasoning, turn_spec.reasoning_frame)
 
 
-def _get_turn_start(turns: TurnSpec, *, resumed: bool, thought: bool = False, is_reprompted: bool = False) -> str:
+def _get_turn_start(
+    turn_spec: TurnSpec, *, follows_results: bool, has_reasoning: bool = False, is_requested: bool = False
+) -> str:
     """Return the beginning of the assistant's turn, before the reasoning."""
-    if resumed and turns.resumes is not None and not (is_reprompted and turns.reopens):
-        return "" if thought else turns.resumes
-    return turns.asks if is_reprompted else turns.assistant[0]
+    start_after_results = turn_spec.start_after_results if follows_results else None
+    if start_after_results is not None and not (is_requested and turn_spec.keeps_requested_start):
+        return "" if has_reasoning else start_after_results
+    return turn_spec.effective_turn_start if is_requested else turn_spec.assistant_frame[0]
 
 
 def _enclose(text: str, frame: Frame) -> str:

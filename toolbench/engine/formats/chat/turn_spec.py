@@ -36,79 +36,84 @@ class TurnSpec:
     """The text around the messages of a conversation. A frame is a pair: the text before and the text after.
 
     Attributes:
-        stops: texts that end an answer.
-        user: the frame of a user message.
-        assistant: the frame of an assistant turn.
-        system: the frame of a system message; None if there is no system turn, so that its text is put before that of
-            the next user message.
-        results: the frame of the results of one answer, or with `apart` of each result.
-        tools_turn: the frame of the tools, if they have a turn of their own.
-        begins: the beginning of the prompt.
-        opening: the beginning of the assistant turn that the prompt asks for; None for that of `assistant`.
-        pauses: the end of an assistant turn with calls; None for that of `assistant`.
-        resumes: the beginning of an assistant turn after results; None for that of `assistant`. It is left out before
-            reasoning.
-        text: the frame of an assistant's text without calls.
-        preamble: the frame of an assistant's text before calls.
-        joint: the texts before calls: the first after an assistant's text, the second if there is no text.
-        thought: the frame of reasoning; None for that of the text format.
-        unthought: the text that replaces missing reasoning.
-        unthought_calls: the same before calls; None for `unthought`.
-        apart: whether each result has a frame of its own.
-        reopens: whether the turn that the prompt asks for begins with `opening` also after results.
-        reminds: the text before the turn that the prompt asks for, if there are tools.
-        ids: builds an id that the format can write from a call and its position in the conversation; None if the format
-            can write any id, or writes none.
+        stop_texts: texts that end an answer.
+        user_frame: the frame of a user message.
+        assistant_frame: the frame of an assistant turn.
+        system_frame: the frame of a system message; None if there is no system turn, so that its text is put before
+            that of the next user message.
+        results_frame: the frame of the results of one answer, or with `has_frame_per_result` of each result.
+        tools_frame: the frame of the tools, if they have a turn of their own.
+        prompt_start: the beginning of the prompt.
+        requested_turn_start: the beginning of the assistant turn that the prompt asks for; None for that of
+            `assistant_frame`.
+        end_after_calls: the end of an assistant turn with calls; None for that of `assistant_frame`.
+        start_after_results: the beginning of an assistant turn after results; None for that of `assistant_frame`. It is
+            left out before reasoning.
+        text_frame: the frame of an assistant's text without calls.
+        preamble_frame: the frame of an assistant's text before calls.
+        separators_before_calls: the texts before calls: the first after an assistant's text, the second if there is no
+            text.
+        reasoning_frame: the frame of reasoning; None for that of the text format.
+        missing_reasoning: the text that replaces missing reasoning.
+        missing_reasoning_before_calls: the same before calls; None for `missing_reasoning`.
+        has_frame_per_result: whether each result has a frame of its own.
+        keeps_requested_start: whether the turn that the prompt asks for begins with `requested_turn_start` also after
+            results.
+        reminder: the text before the turn that the prompt asks for, if there are tools.
+        build_id: builds an id that the format can write from a call and its position in the conversation; None if the
+            format can write any id, or writes none.
     """
 
-    user: Frame
-    assistant: Frame
-    stops: tuple[str, ...]
-    system: Frame | None = None
-    results: Frame = EMPTY_FRAME
-    tools: ToolsPosition = ToolsPosition.SYSTEM
-    tools_turn: Frame = EMPTY_FRAME
-    begins: str = ""
-    opening: str | None = None
-    pauses: str | None = None
-    resumes: str | None = None
-    text: Frame = EMPTY_FRAME
-    preamble: Frame = EMPTY_FRAME
-    joint: tuple[str, str] = ("\n\n", "")
-    thought: Frame | None = None
-    unthought: str = ""
-    unthought_calls: str | None = None
-    apart: bool = False
-    reopens: bool = False
-    reminds: str = ""
-    ids: Callable[[TextCall, int], str] | None = None
+    user_frame: Frame
+    assistant_frame: Frame
+    stop_texts: tuple[str, ...]
+    system_frame: Frame | None = None
+    results_frame: Frame = EMPTY_FRAME
+    tools_position: ToolsPosition = ToolsPosition.SYSTEM
+    tools_frame: Frame = EMPTY_FRAME
+    prompt_start: str = ""
+    requested_turn_start: str | None = None
+    end_after_calls: str | None = None
+    start_after_results: str | None = None
+    text_frame: Frame = EMPTY_FRAME
+    preamble_frame: Frame = EMPTY_FRAME
+    separators_before_calls: tuple[str, str] = ("\n\n", "")
+    reasoning_frame: Frame | None = None
+    missing_reasoning: str = ""
+    missing_reasoning_before_calls: str | None = None
+    has_frame_per_result: bool = False
+    keeps_requested_start: bool = False
+    reminder: str = ""
+    build_id: Callable[[TextCall, int], str] | None = None
 
     @property
-    def asks(self) -> str:
+    def effective_turn_start(self) -> str:
         """The beginning of the assistant turn that the prompt asks for."""
-        return self.assistant[0] if self.opening is None else self.opening
+        return self.assistant_frame[0] if self.requested_turn_start is None else self.requested_turn_start
 
 
-def build_role_turns(role_frame: Frame, end: str, results_role: str, tools: ToolsPosition, *stops: str) -> TurnSpec:
+def build_role_turns(
+    role_frame: Frame, end: str, results_role: str, tools_position: ToolsPosition, *stop_texts: str
+) -> TurnSpec:
     """Return a turn format whose turns begin with their role's name.
 
     Args:
         role_frame: the texts before and after the name of the role.
         end: the end of a turn.
         results_role: the role of results. Each result has a turn of its own unless this is `user`.
-        tools: where the prompt describes the tools.
-        stops: texts that end an answer.
+        tools_position: where the prompt describes the tools.
+        stop_texts: texts that end an answer.
     """
 
     def build_frame(role: str) -> Frame:
         return role_frame[0] + role + role_frame[1], end
 
     return TurnSpec(
-        system=build_frame("system"),
-        user=build_frame("user"),
-        assistant=build_frame("assistant"),
-        results=build_frame(results_role),
-        tools=tools,
-        stops=stops,
-        apart=results_role != "user",
+        system_frame=build_frame("system"),
+        user_frame=build_frame("user"),
+        assistant_frame=build_frame("assistant"),
+        results_frame=build_frame(results_role),
+        tools_position=tools_position,
+        stop_texts=stop_texts,
+        has_frame_per_result=results_role != "user",
     )

@@ -18,87 +18,53 @@ the prompts of DeepSeek from 3.1 on, Hunyuan 3, Kimi K3, Cohere, Apertus and mis
 
 from dataclasses import replace
 
+from toolbench.engine.formats.chat.shared_turns import (
+    DEEPSEEK_V3,
+    DEEPSEEK_V4,
+    DEEPSEEK_V31,
+    DEEPSEEK_V32,
+    LINE_BREAK_AFTER_TEXT,
+    LLAMA3,
+    LLAMA3_ROLE_FRAME,
+    LLAMA3_SYSTEM_FRAME,
+    MISTRAL_NEW,
+    MISTRAL_OLD,
+    NO_SEPARATORS,
+    build_chatml,
+    build_llama,
+)
 from toolbench.engine.formats.chat.turn_spec import EMPTY_FRAME, Frame, ToolsPosition, TurnSpec, build_role_turns
-from toolbench.engine.formats.families import cohere, kimi, mistral
-from toolbench.engine.formats.families.named_lines import TO_ALL
+from toolbench.engine.formats.families import cohere, kimi
+from toolbench.engine.formats.families.named_lines import ALL_RECIPIENTS_LINE
 
-
-def _build_chatml(
-    results_role: str, begin: str = "<|im_start|>", end: str = "<|im_end|>", after_end: str = "\n"
-) -> TurnSpec:
-    return build_role_turns((begin, "\n"), end + after_end, results_role, ToolsPosition.SYSTEM, end)
-
-
-def _build_llama(role_frame: Frame, end: str, other_end: str, tools: ToolsPosition) -> TurnSpec:
-    return build_role_turns(role_frame, end, "ipython", tools, end, other_end)
-
-
-_NO_MARKERS = ("", "")  # value of `joint` for formats without text before calls
-_BLANK_LINES, _LINE = ("\n\n", "\n\n"), ("\n", "")
-
-_LLAMA3_HEADS: Frame = ("<|start_header_id|>", "<|end_header_id|>\n\n")
-_LLAMA3 = _build_llama(_LLAMA3_HEADS, "<|eot_id|>", "<|eom_id|>", ToolsPosition.USER)
-_LLAMA3_SYSTEM = ("<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>")
-_MISTRAL: Frame = ("[INST] ", "[/INST]")
-_MISTRAL_OLD = TurnSpec(
-    user=_MISTRAL,
-    assistant=(" ", "</s>"),
-    tools=ToolsPosition.BEFORE_LAST_USER,
-    opening="",
-    joint=_NO_MARKERS,
-    stops=("</s>",),
-    ids=mistral.build_mistral_id,
-)
-_MISTRAL_NEW = TurnSpec(
-    system=("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"),
-    user=("[INST]", "[/INST]"),
-    assistant=("", "</s>"),
-    tools=ToolsPosition.AFTER_SYSTEM,
-    joint=_NO_MARKERS,
-    stops=("</s>",),
-    ids=mistral.build_mistral_id,
-)
-_DEEPSEEK_END, _DEEPSEEK = "<｜end▁of▁sentence｜>", "<｜Assistant｜>"
-_DEEPSEEK_V3 = TurnSpec(
-    system=EMPTY_FRAME,
-    user=("<｜User｜>", ""),
-    assistant=(_DEEPSEEK, _DEEPSEEK_END),
-    resumes="",
-    joint=_NO_MARKERS,
-    stops=(_DEEPSEEK_END,),
-)
-_DEEPSEEK_V31 = replace(
-    _DEEPSEEK_V3, opening=f"{_DEEPSEEK}</think>", unthought="</think>", thought=("<think>", "</think>")
-)
-_DEEPSEEK_V32 = replace(_DEEPSEEK_V31, results=_BLANK_LINES, resumes="</think>", joint=_BLANK_LINES)
-_DEEPSEEK_V4 = replace(_DEEPSEEK_V31, results=_DEEPSEEK_V3.user, resumes=None, joint=_BLANK_LINES)
-_GEMMA_USER, _GEMMA_MODEL = ("<start_of_turn>user\n", "<end_of_turn>\n"), ("<start_of_turn>model\n", "<end_of_turn>\n")
+_GEMMA_USER_FRAME = ("<start_of_turn>user\n", "<end_of_turn>\n")
+_GEMMA_MODEL_FRAME = ("<start_of_turn>model\n", "<end_of_turn>\n")
 _PHI4 = TurnSpec(
-    system=("<|system|>", "<|end|>"),
-    user=("<|user|>", "<|end|>"),
-    assistant=("<|assistant|>", "<|end|>"),
-    results=("<|tool|>", "<|end|>"),
-    apart=True,
-    joint=_NO_MARKERS,
-    stops=("<|end|>",),
+    system_frame=("<|system|>", "<|end|>"),
+    user_frame=("<|user|>", "<|end|>"),
+    assistant_frame=("<|assistant|>", "<|end|>"),
+    results_frame=("<|tool|>", "<|end|>"),
+    has_frame_per_result=True,
+    separators_before_calls=NO_SEPARATORS,
+    stop_texts=("<|end|>",),
 )
-_ROLE = "<|start_of_role|>{}<|end_of_role|>"
+_GRANITE_ROLE = "<|start_of_role|>{}<|end_of_role|>"
 _COHERE_END = "<|END_OF_TURN_TOKEN|>"
 
 
-def _build_cohere_frame(role: str, inside: Frame = EMPTY_FRAME) -> Frame:
-    return f"<|START_OF_TURN_TOKEN|><|{role}_TOKEN|>{inside[0]}", inside[1] + _COHERE_END
+def _build_cohere_frame(role: str, inner_frame: Frame = EMPTY_FRAME) -> Frame:
+    return f"<|START_OF_TURN_TOKEN|><|{role}_TOKEN|>{inner_frame[0]}", inner_frame[1] + _COHERE_END
 
 
 _COHERE = TurnSpec(
-    system=_build_cohere_frame("SYSTEM"),
-    user=_build_cohere_frame("USER"),
-    assistant=_build_cohere_frame("CHATBOT"),
-    results=_build_cohere_frame("SYSTEM"),
-    stops=(_COHERE_END,),
+    system_frame=_build_cohere_frame("SYSTEM"),
+    user_frame=_build_cohere_frame("USER"),
+    assistant_frame=_build_cohere_frame("CHATBOT"),
+    results_frame=_build_cohere_frame("SYSTEM"),
+    stop_texts=(_COHERE_END,),
 )
-_COHERE_TEXT, _COHERE_THOUGHT = ("<|START_TEXT|>", "<|END_TEXT|>"), ("<|START_THINKING|>", "<|END_THINKING|>")
-_REMINDER = (
+_COHERE_TEXT_FRAME, _COHERE_REASONING = ("<|START_TEXT|>", "<|END_TEXT|>"), ("<|START_THINKING|>", "<|END_THINKING|>")
+_COMMAND_R_REMINDER = (
     "Write 'Action:' and a JSON list of the calls that are needed now, fenced as json, each with tool_name and "
     "parameters; where none is, call directly-answer."
 )
@@ -111,16 +77,16 @@ def _build_kimi_k3_frame(role: str) -> Frame:
 
 def _build_glm(line_break: str) -> TurnSpec:
     return TurnSpec(
-        begins="[gMASK]<sop>",
-        system=(f"<|system|>{line_break}", ""),
-        user=(f"<|user|>{line_break}", ""),
-        assistant=("<|assistant|>", ""),
-        tools=ToolsPosition.BEFORE_SYSTEM,
-        tools_turn=(f"<|system|>{line_break}", ""),
-        unthought="\n<think></think>\n" if line_break else "</think>",
-        thought=(f"{line_break}<think>", f"</think>{line_break}"),
-        joint=(line_break, ""),
-        stops=("<|user|>", "<|observation|>", "<|endoftext|>"),
+        prompt_start="[gMASK]<sop>",
+        system_frame=(f"<|system|>{line_break}", ""),
+        user_frame=(f"<|user|>{line_break}", ""),
+        assistant_frame=("<|assistant|>", ""),
+        tools_position=ToolsPosition.BEFORE_SYSTEM,
+        tools_frame=(f"<|system|>{line_break}", ""),
+        missing_reasoning="\n<think></think>\n" if line_break else "</think>",
+        reasoning_frame=(f"{line_break}<think>", f"</think>{line_break}"),
+        separators_before_calls=(line_break, ""),
+        stop_texts=("<|user|>", "<|observation|>", "<|endoftext|>"),
     )
 
 
@@ -132,9 +98,9 @@ def _build_minimax_frame(role: str) -> Frame:
     return f"]~b]{role}\n", "[e~[\n"
 
 
-_HUNYUAN, _HUNYUAN_END = "<｜hy_Assistant:opensource｜>", "<｜hy_eos:opensource｜>"
-_HUNYUAN_THOUGHT = ("<think:opensource>", "</think:opensource>")
-_INTERN = _build_chatml("environment name=<|plugin|>")
+_HUNYUAN_ASSISTANT, _HUNYUAN_END = "<｜hy_Assistant:opensource｜>", "<｜hy_eos:opensource｜>"
+_HUNYUAN_REASONING = ("<think:opensource>", "</think:opensource>")
+_INTERN = build_chatml("environment name=<|plugin|>")
 _IFM = build_role_turns(
     ("<|ifm|im_start|>", "\n"), "<|ifm|im_end|>", "tool", ToolsPosition.SYSTEM_HEAD, "<|ifm|im_end|>"
 )
@@ -144,256 +110,265 @@ _GIGACHAT = build_role_turns(
 
 
 TURN_SPECS: dict[str, TurnSpec] = {
-    "hermes": replace(_build_chatml("user"), joint=_LINE),
-    "qwen3_coder": replace(_build_chatml("user"), results=("<|im_start|>user\n", "\n<|im_end|>\n")),
-    "minicpm5": replace(_build_chatml("user"), joint=_LINE),
-    **dict.fromkeys(("xlam", "lfm2"), _build_chatml("tool")),
-    "olmo3": _build_chatml("environment"),
-    "seed_oss": _build_chatml("tool", "<seed:bos>", "<seed:eos>", ""),
+    "hermes": replace(build_chatml("user"), separators_before_calls=LINE_BREAK_AFTER_TEXT),
+    "qwen3_coder": replace(build_chatml("user"), results_frame=("<|im_start|>user\n", "\n<|im_end|>\n")),
+    "minicpm5": replace(build_chatml("user"), separators_before_calls=LINE_BREAK_AFTER_TEXT),
+    **dict.fromkeys(("xlam", "lfm2"), build_chatml("tool")),
+    "olmo3": build_chatml("environment"),
+    "seed_oss": build_chatml("tool", "<seed:bos>", "<seed:eos>", ""),
     "internlm2": replace(
         _INTERN,
-        tools=ToolsPosition.AFTER_SYSTEM,
-        tools_turn=("<|im_start|>system name=<|plugin|>\n", "<|im_end|>\n"),
-        joint=_NO_MARKERS,
+        tools_position=ToolsPosition.AFTER_SYSTEM,
+        tools_frame=("<|im_start|>system name=<|plugin|>\n", "<|im_end|>\n"),
+        separators_before_calls=NO_SEPARATORS,
     ),
     "k2_horizon": replace(
-        _IFM, thought=("<ifm|think>\n", "\n</ifm|think>\n"), unthought="<ifm|think>\n</ifm|think>\n", joint=_LINE
+        _IFM,
+        reasoning_frame=("<ifm|think>\n", "\n</ifm|think>\n"),
+        missing_reasoning="<ifm|think>\n</ifm|think>\n",
+        separators_before_calls=LINE_BREAK_AFTER_TEXT,
     ),
-    "llama3_json": _LLAMA3,
-    "llama3_python_tag": _LLAMA3,
-    "pythonic": _build_llama(_LLAMA3_HEADS, "<|eot_id|>", "<|eom_id|>", ToolsPosition.SYSTEM),
+    "llama3_json": LLAMA3,
+    "llama3_python_tag": LLAMA3,
+    "pythonic": build_llama(LLAMA3_ROLE_FRAME, "<|eot_id|>", "<|eom_id|>", ToolsPosition.SYSTEM),
     "llama4": replace(
-        _build_llama(("<|header_start|>", "<|header_end|>\n\n"), "<|eot|>", "<|eom|>", ToolsPosition.SYSTEM),
-        joint=_NO_MARKERS,
+        build_llama(("<|header_start|>", "<|header_end|>\n\n"), "<|eot|>", "<|eom|>", ToolsPosition.SYSTEM),
+        separators_before_calls=NO_SEPARATORS,
     ),
     "functionary_v31": replace(
-        _LLAMA3, tools=ToolsPosition.BEFORE_SYSTEM, tools_turn=_LLAMA3_SYSTEM, pauses="<|eom_id|>", joint=_NO_MARKERS
+        LLAMA3,
+        tools_position=ToolsPosition.BEFORE_SYSTEM,
+        tools_frame=LLAMA3_SYSTEM_FRAME,
+        end_after_calls="<|eom_id|>",
+        separators_before_calls=NO_SEPARATORS,
     ),
     "functionary_v32": replace(
-        build_role_turns(_LLAMA3_HEADS, "<|eot_id|>", "tool", ToolsPosition.BEFORE_SYSTEM, "<|eot_id|>"),
-        tools_turn=_LLAMA3_SYSTEM,
-        text=(TO_ALL, ""),
-        preamble=(TO_ALL, ""),
-        joint=_NO_MARKERS,
+        build_role_turns(LLAMA3_ROLE_FRAME, "<|eot_id|>", "tool", ToolsPosition.BEFORE_SYSTEM, "<|eot_id|>"),
+        tools_frame=LLAMA3_SYSTEM_FRAME,
+        text_frame=(ALL_RECIPIENTS_LINE, ""),
+        preamble_frame=(ALL_RECIPIENTS_LINE, ""),
+        separators_before_calls=NO_SEPARATORS,
     ),
-    "mistral_v2": _MISTRAL_OLD,
-    "mistral_v3": _MISTRAL_OLD,
-    "mistral_v7": replace(_MISTRAL_NEW, tools=ToolsPosition.BEFORE_LAST_USER),
-    "mistral_v11": _MISTRAL_NEW,
-    "mistral_v13": _MISTRAL_NEW,
-    "mistral_v15": _MISTRAL_NEW,
-    "deepseek_v3": _DEEPSEEK_V3,
-    "deepseek_v31": _DEEPSEEK_V31,
-    "deepseek_v32": _DEEPSEEK_V32,
-    "deepseek_v4": _DEEPSEEK_V4,
-    "deepseek_v41": replace(_DEEPSEEK_V4, system=("<｜System｜>", "")),
+    "mistral_v2": MISTRAL_OLD,
+    "mistral_v3": MISTRAL_OLD,
+    "mistral_v7": replace(MISTRAL_NEW, tools_position=ToolsPosition.BEFORE_LAST_USER),
+    "mistral_v11": MISTRAL_NEW,
+    "mistral_v13": MISTRAL_NEW,
+    "mistral_v15": MISTRAL_NEW,
+    "deepseek_v3": DEEPSEEK_V3,
+    "deepseek_v31": DEEPSEEK_V31,
+    "deepseek_v32": DEEPSEEK_V32,
+    "deepseek_v4": DEEPSEEK_V4,
+    "deepseek_v41": replace(DEEPSEEK_V4, system_frame=("<｜System｜>", "")),
     "gemma3": TurnSpec(
-        user=_GEMMA_USER,
-        assistant=_GEMMA_MODEL,
-        results=_GEMMA_USER,
-        tools=ToolsPosition.USER,
-        stops=("<end_of_turn>",),
+        user_frame=_GEMMA_USER_FRAME,
+        assistant_frame=_GEMMA_MODEL_FRAME,
+        results_frame=_GEMMA_USER_FRAME,
+        tools_position=ToolsPosition.USER,
+        stop_texts=("<end_of_turn>",),
     ),
     "function_gemma": TurnSpec(
-        system=("<start_of_turn>developer\n", "<end_of_turn>\n"),
-        user=_GEMMA_USER,
-        assistant=_GEMMA_MODEL,
-        results=_GEMMA_USER,
-        apart=True,
-        stops=("<end_of_turn>", "<start_function_response>"),
+        system_frame=("<start_of_turn>developer\n", "<end_of_turn>\n"),
+        user_frame=_GEMMA_USER_FRAME,
+        assistant_frame=_GEMMA_MODEL_FRAME,
+        results_frame=_GEMMA_USER_FRAME,
+        has_frame_per_result=True,
+        stop_texts=("<end_of_turn>", "<start_function_response>"),
     ),
     "gemma4": TurnSpec(
-        system=("<|turn>system\n", "<turn|>\n"),
-        user=("<|turn>user\n", "<turn|>\n"),
-        assistant=("<|turn>model\n", "<turn|>\n"),
-        pauses="",
-        resumes="",
-        joint=_NO_MARKERS,
-        stops=("<turn|>", "<|tool_response>"),
+        system_frame=("<|turn>system\n", "<turn|>\n"),
+        user_frame=("<|turn>user\n", "<turn|>\n"),
+        assistant_frame=("<|turn>model\n", "<turn|>\n"),
+        end_after_calls="",
+        start_after_results="",
+        separators_before_calls=NO_SEPARATORS,
+        stop_texts=("<turn|>", "<|tool_response>"),
     ),
     "phi4": _PHI4,
     "functools": _PHI4,
     "granite3": TurnSpec(
-        system=(_ROLE.format("system"), "<|end_of_text|>\n"),
-        user=(_ROLE.format("user"), "<|end_of_text|>\n"),
-        assistant=(_ROLE.format("assistant"), "<|end_of_text|>\n"),
-        results=("", "\n"),
-        tools=ToolsPosition.BEFORE_SYSTEM,
-        tools_turn=("", "\n"),
-        joint=_NO_MARKERS,
-        stops=("<|end_of_text|>",),
+        system_frame=(_GRANITE_ROLE.format("system"), "<|end_of_text|>\n"),
+        user_frame=(_GRANITE_ROLE.format("user"), "<|end_of_text|>\n"),
+        assistant_frame=(_GRANITE_ROLE.format("assistant"), "<|end_of_text|>\n"),
+        results_frame=("", "\n"),
+        tools_position=ToolsPosition.BEFORE_SYSTEM,
+        tools_frame=("", "\n"),
+        separators_before_calls=NO_SEPARATORS,
+        stop_texts=("<|end_of_text|>",),
     ),
     "granite_20b_fc": TurnSpec(
-        system=("SYSTEM: ", "\n"),
-        user=("\nUSER: ", "\n"),
-        assistant=("\nASSISTANT:", "<|endoftext|>\n"),
-        tools=ToolsPosition.AFTER_SYSTEM,
-        tools_turn=("", "\n\n\n"),
-        text=(" ", " "),
-        preamble=(" ", ""),
-        joint=("\n", "\n"),
-        pauses="\n<|endoftext|>\n",
-        stops=("<|endoftext|>",),
+        system_frame=("SYSTEM: ", "\n"),
+        user_frame=("\nUSER: ", "\n"),
+        assistant_frame=("\nASSISTANT:", "<|endoftext|>\n"),
+        tools_position=ToolsPosition.AFTER_SYSTEM,
+        tools_frame=("", "\n\n\n"),
+        text_frame=(" ", " "),
+        preamble_frame=(" ", ""),
+        separators_before_calls=("\n", "\n"),
+        end_after_calls="\n<|endoftext|>\n",
+        stop_texts=("<|endoftext|>",),
     ),
     "nemotron": TurnSpec(
-        system=("<SPECIAL_10>System\n", "\n\n"),
-        user=("<SPECIAL_11>User\n", "\n"),
-        assistant=("<SPECIAL_11>Assistant\n", "\n<SPECIAL_12>\n"),
-        results=("<SPECIAL_11>User\n", ""),
-        joint=_LINE,
-        stops=("<SPECIAL_12>",),
+        system_frame=("<SPECIAL_10>System\n", "\n\n"),
+        user_frame=("<SPECIAL_11>User\n", "\n"),
+        assistant_frame=("<SPECIAL_11>Assistant\n", "\n<SPECIAL_12>\n"),
+        results_frame=("<SPECIAL_11>User\n", ""),
+        separators_before_calls=LINE_BREAK_AFTER_TEXT,
+        stop_texts=("<SPECIAL_12>",),
     ),
     "jamba": TurnSpec(
-        system=("<|bom|><|system|> ", "<|eom|>"),
-        user=("<|bom|><|user|> ", "<|eom|>"),
-        assistant=("<|bom|><|assistant|> ", "<|eom|>"),
-        results=("<|bom|><|tool|> ", "<|eom|>"),
-        apart=True,
-        opening="<|bom|><|assistant|>",
-        joint=_NO_MARKERS,
-        stops=("<|eom|>",),
+        system_frame=("<|bom|><|system|> ", "<|eom|>"),
+        user_frame=("<|bom|><|user|> ", "<|eom|>"),
+        assistant_frame=("<|bom|><|assistant|> ", "<|eom|>"),
+        results_frame=("<|bom|><|tool|> ", "<|eom|>"),
+        has_frame_per_result=True,
+        requested_turn_start="<|bom|><|assistant|>",
+        separators_before_calls=NO_SEPARATORS,
+        stop_texts=("<|eom|>",),
     ),
     "apertus": TurnSpec(
-        system=("<|system_start|>", "<|system_end|>"),
-        user=("<|user_start|>", "<|user_end|>"),
-        assistant=("<|assistant_start|>", "<|assistant_end|>"),
-        tools=ToolsPosition.AFTER_SYSTEM,
-        tools_turn=("<|developer_start|>Deliberation: disabled\nTool Capabilities:\n", "<|developer_end|>"),
-        pauses="",
-        resumes="",
-        reopens=True,
-        joint=_NO_MARKERS,
-        stops=("<|assistant_end|>",),
+        system_frame=("<|system_start|>", "<|system_end|>"),
+        user_frame=("<|user_start|>", "<|user_end|>"),
+        assistant_frame=("<|assistant_start|>", "<|assistant_end|>"),
+        tools_position=ToolsPosition.AFTER_SYSTEM,
+        tools_frame=("<|developer_start|>Deliberation: disabled\nTool Capabilities:\n", "<|developer_end|>"),
+        end_after_calls="",
+        start_after_results="",
+        keeps_requested_start=True,
+        separators_before_calls=NO_SEPARATORS,
+        stop_texts=("<|assistant_end|>",),
     ),
     "gigachat3": replace(
-        _GIGACHAT, tools_turn=("function descriptions<|role_sep|>\n", "\n\n<|message_sep|>\n\n"), joint=_NO_MARKERS
+        _GIGACHAT,
+        tools_frame=("function descriptions<|role_sep|>\n", "\n\n<|message_sep|>\n\n"),
+        separators_before_calls=NO_SEPARATORS,
     ),
     "inkling": TurnSpec(
-        system=("<|message_system|><|content_text|>", _INKLING_END),
-        user=("<|message_user|><|content_text|>", _INKLING_END),
-        assistant=("<|message_model|>", "<|content_model_end_sampling|>"),
-        tools=ToolsPosition.BEFORE_SYSTEM,
-        text=("<|content_text|>", _INKLING_END),
-        preamble=("<|content_text|>", f"{_INKLING_END}<|message_model|>"),
-        thought=("<|content_thinking|>", f"{_INKLING_END}<|message_model|>"),
-        joint=_NO_MARKERS,
-        stops=("<|content_model_end_sampling|>",),
+        system_frame=("<|message_system|><|content_text|>", _INKLING_END),
+        user_frame=("<|message_user|><|content_text|>", _INKLING_END),
+        assistant_frame=("<|message_model|>", "<|content_model_end_sampling|>"),
+        tools_position=ToolsPosition.BEFORE_SYSTEM,
+        text_frame=("<|content_text|>", _INKLING_END),
+        preamble_frame=("<|content_text|>", f"{_INKLING_END}<|message_model|>"),
+        reasoning_frame=("<|content_thinking|>", f"{_INKLING_END}<|message_model|>"),
+        separators_before_calls=NO_SEPARATORS,
+        stop_texts=("<|content_model_end_sampling|>",),
     ),
     "kimi_k2": TurnSpec(
-        system=("<|im_system|>system<|im_middle|>", _KIMI_END),
-        user=("<|im_user|>user<|im_middle|>", _KIMI_END),
-        assistant=("<|im_assistant|>assistant<|im_middle|>", _KIMI_END),
-        tools=ToolsPosition.BEFORE_SYSTEM,
-        joint=_NO_MARKERS,
-        stops=(_KIMI_END,),
-        ids=kimi.build_kimi_id,
+        system_frame=("<|im_system|>system<|im_middle|>", _KIMI_END),
+        user_frame=("<|im_user|>user<|im_middle|>", _KIMI_END),
+        assistant_frame=("<|im_assistant|>assistant<|im_middle|>", _KIMI_END),
+        tools_position=ToolsPosition.BEFORE_SYSTEM,
+        separators_before_calls=NO_SEPARATORS,
+        stop_texts=(_KIMI_END,),
+        build_id=kimi.build_kimi_id,
     ),
     "kimi_k3": TurnSpec(
-        system=_build_kimi_k3_frame("system"),
-        user=_build_kimi_k3_frame("user"),
-        assistant=_build_kimi_k3_frame("assistant"),
-        tools=ToolsPosition.BEFORE_SYSTEM,
-        opening=_build_kimi_k3_frame("assistant")[0] + kimi.RESPONSE[0],
-        text=kimi.RESPONSE,
-        preamble=kimi.RESPONSE,
-        thought=kimi.REASONING,
-        joint=("", "".join(kimi.RESPONSE)),
-        stops=("<|end_of_msg|>",),
+        system_frame=_build_kimi_k3_frame("system"),
+        user_frame=_build_kimi_k3_frame("user"),
+        assistant_frame=_build_kimi_k3_frame("assistant"),
+        tools_position=ToolsPosition.BEFORE_SYSTEM,
+        requested_turn_start=_build_kimi_k3_frame("assistant")[0] + kimi.RESPONSE_MARKERS[0],
+        text_frame=kimi.RESPONSE_MARKERS,
+        preamble_frame=kimi.RESPONSE_MARKERS,
+        reasoning_frame=kimi.REASONING_MARKERS,
+        separators_before_calls=("", "".join(kimi.RESPONSE_MARKERS)),
+        stop_texts=("<|end_of_msg|>",),
     ),
     "glm45": _build_glm("\n"),
     "glm47": _build_glm(""),
     "hunyuan_v3": TurnSpec(
-        system=("", "<｜reasoning_mode:opensource｜>reasoning_effort:no_think"),
-        user=("<｜hy_User:opensource｜>", ""),
-        assistant=(_HUNYUAN, _HUNYUAN_END),
-        opening=_HUNYUAN + "".join(_HUNYUAN_THOUGHT),
-        thought=_HUNYUAN_THOUGHT,
-        unthought="".join(_HUNYUAN_THOUGHT),
-        joint=_NO_MARKERS,
-        stops=(_HUNYUAN_END,),
+        system_frame=("", "<｜reasoning_mode:opensource｜>reasoning_effort:no_think"),
+        user_frame=("<｜hy_User:opensource｜>", ""),
+        assistant_frame=(_HUNYUAN_ASSISTANT, _HUNYUAN_END),
+        requested_turn_start=_HUNYUAN_ASSISTANT + "".join(_HUNYUAN_REASONING),
+        reasoning_frame=_HUNYUAN_REASONING,
+        missing_reasoning="".join(_HUNYUAN_REASONING),
+        separators_before_calls=NO_SEPARATORS,
+        stop_texts=(_HUNYUAN_END,),
     ),
     "minimax_m1": TurnSpec(
-        begins="<begin_of_document>",
-        system=_build_minimax_m1_frame("system ai_setting=assistant"),
-        user=_build_minimax_m1_frame("user name=user"),
-        assistant=_build_minimax_m1_frame("ai name=assistant"),
-        results=_build_minimax_m1_frame("tool name=tools"),
-        apart=True,
-        tools=ToolsPosition.AFTER_SYSTEM,
-        tools_turn=_build_minimax_m1_frame("system tool_setting=tools"),
-        joint=_LINE,
-        stops=("<end_of_sentence>",),
+        prompt_start="<begin_of_document>",
+        system_frame=_build_minimax_m1_frame("system ai_setting=assistant"),
+        user_frame=_build_minimax_m1_frame("user name=user"),
+        assistant_frame=_build_minimax_m1_frame("ai name=assistant"),
+        results_frame=_build_minimax_m1_frame("tool name=tools"),
+        has_frame_per_result=True,
+        tools_position=ToolsPosition.AFTER_SYSTEM,
+        tools_frame=_build_minimax_m1_frame("system tool_setting=tools"),
+        separators_before_calls=LINE_BREAK_AFTER_TEXT,
+        stop_texts=("<end_of_sentence>",),
     ),
     "minimax_m2": TurnSpec(
-        begins="]~!b[",
-        system=_build_minimax_frame("system"),
-        user=_build_minimax_frame("user"),
-        assistant=_build_minimax_frame("ai"),
-        results=_build_minimax_frame("tool"),
-        joint=("\n", "\n"),
-        stops=("[e~[",),
+        prompt_start="]~!b[",
+        system_frame=_build_minimax_frame("system"),
+        user_frame=_build_minimax_frame("user"),
+        assistant_frame=_build_minimax_frame("ai"),
+        results_frame=_build_minimax_frame("tool"),
+        separators_before_calls=("\n", "\n"),
+        stop_texts=("[e~[",),
     ),
     "minimax_m3": TurnSpec(
-        begins="]~!b[",
-        system=_build_minimax_frame("developer"),
-        user=_build_minimax_frame("user"),
-        assistant=_build_minimax_frame("ai"),
-        results=_build_minimax_frame("tool"),
-        thought=("<mm:think>", "</mm:think>"),
-        unthought="</mm:think>",
-        joint=_NO_MARKERS,
-        stops=("[e~[",),
+        prompt_start="]~!b[",
+        system_frame=_build_minimax_frame("developer"),
+        user_frame=_build_minimax_frame("user"),
+        assistant_frame=_build_minimax_frame("ai"),
+        results_frame=_build_minimax_frame("tool"),
+        reasoning_frame=("<mm:think>", "</mm:think>"),
+        missing_reasoning="</mm:think>",
+        separators_before_calls=NO_SEPARATORS,
+        stop_texts=("[e~[",),
     ),
     "dots": TurnSpec(
-        system=("<|system|>", "<|endofsystem|>"),
-        user=("<|user|>", "<|endofuser|>"),
-        assistant=("<|assistant|>", "<|endofassistant|>"),
-        results=("<|user|>", "<|endofuser|>"),
-        joint=("\n", "\n"),
-        stops=("<|endofassistant|>",),
+        system_frame=("<|system|>", "<|endofsystem|>"),
+        user_frame=("<|user|>", "<|endofuser|>"),
+        assistant_frame=("<|assistant|>", "<|endofassistant|>"),
+        results_frame=("<|user|>", "<|endofuser|>"),
+        separators_before_calls=("\n", "\n"),
+        stop_texts=("<|endofassistant|>",),
     ),
     "cohere": replace(
         _COHERE,
-        opening=_build_cohere_frame("CHATBOT")[0] + "".join(_COHERE_THOUGHT),
-        text=("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
-        thought=_COHERE_THOUGHT,
-        unthought_calls="".join(_COHERE_THOUGHT),
-        joint=_NO_MARKERS,
-        ids=cohere.build_position_id,
+        requested_turn_start=_build_cohere_frame("CHATBOT")[0] + "".join(_COHERE_REASONING),
+        text_frame=("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+        reasoning_frame=_COHERE_REASONING,
+        missing_reasoning_before_calls="".join(_COHERE_REASONING),
+        separators_before_calls=NO_SEPARATORS,
+        build_id=cohere.build_position_id,
     ),
     "command_r": replace(
         _COHERE,
-        apart=True,
-        joint=("\n", "\n"),
-        pauses="",
-        reminds=_REMINDER.join(_build_cohere_frame("SYSTEM")),
+        has_frame_per_result=True,
+        separators_before_calls=("\n", "\n"),
+        end_after_calls="",
+        reminder=_COMMAND_R_REMINDER.join(_build_cohere_frame("SYSTEM")),
     ),
     "command4": replace(
         _COHERE,
-        system=_build_cohere_frame("SYSTEM", _COHERE_TEXT),
-        user=_build_cohere_frame("USER", _COHERE_TEXT),
-        tools=ToolsPosition.BEFORE_SYSTEM,
-        tools_turn=_build_cohere_frame("SYSTEM", _COHERE_TEXT),
-        text=_COHERE_TEXT,
-        preamble=_COHERE_TEXT,
-        thought=_COHERE_THOUGHT,
-        unthought="".join(_COHERE_THOUGHT),
-        joint=_NO_MARKERS,
-        ids=cohere.build_position_id,
+        system_frame=_build_cohere_frame("SYSTEM", _COHERE_TEXT_FRAME),
+        user_frame=_build_cohere_frame("USER", _COHERE_TEXT_FRAME),
+        tools_position=ToolsPosition.BEFORE_SYSTEM,
+        tools_frame=_build_cohere_frame("SYSTEM", _COHERE_TEXT_FRAME),
+        text_frame=_COHERE_TEXT_FRAME,
+        preamble_frame=_COHERE_TEXT_FRAME,
+        reasoning_frame=_COHERE_REASONING,
+        missing_reasoning="".join(_COHERE_REASONING),
+        separators_before_calls=NO_SEPARATORS,
+        build_id=cohere.build_position_id,
     ),
     "harmony": TurnSpec(
-        system=("<|start|>developer<|message|>", "<|end|>"),
-        user=("<|start|>user<|message|>", "<|end|>"),
-        assistant=("<|start|>assistant", ""),
-        text=("<|channel|>final<|message|>", "<|end|>"),
-        preamble=("<|channel|>commentary<|message|>", "<|end|><|start|>assistant"),
-        thought=("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
-        joint=_NO_MARKERS,
-        begins=(
+        system_frame=("<|start|>developer<|message|>", "<|end|>"),
+        user_frame=("<|start|>user<|message|>", "<|end|>"),
+        assistant_frame=("<|start|>assistant", ""),
+        text_frame=("<|channel|>final<|message|>", "<|end|>"),
+        preamble_frame=("<|channel|>commentary<|message|>", "<|end|><|start|>assistant"),
+        reasoning_frame=("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
+        separators_before_calls=NO_SEPARATORS,
+        prompt_start=(
             "<|start|>system<|message|># Valid channels: analysis, commentary, final. Channel must be included for "
             "every message.\nCalls to these tools must go to the commentary channel: 'functions'.<|end|>"
         ),
-        stops=("<|call|>", "<|return|>"),
+        stop_texts=("<|call|>", "<|return|>"),
     ),
 }
 """The turn formats by the name of the text format. Formats whose turn tokens are unknown are missing."""

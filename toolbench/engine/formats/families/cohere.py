@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 
 from toolbench.engine.formats.call_writers import (
-    enclosed_result_writer,
+    build_enclosed_result_writer,
+    build_tool_list_writer,
     render_indented_json,
     render_spaced_json,
-    tool_list_writer,
 )
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import PLAIN_NAME
 from toolbench.engine.formats.families.marked_json import (
-    STARTS,
+    JSON_STARTS,
     PseudoToolFilter,
+    build_indented_call_writer,
     build_line_array_layout,
     build_marked_block,
-    indented_call_writer,
 )
 from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader
 from toolbench.engine.formats.specification import Block, PromptLayout, RoundTripLimits, TextFormat
@@ -47,7 +47,7 @@ def _render_tools(tools: Sequence[JsonObject]) -> str:
 
 COHERE = TextFormat(
     "cohere",
-    (build_marked_block("<|START_ACTION|>", "<|END_ACTION|>", read=_CALL_READER),),
+    (build_marked_block("<|START_ACTION|>", "<|END_ACTION|>", reader=_CALL_READER),),
     build_line_array_layout("<|START_ACTION|>", "<|END_ACTION|>", _render_call),
     PromptLayout(
         _render_tools,
@@ -56,23 +56,30 @@ COHERE = TextFormat(
         ",\n",
         "\n]<|END_TOOL_RESULT|>",
     ),
-    dropped=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|END_ACTION|>", "<|END_OF_TURN_TOKEN|>"),
-    reasoning=(("<|START_THINKING|>", "<|END_THINKING|>"),),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(PLAIN_NAME, ids=True),
+    dropped_tokens=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|END_ACTION|>", "<|END_OF_TURN_TOKEN|>"),
+    reasoning_markers=(("<|START_THINKING|>", "<|END_THINKING|>"),),
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(PLAIN_NAME, keeps_ids=True),
 )
-_ACTIONS = tuple(
-    Block(f"Action:{blank}```json", PseudoToolFilter(_PSEUDO_TOOLS, _CALL_READER), ("```",), starts=STARTS, values=True)
+_ACTION_BLOCKS = tuple(
+    Block(
+        f"Action:{blank}```json",
+        PseudoToolFilter(_PSEUDO_TOOLS, _CALL_READER),
+        ("```",),
+        body_starts=JSON_STARTS,
+        ends_after_values=True,
+    )
     for blank in " \n"
 )
 COMMAND_R = TextFormat(
     "command_r",
-    _ACTIONS,
-    build_line_array_layout("Action:\n```json\n", "```\n", indented_call_writer("tool_name", "parameters")),
+    _ACTION_BLOCKS,
+    build_line_array_layout("Action:\n```json\n", "```\n", build_indented_call_writer("tool_name", "parameters")),
     PromptLayout(
-        tool_list_writer("## Available Tools\n", flat=True), enclosed_result_writer("<results>\n", "</results>")
+        build_tool_list_writer("## Available Tools\n", is_flat=True),
+        build_enclosed_result_writer("<results>\n", "</results>"),
     ),
-    dropped=("<|END_OF_TURN_TOKEN|>",),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(PLAIN_NAME),
+    dropped_tokens=("<|END_OF_TURN_TOKEN|>",),
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(PLAIN_NAME),
 )

@@ -10,26 +10,24 @@ from dataclasses import replace
 from itertools import product
 
 from toolbench.engine.formats.call_writers import (
-    enclosed_result_writer,
-    named_json_call_writer,
+    build_enclosed_result_writer,
+    build_named_json_call_writer,
+    build_tool_lines_writer,
     render_tag_value,
-    tool_lines_writer,
 )
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import PLAIN_NAME
 from toolbench.engine.formats.json_calls import NamedJsonReader
 from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
-from toolbench.engine.formats.tagged_calls import TaggedReader
+from toolbench.engine.formats.tagged_calls import TYPES_BY_STRING_FLAG, TaggedReader
 from toolbench.engine.formats.types import TextCall
 from toolbench.engine.types import JsonObject
 
-_BAR_SPELLINGS, _BLANK_SPELLINGS = (
-    ("｜", "|"),
-    ("▁", "_", " "),
-)  # some gateways replace the first character by one of the others
-_SEPARATOR = re.compile(r"<[｜|]tool[▁_ ]sep[｜|]>")
+# Some gateways replace the first character by one of the others.
+_BAR_SPELLINGS = ("｜", "|")
+_BLANK_SPELLINGS = ("▁", "_", " ")
+_SEPARATOR_PATTERN = re.compile(r"<[｜|]tool[▁_ ]sep[｜|]>")
 _NAME_HEADING = re.compile(r"\s*(?P<name>[\w.:/-]+)\s*(?:```\w*\s*)?")
-_TYPES_BY_STRING_FLAG = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
 
 
 def _list_spellings(token: str) -> tuple[str, ...]:
@@ -37,8 +35,9 @@ def _list_spellings(token: str) -> tuple[str, ...]:
     return tuple(f"<{bar}{token.replace(' ', blank)}{bar}>" for bar, blank in product(_BAR_SPELLINGS, _BLANK_SPELLINGS))
 
 
-BEGIN, END, SEP = _list_spellings("tool call begin"), _list_spellings("tool call end"), _list_spellings("tool sep")
-ALL_BEGIN, ALL_END = _list_spellings("tool calls begin"), _list_spellings("tool calls end")
+CALL_BEGIN, CALL_END = _list_spellings("tool call begin"), _list_spellings("tool call end")
+SEPARATOR = _list_spellings("tool sep")
+CALLS_BEGIN, CALLS_END = _list_spellings("tool calls begin"), _list_spellings("tool calls end")
 _END_TOKENS = ("<｜end▁of▁sentence｜>",)
 
 
@@ -47,61 +46,71 @@ def _parse_heading(heading: str) -> tuple[str, str]:
 
     The second value, the id, is always "".
     """
-    before, *after_separator = _SEPARATOR.split(heading, maxsplit=1)
-    match = (
-        _NAME_HEADING.match(after_separator[0] if after_separator[0].strip("` \n") else before)
-        if after_separator
-        else None
-    )
+    text_before, *after_separator = _SEPARATOR_PATTERN.split(heading, maxsplit=1)
+    if not after_separator:
+        return "", ""
+    match = _NAME_HEADING.match(after_separator[0] if after_separator[0].strip("` \n") else text_before)
     return (match["name"], "") if match else ("", "")
 
 
 def _build_blocks() -> tuple[Block, ...]:
-    closers, enders = (*(f"```{end}" for end in END), *END), (*BEGIN, *ALL_END)
+    end_markers, next_markers = (*(f"```{end}" for end in CALL_END), *CALL_END), (*CALL_BEGIN, *CALLS_END)
     return tuple(
-        Block(begin, NamedJsonReader(_parse_heading), closers, enders, values=True, many=False) for begin in BEGIN
+        Block(
+            begin,
+            NamedJsonReader(_parse_heading),
+            end_markers,
+            next_markers,
+            ends_after_values=True,
+            allows_many_values=False,
+        )
+        for begin in CALL_BEGIN
     )
 
 
 def _build_tools_writer(instruction: str) -> Callable[[Sequence[JsonObject]], str]:
-    return tool_lines_writer("## Tools\nThese functions can be called:\n", f"\n\nTo call one, write:\n{instruction}")
+    return build_tool_lines_writer(
+        "## Tools\nThese functions can be called:\n", f"\n\nTo call one, write:\n{instruction}"
+    )
 
 
 _V3_PROMPT = PromptLayout(
     _build_tools_writer(
-        f"{ALL_BEGIN[0]}{BEGIN[0]}function{SEP[0]}name\n```json\n{{arguments}}\n```{END[0]}{ALL_END[0]}",
+        f"{CALLS_BEGIN[0]}{CALL_BEGIN[0]}function{SEPARATOR[0]}name\n```json\n{{arguments}}\n```{CALL_END[0]}{CALLS_END[0]}",
     ),
-    enclosed_result_writer("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
+    build_enclosed_result_writer("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
     results_before="<｜tool▁outputs▁begin｜>",
     results_after="<｜tool▁outputs▁end｜>",
 )
 _V31_PROMPT = PromptLayout(
-    _build_tools_writer(f"{ALL_BEGIN[0]}{BEGIN[0]}name{SEP[0]}{{arguments}}{END[0]}{ALL_END[0]}"),
-    _V3_PROMPT.result,
+    _build_tools_writer(f"{CALLS_BEGIN[0]}{CALL_BEGIN[0]}name{SEPARATOR[0]}{{arguments}}{CALL_END[0]}{CALLS_END[0]}"),
+    _V3_PROMPT.write_result,
     results_between="",
 )
 DEEPSEEK_V3 = TextFormat(
     "deepseek_v3",
     _build_blocks(),
     CallLayout(
-        named_json_call_writer(f"{BEGIN[0]}function{SEP[0]}", "\n```json\n", f"\n```{END[0]}"),
-        ALL_BEGIN[0],
+        build_named_json_call_writer(f"{CALL_BEGIN[0]}function{SEPARATOR[0]}", "\n```json\n", f"\n```{CALL_END[0]}"),
+        CALLS_BEGIN[0],
         "\n",
-        ALL_END[0],
+        CALLS_END[0],
     ),
     _V3_PROMPT,
-    dropped=(*ALL_BEGIN, *ALL_END, *END, *_END_TOKENS),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(PLAIN_NAME),
+    dropped_tokens=(*CALLS_BEGIN, *CALLS_END, *CALL_END, *_END_TOKENS),
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(PLAIN_NAME),
 )
 DEEPSEEK_V31 = TextFormat(
     "deepseek_v31",
     _build_blocks(),
-    CallLayout(named_json_call_writer(BEGIN[0], SEP[0], END[0]), ALL_BEGIN[0], "", ALL_END[0]),
+    CallLayout(
+        build_named_json_call_writer(CALL_BEGIN[0], SEPARATOR[0], CALL_END[0]), CALLS_BEGIN[0], "", CALLS_END[0]
+    ),
     _V31_PROMPT,
-    dropped=DEEPSEEK_V3.dropped,
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(PLAIN_NAME),
+    dropped_tokens=DEEPSEEK_V3.dropped_tokens,
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(PLAIN_NAME),
 )
 
 
@@ -111,31 +120,31 @@ def _build_dsml_tag(bar: str, slash: str = "", blank: str = "") -> str:
 
 def _build_invoke_block(bar: str, blank: str) -> Block:
     begin, end = _build_dsml_tag(bar, blank=blank), _build_dsml_tag(bar, "/", blank)
-    value, value_end = f"{begin}parameter", f"{end}parameter>"
+    value_start, value_end = f"{begin}parameter", f"{end}parameter>"
     reader = TaggedReader(
         re.compile(r"\s*name=[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>"),
-        re.compile(rf"{re.escape(value)} name=\"(?P<key>[^\">]*)\"(?: string=\"(?P<kind>true|false)\")?\s*>"),
+        re.compile(rf"{re.escape(value_start)} name=\"(?P<key>[^\">]*)\"(?: string=\"(?P<kind>true|false)\")?\s*>"),
         value_end,
-        kinds=_TYPES_BY_STRING_FLAG,
+        types_by_word=TYPES_BY_STRING_FLAG,
     )
-    other_markers = (*(f"{end}{word}>" for word in _DSML_WRAPPERS), f"{begin}invoke")
-    return Block(f"{begin}invoke", reader, (f"{end}invoke>",), other_markers, guard=(value, value_end))
+    next_markers = (*(f"{end}{word}>" for word in _DSML_WRAPPER_NAMES), f"{begin}invoke")
+    return Block(f"{begin}invoke", reader, (f"{end}invoke>",), next_markers, value_markers=(value_start, value_end))
 
 
-_DSML_WRAPPERS = ("function_calls", "tool_calls", "calls")
+_DSML_WRAPPER_NAMES = ("function_calls", "tool_calls", "calls")
 _DSML_BLOCKS = tuple(_build_invoke_block(bar, blank) for bar, blank in product(_BAR_SPELLINGS, ("", " ")))
-_DSML_DROPPED = tuple(
+_DSML_DROPPED_TOKENS = tuple(
     f"{_build_dsml_tag(bar, slash, blank)}{word}>"
-    for bar, slash, blank, word in product(_BAR_SPELLINGS, ("", "/"), ("", " "), (*_DSML_WRAPPERS, "invoke"))
+    for bar, slash, blank, word in product(_BAR_SPELLINGS, ("", "/"), ("", " "), (*_DSML_WRAPPER_NAMES, "invoke"))
 )
 
 
-def _build_dsml_format(name: str, wrapper: str, prompt: PromptLayout, blank: str = "") -> TextFormat:
-    """Return a text format with DSML tags; `wrapper` is the name of the tag around all calls."""
+def _build_dsml_format(name: str, wrapper_name: str, prompt: PromptLayout, blank: str = "") -> TextFormat:
+    """Return a text format with DSML tags; `wrapper_name` is the name of the tag around all calls."""
     begin, end = _build_dsml_tag("｜", blank=blank), _build_dsml_tag("｜", "/", blank)
 
     parameter = f'{begin}parameter name="key" string="true|false">value{end}parameter>\n'
-    instruction = f'{begin}{wrapper}>\n{begin}invoke name="name">\n{parameter}{end}invoke>\n{end}{wrapper}>'
+    instruction = f'{begin}{wrapper_name}>\n{begin}invoke name="name">\n{parameter}{end}invoke>\n{end}{wrapper_name}>'
 
     def render_call(call: TextCall, index: int) -> str:
         parameters = (
@@ -148,11 +157,11 @@ def _build_dsml_format(name: str, wrapper: str, prompt: PromptLayout, blank: str
     return TextFormat(
         name,
         _DSML_BLOCKS,
-        CallLayout(render_call, f"{begin}{wrapper}>\n", "\n", f"\n{end}{wrapper}>"),
-        replace(prompt, tools=_build_tools_writer(instruction)),
-        dropped=(*_DSML_DROPPED, *_END_TOKENS),
-        bare=build_bare_json_blocks,
-        holds=RoundTripLimits(r"[^\s<>|｜\"']+", r"[^\s\">]+", ("DSML",)),
+        CallLayout(render_call, f"{begin}{wrapper_name}>\n", "\n", f"\n{end}{wrapper_name}>"),
+        replace(prompt, write_tools=_build_tools_writer(instruction)),
+        dropped_tokens=(*_DSML_DROPPED_TOKENS, *_END_TOKENS),
+        build_bare_blocks=build_bare_json_blocks,
+        round_trip_limits=RoundTripLimits(r"[^\s<>|｜\"']+", r"[^\s\">]+", ("DSML",)),
     )
 
 
@@ -160,18 +169,21 @@ DEEPSEEK_V32 = _build_dsml_format(
     "deepseek_v32",
     "function_calls",
     PromptLayout(
-        _V3_PROMPT.tools,
-        enclosed_result_writer("<result>", "</result>"),
+        _V3_PROMPT.write_tools,
+        build_enclosed_result_writer("<result>", "</result>"),
         results_before="<function_results>\n",
         results_after="\n</function_results>",
-        role="user",
+        result_role="user",
     ),
 )
 DEEPSEEK_V4 = _build_dsml_format(
     "deepseek_v4",
     "tool_calls",
     PromptLayout(
-        _V3_PROMPT.tools, enclosed_result_writer("<tool_result>", "</tool_result>"), results_between="\n\n", role="user"
+        _V3_PROMPT.write_tools,
+        build_enclosed_result_writer("<tool_result>", "</tool_result>"),
+        results_between="\n\n",
+        result_role="user",
     ),
 )
 DEEPSEEK_V41 = _build_dsml_format(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.call_extent import find_value_end
-from toolbench.engine.formats.call_writers import enclosed_result_writer, render_python_call, render_spaced_json
+from toolbench.engine.formats.call_writers import build_enclosed_result_writer, render_python_call, render_spaced_json
 from toolbench.engine.formats.families.fenced import FENCE, build_fenced_json_blocks
 from toolbench.engine.formats.families.gemma_repair import repair_gemma_calls
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
@@ -16,10 +16,11 @@ from toolbench.engine.formats.json_calls import parse_object
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.python_calls import PythonCallReader
 from toolbench.engine.formats.specification import (
+    UNREADABLE_BLOCK,
     Block,
     CallLayout,
-    FoundCall,
     ParsedBlock,
+    ParsedCall,
     PromptLayout,
     RoundTripLimits,
     TextFormat,
@@ -29,8 +30,9 @@ from toolbench.engine.types import JsonObject
 
 _HEADING = re.compile(r"\s*(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*(?=\{)")
 _STRING_OR_KEY = re.compile(r'\\.|"(?:[^"\\]|\\.)*+"|(?P<before>[{,]\s*)(?P<key>[^\s{}\[\]:,"\']+)\s*:', re.DOTALL)
-_OPEN_QUOTE = re.compile(r"'(?P<text>[^']*)\Z")
-_ANY_CODE_INFO, _TOOL_CODE_INFO = re.compile(r"(?:tool_code|python|tool_call)?\s*"), re.compile(r"tool_code\s*")
+_OPEN_APOSTROPHE = re.compile(r"'(?P<text>[^']*)\Z")
+_PYTHON_INFO_STRING = re.compile(r"(?:tool_code|python|tool_call)?\s*")
+_TOOL_CODE_INFO_STRING = re.compile(r"tool_code\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +41,35 @@ class GemmaCallReader:
 
     quote: str
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
-        reading = self._read_strictly(body, cut=cut)
-        if not reading.problem or cut:
-            return reading
-        repaired = repair_gemma_calls(body, self.quote, known, self._list_calls)
-        return ParsedBlock(repaired, notes=("delimiter_missing",)) if repaired else reading
+        parsed_block = self._read_strictly(body, is_truncated=is_truncated)
+        if not parsed_block.problem_code or is_truncated:
+            return parsed_block
+        repaired_calls = repair_gemma_calls(body, self.quote, offered_tools, self._list_calls)
+        return ParsedBlock(repaired_calls, deviation_codes=("delimiter_missing",)) if repaired_calls else parsed_block
 
-    def _list_calls(self, body: str) -> tuple[FoundCall, ...]:
+    def _list_calls(self, body: str) -> tuple[ParsedCall, ...]:
         """Return the calls of a block that needs no repair; () for any other block."""
-        reading = self._read_strictly(body, cut=False)
-        return () if reading.problem else reading.calls
+        parsed_block = self._read_strictly(body, is_truncated=False)
+        return () if parsed_block.problem_code else parsed_block.calls
 
-    def _read_strictly(self, body: str, *, cut: bool) -> ParsedBlock:
+    def _read_strictly(self, body: str, *, is_truncated: bool) -> ParsedBlock:
         """Read the calls without repairs."""
-        calls: list[FoundCall] = []
+        calls: list[ParsedCall] = []
         parts = body.split(self.quote)
-        if not cut and any(not part.strip() for part in parts[2:-1:2]):
-            return ParsedBlock(problem="call_unreadable")  # two strings without a separator, which Python would join
+        if not is_truncated and any(not part.strip() for part in parts[2:-1:2]):
+            return UNREADABLE_BLOCK  # two strings without a separator, which Python would join
         text, start = _convert_to_json(parts), 0
         while heading := _HEADING.match(text, start):
             end = find_value_end(text, heading.end())
             arguments = _parse_object(text[heading.end() : end]) if end is not None else None
             if end is None or arguments is None:
-                return ParsedBlock(tuple(calls), "call_cut" if cut and end is None else "call_unreadable")
-            calls.append(FoundCall(heading["name"], arguments))
+                return ParsedBlock(tuple(calls), "call_cut" if is_truncated and end is None else "call_unreadable")
+            calls.append(ParsedCall(heading["name"], arguments))
             start = end
         if text[start:].strip(" \n,") or not calls:
-            return ParsedBlock(tuple(calls), "call_cut" if cut else "call_unreadable")
+            return ParsedBlock(tuple(calls), "call_cut" if is_truncated else "call_unreadable")
         return ParsedBlock(tuple(calls))
 
 
@@ -85,29 +87,29 @@ def _convert_to_json(parts: Sequence[str]) -> str:
     apostrophe.
     """
     has_unpaired_quote = len(parts) % 2 == 0
-    json_parts, in_string = [], False
+    json_parts, is_in_string = [], False
     for part in parts:
-        apostrophe = _OPEN_QUOTE.search(part) if has_unpaired_quote and not in_string else None
-        if in_string:
+        apostrophe = _OPEN_APOSTROPHE.search(part) if has_unpaired_quote and not is_in_string else None
+        if is_in_string:
             json_parts.append(json.dumps(part))
         elif apostrophe:
             json_parts += [_quote_keys(part[: apostrophe.start()]), json.dumps(apostrophe["text"])]
-            has_unpaired_quote, in_string = False, True
+            has_unpaired_quote, is_in_string = False, True
         else:
             json_parts.append(_quote_keys(part))
-        in_string = not in_string
+        is_in_string = not is_in_string
     return "".join(json_parts)
 
 
 def _quote_keys(code: str) -> str:
     return _STRING_OR_KEY.sub(
-        lambda found: f"{found['before']}{json.dumps(found['key'])}:" if found["key"] else found[0], code
+        lambda match: f"{match['before']}{json.dumps(match['key'])}:" if match["key"] else match[0], code
     )
 
 
-def _build_call_writer(opener: str, quote: str, closer: str) -> Callable[[TextCall, int], str]:
+def _build_call_writer(start_marker: str, quote: str, end_marker: str) -> Callable[[TextCall, int], str]:
     def write(call: TextCall, index: int) -> str:
-        return f"{opener}call:{call.name}{_render_value(call.arguments, quote)}{closer}"
+        return f"{start_marker}call:{call.name}{_render_value(call.arguments, quote)}{end_marker}"
 
     return write
 
@@ -135,70 +137,83 @@ def _convert_types_to_upper(schema: object) -> object:
     }
 
 
-def _build_declarations_writer(opener: str, quote: str, closer: str) -> Callable[[Sequence[JsonObject]], str]:
+def _build_declarations_writer(start_marker: str, quote: str, end_marker: str) -> Callable[[Sequence[JsonObject]], str]:
     def write(tools: Sequence[JsonObject]) -> str:
         functions = [get_function(tool) for tool in tools]
-        parts = [
+        declared_parts = [
             {key: function[key] for key in ("description", "parameters") if key in function} for function in functions
         ]
+        rendered_parts = [_render_value(_convert_types_to_upper(part), quote) for part in declared_parts]
         return "".join(
-            f"{opener}declaration:{function.get('name')}{_render_value(_convert_types_to_upper(part), quote)}{closer}"
-            for function, part in zip(functions, parts, strict=True)
+            f"{start_marker}declaration:{function.get('name')}{part}{end_marker}"
+            for function, part in zip(functions, rendered_parts, strict=True)
         )
 
     return write
 
 
 def _build_format(
-    name: str, tokens: tuple[str, str, str], prompt: PromptLayout, reasoning: tuple[tuple[str, str], ...]
+    name: str, call_tokens: tuple[str, str, str], prompt: PromptLayout, reasoning: tuple[tuple[str, str], ...]
 ) -> TextFormat:
-    """Return a format whose `tokens` are the start marker, the quote around strings and the end marker of a call."""
-    opener, quote, closer = tokens
+    """Return a format with these tokens: the start marker of a call, the quote around strings and the end marker."""
+    start_marker, quote, end_marker = call_tokens
     return TextFormat(
         name,
-        (Block(opener, GemmaCallReader(quote), (closer,), (opener,), guard=(quote, quote)),),
-        CallLayout(_build_call_writer(*tokens), between=""),
+        (Block(start_marker, GemmaCallReader(quote), (end_marker,), (start_marker,), value_markers=(quote, quote)),),
+        CallLayout(_build_call_writer(*call_tokens), between_calls=""),
         prompt,
-        dropped=(closer, "<turn|>", "<end_of_turn>", "<start_function_response>", "<|tool_response>"),
-        reasoning=reasoning,
-        bare=build_bare_json_blocks,
-        holds=RoundTripLimits(r"[\w.-]+", r"[^\s{}\[\]:,\"'<]+", (quote, opener, closer), bare_keys=True),
+        dropped_tokens=(end_marker, "<turn|>", "<end_of_turn>", "<start_function_response>", "<|tool_response>"),
+        reasoning_markers=reasoning,
+        build_bare_blocks=build_bare_json_blocks,
+        round_trip_limits=RoundTripLimits(
+            r"[\w.-]+", r"[^\s{}\[\]:,\"'<]+", (quote, start_marker, end_marker), checks_nested_keys=True
+        ),
     )
 
 
 def build_fenced_python_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     """Return a block for a code fence that begins with a Python call of a known tool."""
-    starts = tuple(f"{before}{name}(" for name in names for before in ("", "["))
-    return (Block(FENCE, PythonCallReader(), (FENCE,), starts=starts, skip=_ANY_CODE_INFO, bare=True),)
+    body_starts = tuple(f"{prefix}{name}(" for name in names for prefix in ("", "["))
+    reader = PythonCallReader()
+    return (Block(FENCE, reader, (FENCE,), body_starts=body_starts, skipped_pattern=_PYTHON_INFO_STRING, is_bare=True),)
 
 
 def build_whole_tool_code_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     """Return a block for a `tool_code` fence with a Python call, which counts only if it is the whole answer."""
-    return tuple(replace(block, skip=_TOOL_CODE_INFO, whole=True) for block in build_fenced_python_blocks(names))
+    return tuple(
+        replace(block, skipped_pattern=_TOOL_CODE_INFO_STRING, must_be_whole_answer=True)
+        for block in build_fenced_python_blocks(names)
+    )
 
 
 GEMMA3 = TextFormat(
     "gemma3",
     (),
     CallLayout(render_python_call, f"{FENCE}tool_code\n", "\n", f"\n{FENCE}"),
-    PromptLayout(PYTHONIC.prompt.tools, enclosed_result_writer(f"{FENCE}tool_output\n", f"\n{FENCE}"), role="user"),
-    dropped=("<end_of_turn>",),
-    bare=lambda names: (
+    PromptLayout(
+        PYTHONIC.prompt.write_tools,
+        build_enclosed_result_writer(f"{FENCE}tool_output\n", f"\n{FENCE}"),
+        result_role="user",
+    ),
+    dropped_tokens=("<end_of_turn>",),
+    build_bare_blocks=lambda names: (
         *build_fenced_python_blocks(names),
         *build_fenced_json_blocks(names),
         *build_bare_json_blocks(names),
         *build_bare_list_blocks(names),
     ),
-    holds=RoundTripLimits(PYTHONIC.holds.name, PYTHONIC.holds.key, (FENCE,)),
-    native=False,
+    round_trip_limits=RoundTripLimits(
+        PYTHONIC.round_trip_limits.name_pattern, PYTHONIC.round_trip_limits.key_pattern, (FENCE,)
+    ),
+    is_native=False,
 )
 FUNCTION_GEMMA = _build_format(
     "function_gemma",
     ("<start_function_call>", "<escape>", "<end_function_call>"),
     PromptLayout(
         _build_declarations_writer("<start_function_declaration>", "<escape>", "<end_function_declaration>"),
-        enclosed_result_writer("Function result for {name}: ", ""),
-        role="user",
+        build_enclosed_result_writer("Function result for {name}: ", ""),
+        result_role="user",
     ),
     (("<think>", "</think>"),),
 )
@@ -207,9 +222,9 @@ GEMMA4 = _build_format(
     ("<|tool_call>", '<|"|>', "<tool_call|>"),
     PromptLayout(
         _build_declarations_writer("<|tool>", '<|"|>', "<tool|>"),
-        enclosed_result_writer('<|tool_response>response:{name}{value:<|"|>', '<|"|>}<tool_response|>'),
+        build_enclosed_result_writer('<|tool_response>response:{name}{value:<|"|>', '<|"|>}<tool_response|>'),
         results_between="",
-        role="assistant",
+        result_role="assistant",
     ),
     (("<|channel>thought", "<channel|>"),),
 )

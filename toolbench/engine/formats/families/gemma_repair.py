@@ -11,32 +11,34 @@ from itertools import islice, pairwise
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.coercion import get_allowed_types
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.formats.specification import FoundCall
+from toolbench.engine.formats.specification import ParsedCall
 from toolbench.engine.formats.types import ToolSchemas
 
 MAX_BODY_LENGTH = 16_384  # characters of a block that is repaired
 MAX_CANDIDATES = 64  # positions tried; with more, the block is not repaired
 _HEADING = re.compile(r"(?:\A|[\s,}])(?:call)?\s{0,64}:\s*+(?P<name>[\w.-]++)\s*+\{")
-_OPENING = re.compile(r"[{,][ \n]{0,8}[\w.-]{1,128}[ \n]{0,8}:|[\[,]")
-_CLOSING = re.compile(r"[,}\]]")
-_NEXT_KEY = re.compile(r",\s{0,8}(?P<key>[\w.-]{1,128})\s{0,8}:")
+_STRING_START_CANDIDATE = re.compile(r"[{,][ \n]{0,8}[\w.-]{1,128}[ \n]{0,8}:|[\[,]")
+_STRING_END_CANDIDATE = re.compile(r"[,}\]]")
+_COMMA_AND_KEY = re.compile(r",\s{0,8}(?P<key>[\w.-]{1,128})\s{0,8}:")
 _BARE_STRING = re.compile(
     r"(?<=[{,])(?P<key>[\w.-]{1,128}):(?P<value>[^\s,:{}\[\]\"'<|][^,:{}\[\]\"'<|\n]*+)"
     r"(?=,(?P<next>[\w.-]{1,128}):|\})"
 )
-_QUOTATION_DELIMITERS = 2  # stray delimiters around a quotation inside a string
+_QUOTATION_DELIMITER_COUNT = 2  # stray delimiters around a quotation inside a string
 
-ReadStrictly = Callable[[str], tuple[FoundCall, ...]]
+ReadWithoutRepair = Callable[[str], tuple[ParsedCall, ...]]
 
 
-def repair_gemma_calls(body: str, quote: str, known: ToolSchemas, read_strictly: ReadStrictly) -> tuple[FoundCall, ...]:
+def repair_gemma_calls(
+    body: str, quote: str, offered_tools: ToolSchemas, read_without_repair: ReadWithoutRepair
+) -> tuple[ParsedCall, ...]:
     """Return the calls of a block with a missing or stray delimiter.
 
     Args:
         body: text of the block.
         quote: the delimiter before and after strings.
-        known: the schemas of the tools.
-        read_strictly: parses a block without repair; returns () if the block cannot be read.
+        offered_tools: the schemas of the tools.
+        read_without_repair: parses a block without repair; returns () if the block cannot be read.
 
     Returns:
         The calls of the only possible reading; () if there is none or more than one, if one is uncertain, if the block
@@ -46,15 +48,18 @@ def repair_gemma_calls(body: str, quote: str, known: ToolSchemas, read_strictly:
     if len(body) > MAX_BODY_LENGTH or any(fragment in text for text in parts for fragment in _list_fragments(quote)):
         return ()
     if len(parts) % 2:
-        return read_strictly(_restore_quotation(parts, quote) or _delimit_bare_strings(parts, quote, known))
-    readings: list[tuple[FoundCall, ...]] = []
+        return read_without_repair(
+            _restore_quotation(parts, quote) or _delimit_bare_strings(parts, quote, offered_tools)
+        )
+    readings: list[tuple[ParsedCall, ...]] = []
     is_certain = True
-    candidates = list(islice(_iterate_candidates(body, quote, _find_properties(body, known)), MAX_CANDIDATES + 1))
+    all_candidates = _iterate_candidates(body, quote, _find_properties(body, offered_tools))
+    candidates = list(islice(all_candidates, MAX_CANDIDATES + 1))
     for candidate in candidates if len(candidates) <= MAX_CANDIDATES else ():
-        calls = read_strictly(body[: candidate.index] + quote + body[candidate.index :])
+        calls = read_without_repair(body[: candidate.index] + quote + body[candidate.index :])
         if calls and calls not in readings:
             readings.append(calls)
-            is_certain = is_certain and candidate.certain
+            is_certain = is_certain and candidate.is_certain
     return readings[0] if len(readings) == 1 and is_certain else ()
 
 
@@ -64,23 +69,23 @@ class _Candidate:
 
     Attributes:
         index: the index in the body of the block.
-        certain: whether a reading with a delimiter there may be returned; otherwise that reading prevents a repair.
+        is_certain: whether a reading with a delimiter there may be returned; otherwise that reading prevents a repair.
     """
 
     index: int
-    certain: bool
+    is_certain: bool
 
 
 def _list_fragments(quote: str) -> set[str]:
     """Return all texts that are the delimiter with one character missing."""
-    return {quote[:at] + quote[at + 1 :] for at in range(len(quote))}
+    return {quote[:index] + quote[index + 1 :] for index in range(len(quote))}
 
 
-def _find_properties(body: str, known: ToolSchemas) -> set[str] | None:
+def _find_properties(body: str, offered_tools: ToolSchemas) -> set[str] | None:
     """Return the parameters of the tools that are called; None if the schema of one of them is unknown."""
     names: set[str] = set()
     for heading in _HEADING.finditer(body):
-        properties = known.schemas.get(heading["name"], {}).get("properties")
+        properties = offered_tools.schemas.get(heading["name"], {}).get("properties")
         if not isinstance(properties, dict):
             return None
         names |= set(properties)
@@ -89,80 +94,83 @@ def _find_properties(body: str, known: ToolSchemas) -> set[str] | None:
 
 def _iterate_candidates(body: str, quote: str, properties: set[str] | None) -> Iterator[_Candidate]:
     """Yield the positions at which a delimiter gives a string that does not contain the key of a known parameter."""
-    delimiters = [found.start() for found in re.finditer(re.escape(quote), body)]
-    bounds = zip([0, *(delimiter + len(quote) for delimiter in delimiters)], [*delimiters, len(body)], strict=True)
-    for segment_number, (start, end) in enumerate(bounds):
+    delimiter_indexes = [match.start() for match in re.finditer(re.escape(quote), body)]
+    starts = [0, *(index + len(quote) for index in delimiter_indexes)]
+    for segment_number, (start, end) in enumerate(zip(starts, [*delimiter_indexes, len(body)], strict=True)):
         segment = body[start:end]
-        if segment_number < len(delimiters):
-            last_key_start = max(
-                _find_known_keys(segment, properties), default=-1
-            )  # a string cannot begin before a known parameter
-            for found in _OPENING.finditer(segment):
-                if found.end() > last_key_start:
-                    text, is_value = segment[found.end() :], found.group().endswith(":")
-                    yield _Candidate(start + found.end(), is_value and _is_certain(text, properties))
+        if segment_number < len(delimiter_indexes):
+            # A string cannot begin before a known parameter.
+            last_key_start = max(_find_known_keys(segment, properties), default=-1)
+            for match in _STRING_START_CANDIDATE.finditer(segment):
+                if match.end() > last_key_start:
+                    text, is_value = segment[match.end() :], match.group().endswith(":")
+                    yield _Candidate(start + match.end(), is_value and _is_certain(text, properties))
         if segment_number:
-            in_list = body[: start - len(quote)].rstrip()[-1:] in ("[", ",")
-            yield from _iterate_end_candidates(segment, start, properties, in_list=in_list)
+            is_in_list = body[: start - len(quote)].rstrip()[-1:] in ("[", ",")
+            yield from _iterate_end_candidates(segment, start, properties, is_in_list=is_in_list)
 
 
 def _iterate_end_candidates(
-    segment: str, start: int, properties: set[str] | None, *, in_list: bool
+    segment: str, start: int, properties: set[str] | None, *, is_in_list: bool
 ) -> Iterator[_Candidate]:
     """Yield the positions at which a string that begins at the start of a segment may end."""
     first_key_start = min(_find_known_keys(segment, properties), default=len(segment))
-    for found in _CLOSING.finditer(segment):
-        if found.start() > first_key_start:
+    for match in _STRING_END_CANDIDATE.finditer(segment):
+        if match.start() > first_key_start:
             return
-        text, next_key = segment[: found.start()], _NEXT_KEY.match(segment, found.start())
+        text, next_key = segment[: match.start()], _COMMA_AND_KEY.match(segment, match.start())
         is_key_unknown = next_key is not None and properties is not None and next_key["key"] not in properties
-        is_certain = not is_key_unknown and not (in_list and "," in text) and _is_certain(text, properties)
-        yield _Candidate(start + found.start(), is_certain)
+        is_certain = not is_key_unknown and not (is_in_list and "," in text) and _is_certain(text, properties)
+        yield _Candidate(start + match.start(), is_certain)
 
 
 def _find_known_keys(segment: str, properties: set[str] | None) -> list[int]:
     """Return the indexes in a segment at which keys of known parameters begin, with the comma before them."""
-    return [found.start() for found in _NEXT_KEY.finditer(segment) if found["key"] in (properties or ())]
+    return [match.start() for match in _COMMA_AND_KEY.finditer(segment) if match["key"] in (properties or ())]
 
 
 def _is_certain(text: str, properties: set[str] | None) -> bool:
     """Return whether a string has no outer white space and, if the schema is unknown, no text like a key in it."""
-    return text == text.strip() and (properties is not None or _NEXT_KEY.search(text) is None)
+    return text == text.strip() and (properties is not None or _COMMA_AND_KEY.search(text) is None)
 
 
 def _restore_quotation(parts: list[str], quote: str) -> str:
     """Return the block with two stray delimiters in one string replaced by quotation marks; "" in other cases."""
-    stray = [
+    stray_indexes = [
         index
-        for index, (before, after) in enumerate(pairwise(parts))
-        if before and after and before.rstrip()[-1:] not in (":", "[", ",", "") and after.lstrip()[:1] not in ",}]"
+        for index, (text_before, text_after) in enumerate(pairwise(parts))
+        if text_before
+        and text_after
+        and text_before.rstrip()[-1:] not in (":", "[", ",", "")
+        and text_after.lstrip()[:1] not in ",}]"
     ]
-    if len(stray) != _QUOTATION_DELIMITERS or stray[1] != stray[0] + 1:
+    if len(stray_indexes) != _QUOTATION_DELIMITER_COUNT or stray_indexes[1] != stray_indexes[0] + 1:
         return ""
-    first, second = stray
-    text = '"'.join(parts[first : second + 2])
-    return quote.join([*parts[:first], text, *parts[second + 2 :]])
+    first_index, second_index = stray_indexes
+    text = '"'.join(parts[first_index : second_index + 2])
+    return quote.join([*parts[:first_index], text, *parts[second_index + 2 :]])
 
 
-def _delimit_bare_strings(parts: list[str], quote: str, known: ToolSchemas) -> str:
+def _delimit_bare_strings(parts: list[str], quote: str, offered_tools: ToolSchemas) -> str:
     """Return the block with delimiters around strings that have none, each up to the next known parameter."""
     heading = _HEADING.search(parts[0])
-    tool = heading["name"] if heading else ""
+    tool_name = heading["name"] if heading else ""
 
-    def delimit(found: re.Match[str]) -> str:
-        types = get_allowed_types(known.parameter(tool, found["key"]), known.schemas.get(tool, {}))
+    def delimit(match: re.Match[str]) -> str:
+        schema = offered_tools.find_parameter(tool_name, match["key"])
+        types = get_allowed_types(schema, offered_tools.schemas.get(tool_name, {}))
         is_string = "string" in types and not types & {"null", "boolean"}
-        is_next_known = found["next"] is None or known.parameter(tool, found["next"]) is not None
-        if not is_string or not is_next_known or _is_literal(found["value"]):
-            return found[0]
-        return f"{found['key']}:{quote}{found['value']}{quote}"
+        is_next_known = match["next"] is None or offered_tools.find_parameter(tool_name, match["next"]) is not None
+        if not is_string or not is_next_known or _is_literal(match["value"]):
+            return match[0]
+        return f"{match['key']}:{quote}{match['value']}{quote}"
 
     return quote.join(part if index % 2 else _BARE_STRING.sub(delimit, part) for index, part in enumerate(parts))
 
 
-def _is_literal(written: str) -> bool:
+def _is_literal(text: str) -> bool:
     try:
-        read_value(written)
+        read_value(text)
     except InvalidJsonError:
         return False
     return True

@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 
-from toolbench.engine.formats.call_writers import enclosed_result_writer, json_call_writer, tool_lines_writer
+from toolbench.engine.formats.call_writers import (
+    build_enclosed_result_writer,
+    build_json_call_writer,
+    build_tool_lines_writer,
+)
 from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader
 from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
@@ -16,24 +20,40 @@ def build_bare_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     """Return the blocks for a JSON object and for an array of objects, anywhere in the text."""
     reader = JsonCallReader(ANY_CALL_KEYS)
     return (
-        Block("{", reader, starts=('"', "'", '{"'), values=True, many=False, bare=True, inner=True),
-        Block("[", reader, starts=("{",), values=True, many=False, bare=True, inner=True),
+        Block(
+            "{",
+            reader,
+            body_starts=('"', "'", '{"'),
+            ends_after_values=True,
+            allows_many_values=False,
+            is_bare=True,
+            has_start_marker_in_body=True,
+        ),
+        Block(
+            "[",
+            reader,
+            body_starts=("{",),
+            ends_after_values=True,
+            allows_many_values=False,
+            is_bare=True,
+            has_start_marker_in_body=True,
+        ),
     )
 
 
 GENERIC_JSON = TextFormat(
     "json",
     (),
-    CallLayout(json_call_writer(arguments="parameters")),
+    CallLayout(build_json_call_writer(arguments_key="parameters")),
     PromptLayout(
-        tool_lines_writer(
+        build_tool_lines_writer(
             "Functions:\n",
             '\n\nTo call one, answer with nothing but {"type": "function", "name": <name>, "parameters": <object>}.',
         ),
-        enclosed_result_writer("[tool_result name={name} id={id}]\n", ""),
-        role="user",
+        build_enclosed_result_writer("[tool_result name={name} id={id}]\n", ""),
+        result_role="user",
     ),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(name=r"[^\s<|｜]+"),
-    native=False,
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(name_pattern=r"[^\s<|｜]+"),
+    is_native=False,
 )

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine.formats.call_writers import (
-    enclosed_result_writer,
-    tagged_call_writer,
-    tool_lines_writer,
-    tool_list_writer,
+    build_enclosed_result_writer,
+    build_tagged_call_writer,
+    build_tool_lines_writer,
+    build_tool_list_writer,
 )
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import JSON_BLOCK, parse_name_heading
@@ -26,77 +26,79 @@ class TagSpelling:
     """The spelling of a family's tags.
 
     Attributes:
-        prefix: text before the word of a tag.
-        suffix: text after the word of a tag.
+        word_prefix: text before the word of a tag.
+        word_suffix: text after the word of a tag.
         tag_separator: text between tags.
-        between: text between calls.
-        separator: word of a tag after the tool's name; "" for none.
-        wrapper: word of a tag around all calls; "" for none.
+        call_separator: text between calls.
+        separator_word: word of a tag after the tool's name; "" for none.
+        wrapper_word: word of a tag around all calls; "" for none.
         reasoning_words: words of the tags around reasoning.
     """
 
-    prefix: str = ""
-    suffix: str = ""
+    word_prefix: str = ""
+    word_suffix: str = ""
     tag_separator: str = "\n"
-    between: str = "\n"
-    separator: str = ""
-    wrapper: str = ""
+    call_separator: str = "\n"
+    separator_word: str = ""
+    wrapper_word: str = ""
     reasoning_words: tuple[str, ...] = ("think",)
 
     def build_tags(self, word: str) -> tuple[str, str]:
         """Return the start tag and the end tag with this word."""
-        return f"<{self.prefix}{word}{self.suffix}>", f"</{self.prefix}{word}{self.suffix}>"
+        return f"<{self.word_prefix}{word}{self.word_suffix}>", f"</{self.word_prefix}{word}{self.word_suffix}>"
 
     @property
-    def after_name(self) -> str:
+    def name_suffix(self) -> str:
         """The text after a tool's name: the start tag with the separator word, or ""."""
-        return self.build_tags(self.separator)[0] if self.separator else ""
+        return self.build_tags(self.separator_word)[0] if self.separator_word else ""
 
 
 def _build_blocks(tags: TagSpelling) -> list[Block]:
     """Return the blocks of a format with these tags."""
-    opener, closer = tags.build_tags("tool_call")
+    start_marker, end_marker = tags.build_tags("tool_call")
     key, value = tags.build_tags("arg_key"), tags.build_tags("arg_value")
-    kind = r"(?:{}(?P<kind>\w{{1,32}}){}\s{{0,64}})?".format(*map(re.escape, tags.build_tags("arg_type")))
-    separator = re.escape(tags.build_tags("tool_sep")[0])
+    type_pattern = r"(?:{}(?P<kind>\w{{1,32}}){}\s{{0,64}})?".format(*map(re.escape, tags.build_tags("arg_type")))
+    separator_pattern = re.escape(tags.build_tags("tool_sep")[0])
     tagged_reader = TaggedReader(
-        re.compile(rf"\s*(?P<name>[\w.:/-]+)\s*(?:{separator}\s*)?(?=<|$)"),
+        re.compile(rf"\s*(?P<name>[\w.:/-]+)\s*(?:{separator_pattern}\s*)?(?=<|$)"),
         re.compile(
-            rf"{re.escape(key[0])}(?P<key>[^<]{{1,256}}){re.escape(key[1])}\s{{0,64}}{kind}(?P<opened>{re.escape(value[0])})?"
+            rf"{re.escape(key[0])}(?P<key>[^<]{{1,256}}){re.escape(key[1])}\s{{0,64}}{type_pattern}(?P<opened>{re.escape(value[0])})?"
         ),
         value[1],
     )
     reader = FirstMatchReader((tagged_reader, NamedJsonReader(parse_name_heading), AttributeReader()))
-    wrapper = tags.build_tags(tags.wrapper)[0] if tags.wrapper else ""
+    wrapper = tags.build_tags(tags.wrapper_word)[0] if tags.wrapper_word else ""
     return [
-        *([] if tags.prefix or tags.suffix else [JSON_BLOCK]),
-        *([Block(wrapper, JsonCallReader(), starts=(opener,), wrapper=True)] if wrapper else []),
-        Block(opener, reader, (closer,), (opener,), guard=(key[0], value[1])),
+        *([] if tags.word_prefix or tags.word_suffix else [JSON_BLOCK]),
+        *([Block(wrapper, JsonCallReader(), body_starts=(start_marker,), is_wrapper=True)] if wrapper else []),
+        Block(start_marker, reader, (end_marker,), (start_marker,), value_markers=(key[0], value[1])),
     ]
 
 
 def _build_layout(tags: TagSpelling) -> CallLayout:
-    opener, closer = tags.build_tags("tool_call")
+    start_marker, end_marker = tags.build_tags("tool_call")
     key, value = tags.build_tags("arg_key"), tags.build_tags("arg_value")
-    before, after = tags.build_tags(tags.wrapper) if tags.wrapper else ("", "")
-    call_writer = tagged_call_writer(
-        f"{opener}{{name}}{tags.after_name}{tags.tag_separator}",
+    calls_start, calls_end = tags.build_tags(tags.wrapper_word) if tags.wrapper_word else ("", "")
+    call_writer = build_tagged_call_writer(
+        f"{start_marker}{{name}}{tags.name_suffix}{tags.tag_separator}",
         f"{key[0]}{{key}}{key[1]}{tags.tag_separator}{value[0]}",
         f"{value[1]}{tags.tag_separator}",
-        closer,
+        end_marker,
     )
-    return CallLayout(call_writer, before and f"{before}\n", tags.between, after and f"\n{after}")
+    return CallLayout(
+        call_writer, calls_start and f"{calls_start}\n", tags.call_separator, calls_end and f"\n{calls_end}"
+    )
 
 
 def _build_instruction(tags: TagSpelling) -> str:
-    opener, closer = tags.build_tags("tool_call")
+    start_marker, end_marker = tags.build_tags("tool_call")
     key, value = tags.build_tags("arg_key"), tags.build_tags("arg_value")
     tag_separator = tags.tag_separator
     argument = f"{key[0]}key{key[1]}{tag_separator}{value[0]}value{value[1]}{tag_separator}"
-    before, after = (
-        (f"{tags.build_tags(tags.wrapper)[0]}\n", f"\n{tags.build_tags(tags.wrapper)[1]}") if tags.wrapper else ("", "")
-    )
-    return f"\n\nTo call one, write:\n{before}{opener}name{tags.after_name}{tag_separator}{argument}{closer}{after}"
+    call = f"{start_marker}name{tags.name_suffix}{tag_separator}{argument}{end_marker}"
+    calls_start, calls_end = tags.build_tags(tags.wrapper_word) if tags.wrapper_word else ("", "")
+    calls = f"{calls_start}\n{call}\n{calls_end}" if tags.wrapper_word else call
+    return f"\n\nTo call one, write:\n{calls}"
 
 
 _END_TOKENS = ("<|observation|>", "<|user|>", "<|endoftext|>")
@@ -120,14 +122,12 @@ def _build_format(
         end_tokens: tokens that end an answer.
     """
     spellings = (tags, *other_spellings)
-    call_tags, value_tags = (
-        [spelling.build_tags("tool_call") for spelling in spellings],
-        [spelling.build_tags("arg_value") for spelling in spellings],
-    )
-    wrapper_ends = [spelling.build_tags(spelling.wrapper)[1] for spelling in spellings if spelling.wrapper]
-    forbidden = (
-        *(end for _, end in call_tags),
-        *(call for call, _ in call_tags),
+    call_tags = [spelling.build_tags("tool_call") for spelling in spellings]
+    value_tags = [spelling.build_tags("arg_value") for spelling in spellings]
+    wrapper_ends = [spelling.build_tags(spelling.wrapper_word)[1] for spelling in spellings if spelling.wrapper_word]
+    forbidden_texts = (
+        *(end_marker for _, end_marker in call_tags),
+        *(start_marker for start_marker, _ in call_tags),
         *(tag for tag_pair in value_tags for tag in tag_pair),
     )
     return TextFormat(
@@ -135,14 +135,16 @@ def _build_format(
         tuple(block for spelling in spellings for block in _build_blocks(spelling)),
         _build_layout(tags),
         prompt,
-        dropped=(*(end for _, end in call_tags), *wrapper_ends, *end_tokens),
-        reasoning=tuple(spelling.build_tags(word) for spelling in spellings for word in spelling.reasoning_words),
-        bare=build_bare_json_blocks,
-        holds=RoundTripLimits(
+        dropped_tokens=(*(token_end for _, token_end in call_tags), *wrapper_ends, *end_tokens),
+        reasoning_markers=tuple(
+            spelling.build_tags(word) for spelling in spellings for word in spelling.reasoning_words
+        ),
+        build_bare_blocks=build_bare_json_blocks,
+        round_trip_limits=RoundTripLimits(
             r"[\w.:/-]+",
             r"[^<\s]([^<]*[^<\s])?",
-            (*forbidden, *(spelling.build_tags("arg_key")[0] for spelling in spellings)),
-            schema=True,
+            (*forbidden_texts, *(spelling.build_tags("arg_key")[0] for spelling in spellings)),
+            needs_schema=True,
         ),
     )
 
@@ -150,19 +152,19 @@ def _build_format(
 def _build_prompt_layout(tags: TagSpelling) -> PromptLayout:
     """Build the prompt layout of GLM 4.5 with these tags."""
     return PromptLayout(
-        tool_lines_writer(
+        build_tool_lines_writer(
             "# Tools\n\nThese functions can be called:\n<tools>\n", f"\n</tools>{_build_instruction(tags)}"
         ),
-        enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
+        build_enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
         results_before="<|observation|>\n",
-        role="observation",
+        result_role="observation",
     )
 
 
-_GLM, _GLM47, _LONGCAT = TagSpelling(), TagSpelling(tag_separator="", between=""), TagSpelling("longcat_")
-_K2_HORIZON = TagSpelling("ifm|", wrapper="tool_calls", reasoning_words=("think", "think_fast", "think_faster"))
-_HUNYUAN = TagSpelling(suffix=":opensource", separator="tool_sep", wrapper="tool_calls")
-_RESPONSES, _RESPONSE = _HUNYUAN.build_tags("tool_responses"), _HUNYUAN.build_tags("tool_response")
+_GLM, _GLM47, _LONGCAT = TagSpelling(), TagSpelling(tag_separator="", call_separator=""), TagSpelling("longcat_")
+_K2_HORIZON = TagSpelling("ifm|", wrapper_word="tool_calls", reasoning_words=("think", "think_fast", "think_faster"))
+_HUNYUAN = TagSpelling(word_suffix=":opensource", separator_word="tool_sep", wrapper_word="tool_calls")
+_RESULTS_TAGS, _RESULT_TAGS = _HUNYUAN.build_tags("tool_responses"), _HUNYUAN.build_tags("tool_response")
 
 GLM45 = _build_format("glm45", _GLM, _build_prompt_layout(_GLM))
 GLM47 = _build_format(
@@ -170,7 +172,7 @@ GLM47 = _build_format(
     _GLM47,
     replace(
         _build_prompt_layout(_GLM47),
-        result=enclosed_result_writer("<tool_response>", "</tool_response>"),
+        write_result=build_enclosed_result_writer("<tool_response>", "</tool_response>"),
         results_before="<|observation|>",
         results_between="",
     ),
@@ -180,10 +182,10 @@ K2_HORIZON = _build_format(
     "k2_horizon",
     _K2_HORIZON,
     PromptLayout(
-        tool_list_writer(
+        build_tool_list_writer(
             "# Tools\nThese tools can be called:\n\n<ifm|tools>\n", f"\n</ifm|tools>{_build_instruction(_K2_HORIZON)}"
         ),
-        enclosed_result_writer("", ""),
+        build_enclosed_result_writer("", ""),
     ),
     end_tokens=("<|ifm|im_end|>",),
 )
@@ -191,11 +193,11 @@ HUNYUAN_V3 = _build_format(
     "hunyuan_v3",
     _HUNYUAN,
     PromptLayout(
-        _build_prompt_layout(_HUNYUAN).tools,
-        enclosed_result_writer(f"{_RESPONSE[0]}\n", f"\n{_RESPONSE[1]}"),
-        results_before=f"{_RESPONSES[0]}\n",
-        results_after=f"\n{_RESPONSES[1]}",
+        _build_prompt_layout(_HUNYUAN).write_tools,
+        build_enclosed_result_writer(f"{_RESULT_TAGS[0]}\n", f"\n{_RESULT_TAGS[1]}"),
+        results_before=f"{_RESULTS_TAGS[0]}\n",
+        results_after=f"\n{_RESULTS_TAGS[1]}",
     ),
-    other_spellings=(replace(_HUNYUAN, suffix=""),),
+    other_spellings=(replace(_HUNYUAN, word_suffix=""),),
     end_tokens=("<｜hy_eos:opensource｜>",),
 )

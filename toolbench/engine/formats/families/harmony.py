@@ -4,15 +4,17 @@ import re
 from dataclasses import dataclass
 
 from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.formats.call_writers import enclosed_result_writer, render_spaced_json
+from toolbench.engine.formats.call_writers import build_enclosed_result_writer, render_spaced_json
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.json_calls import clean_name, parse_object
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.specification import (
+    TRUNCATED_BLOCK,
+    UNREADABLE_BLOCK,
     Block,
     CallLayout,
-    FoundCall,
     ParsedBlock,
+    ParsedCall,
     PromptLayout,
     RoundTripLimits,
     TextFormat,
@@ -20,8 +22,8 @@ from toolbench.engine.formats.specification import (
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.formats.typescript import render_namespace
 
-START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
-ENDS = ("<|end|>", "<|call|>", "<|return|>")
+START_TOKEN, CHANNEL_TOKEN, MESSAGE_TOKEN = "<|start|>", "<|channel|>", "<|message|>"
+END_TOKENS = ("<|end|>", "<|call|>", "<|return|>")
 _MAX_HEADING_WORDS = 2  # words in the heading of a message without a call: a role or channel, and a content type
 _RECIPIENT = re.compile(r"to=(?:functions\.)?(?P<name>[^\s<]+)")
 _ANALYSIS = re.compile(r"(?:^|<\|channel\|>)\s*analysis")
@@ -31,50 +33,55 @@ _ANALYSIS = re.compile(r"(?:^|<\|channel\|>)\s*analysis")
 class HarmonyReader:
     """A reader of one message: a call if it has a recipient, reasoning in the channel analysis, otherwise text."""
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
-        heading, message_marker, content = body.partition(MESSAGE)
+        heading, message_marker, content = body.partition(MESSAGE_TOKEN)
         recipient = _RECIPIENT.search(heading)
         if not message_marker and not recipient and len(heading.split()) > _MAX_HEADING_WORDS:
-            return ParsedBlock(problem="call_unreadable")
+            return UNREADABLE_BLOCK
         if not message_marker:
-            return ParsedBlock(problem="call_cut") if cut and recipient else ParsedBlock(text="" if cut else content)
+            return TRUNCATED_BLOCK if is_truncated and recipient else ParsedBlock(text="" if is_truncated else content)
         if recipient:
-            return _read_call(clean_name(recipient["name"]), content, cut=cut)
+            return _read_call(clean_name(recipient["name"]), content, is_truncated=is_truncated)
         return ParsedBlock(reasoning=content) if _ANALYSIS.search(heading) else ParsedBlock(text=content)
 
 
-def _read_call(name: str, content: str, *, cut: bool) -> ParsedBlock:
+def _read_call(name: str, content: str, *, is_truncated: bool) -> ParsedBlock:
     if not content.strip():
-        return ParsedBlock(problem="call_cut") if cut else ParsedBlock((FoundCall(name, {}),))
+        return TRUNCATED_BLOCK if is_truncated else ParsedBlock((ParsedCall(name, {}),))
     try:
         arguments = parse_object(read_value(content))
     except InvalidJsonError:
         arguments = None
     if arguments is None:
-        return ParsedBlock(problem="call_cut" if cut else "call_unreadable")
-    return ParsedBlock((FoundCall(name, arguments),))
+        return TRUNCATED_BLOCK if is_truncated else UNREADABLE_BLOCK
+    return ParsedBlock((ParsedCall(name, arguments),))
 
 
 def _render_call(call: TextCall, index: int) -> str:
-    opening = START + "assistant" if index else ""
+    message_start = START_TOKEN + "assistant" if index else ""
     header = f"commentary to=functions.{call.name} <|constrain|>json"
-    return f"{opening}{CHANNEL}{header}{MESSAGE}{render_spaced_json(call.arguments)}{ENDS[1]}"
+    return f"{message_start}{CHANNEL_TOKEN}{header}{MESSAGE_TOKEN}{render_spaced_json(call.arguments)}{END_TOKENS[1]}"
 
 
 _MESSAGE_READER = HarmonyReader()
 HARMONY = TextFormat(
     "harmony",
-    (Block(CHANNEL, _MESSAGE_READER, ENDS, (START,)), Block(START, _MESSAGE_READER, ENDS, (START,))),
-    CallLayout(_render_call, between=""),
+    (
+        Block(CHANNEL_TOKEN, _MESSAGE_READER, END_TOKENS, (START_TOKEN,)),
+        Block(START_TOKEN, _MESSAGE_READER, END_TOKENS, (START_TOKEN,)),
+    ),
+    CallLayout(_render_call, between_calls=""),
     PromptLayout(
         lambda tools: f"# Tools\n\n## functions\n\n{render_namespace(tools)}",
-        enclosed_result_writer(f"{START}functions.{{name}} to=assistant{CHANNEL}commentary{MESSAGE}", ENDS[0]),
+        build_enclosed_result_writer(
+            f"{START_TOKEN}functions.{{name}} to=assistant{CHANNEL_TOKEN}commentary{MESSAGE_TOKEN}", END_TOKENS[0]
+        ),
         results_between="",
     ),
-    dropped=ENDS,
-    reasoning=(),
-    thought=(f"{CHANNEL}analysis{MESSAGE}", ENDS[0]),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(r"[^\s<|｜=]+", never=(*ENDS, START)),
+    dropped_tokens=END_TOKENS,
+    reasoning_markers=(),
+    written_reasoning_markers=(f"{CHANNEL_TOKEN}analysis{MESSAGE_TOKEN}", END_TOKENS[0]),
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(r"[^\s<|｜=]+", forbidden_texts=(*END_TOKENS, START_TOKEN)),
 )

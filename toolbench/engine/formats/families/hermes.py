@@ -2,12 +2,16 @@
 
 import re
 
-from toolbench.engine.formats.call_writers import enclosed_result_writer, json_call_writer, tool_lines_writer
+from toolbench.engine.formats.call_writers import (
+    build_enclosed_result_writer,
+    build_json_call_writer,
+    build_tool_lines_writer,
+)
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.json_calls import JsonCallReader, NamedJsonReader
 from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
-OPENER, CLOSER = "<tool_call>", "</tool_call>"
+START_MARKER, END_MARKER = "<tool_call>", "</tool_call>"
 PLAIN_NAME = r"[^\s<|｜\[\]]+"
 _NAME = re.compile(r"\s*([\w.:/-]+)\s*")
 
@@ -18,26 +22,30 @@ def parse_name_heading(heading: str) -> tuple[str, str]:
     return (match[1], "") if match else ("", "")
 
 
-JSON_BLOCK = Block(OPENER, JsonCallReader(), (CLOSER, "</tool_calls>"), starts=("{", "["), values=True)
-FENCED_BLOCK = Block(OPENER, JsonCallReader(), (CLOSER,), (OPENER,), starts=("```",))
-NAMED_BLOCK = Block(OPENER, NamedJsonReader(parse_name_heading), (CLOSER,), (OPENER,))
-PLURAL_BLOCK = Block("<tool_calls>", JsonCallReader(), ("</tool_calls>", CLOSER), starts=("{", "["), values=True)
+JSON_BLOCK = Block(
+    START_MARKER, JsonCallReader(), (END_MARKER, "</tool_calls>"), body_starts=("{", "["), ends_after_values=True
+)
+FENCED_BLOCK = Block(START_MARKER, JsonCallReader(), (END_MARKER,), (START_MARKER,), body_starts=("```",))
+NAMED_BLOCK = Block(START_MARKER, NamedJsonReader(parse_name_heading), (END_MARKER,), (START_MARKER,))
+PLURAL_BLOCK = Block(
+    "<tool_calls>", JsonCallReader(), ("</tool_calls>", END_MARKER), body_starts=("{", "["), ends_after_values=True
+)
 
 
 HERMES = TextFormat(
     "hermes",
     (JSON_BLOCK, FENCED_BLOCK, NAMED_BLOCK, PLURAL_BLOCK),
-    CallLayout(json_call_writer(before=f"{OPENER}\n", after=f"\n{CLOSER}")),
+    CallLayout(build_json_call_writer(prefix=f"{START_MARKER}\n", suffix=f"\n{END_MARKER}")),
     PromptLayout(
-        tool_lines_writer(
+        build_tool_lines_writer(
             "# Tools\n\nThese functions can be called:\n<tools>\n",
             "\n</tools>\n\nTo call one, write its name and arguments as a JSON object inside <tool_call> tags:\n"
-            f'{OPENER}\n{{"name": <function-name>, "arguments": <args-json-object>}}\n{CLOSER}',
+            f'{START_MARKER}\n{{"name": <function-name>, "arguments": <args-json-object>}}\n{END_MARKER}',
         ),
-        enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
-        role="user",
+        build_enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
+        result_role="user",
     ),
-    dropped=("<|im_end|>", CLOSER),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(name=PLAIN_NAME),
+    dropped_tokens=("<|im_end|>", END_MARKER),
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(name_pattern=PLAIN_NAME),
 )

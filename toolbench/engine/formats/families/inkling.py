@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from toolbench.engine.formats.call_writers import enclosed_result_writer, render_canonical_json
+from toolbench.engine.formats.call_writers import build_enclosed_result_writer, render_canonical_json
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import PLAIN_NAME
 from toolbench.engine.formats.families.marked_json import build_marked_block
@@ -24,7 +24,7 @@ _CALL_MARKER, _REASONING_MARKER, _MESSAGE_END = (
     "<|content_thinking|>",
     "<|end_message|>",
 )
-_CALL_READER = JsonCallReader(CallKeys(arguments=("args", "arguments")))
+_CALL_READER = JsonCallReader(CallKeys(arguments_keys=("args", "arguments")))
 
 
 def _render_call(call: TextCall, index: int) -> str:
@@ -37,29 +37,29 @@ def _render_tools(tools: Sequence[JsonObject]) -> str:
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    return tuple(build_marked_block(f"{name}{_CALL_MARKER}", _MESSAGE_END, read=_CALL_READER) for name in names)
+    return tuple(build_marked_block(f"{name}{_CALL_MARKER}", _MESSAGE_END, reader=_CALL_READER) for name in names)
 
 
-def _read_reasoning(body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+def _read_reasoning(body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
     return ParsedBlock(reasoning=body)
 
 
 INKLING = TextFormat(
     "inkling",
     (
-        build_marked_block(_CALL_MARKER, _MESSAGE_END, read=_CALL_READER),
+        build_marked_block(_CALL_MARKER, _MESSAGE_END, reader=_CALL_READER),
         Block(_REASONING_MARKER, _read_reasoning, (_MESSAGE_END,)),
     ),
-    CallLayout(_render_call, between="<|message_model|>"),
+    CallLayout(_render_call, between_calls="<|message_model|>"),
     PromptLayout(
         _render_tools,
-        enclosed_result_writer("<|message_tool|>{name}<|content_text|>", _MESSAGE_END),
+        build_enclosed_result_writer("<|message_tool|>{name}<|content_text|>", _MESSAGE_END),
         results_between="",
     ),
-    dropped=(_MESSAGE_END, "<|message_model|>", "<|content_text|>", "<|content_model_end_sampling|>"),
-    reasoning=(),
-    thought=(_REASONING_MARKER, _MESSAGE_END),
-    bare=build_bare_json_blocks,
-    named=_build_named_blocks,
-    holds=RoundTripLimits(PLAIN_NAME),
+    dropped_tokens=(_MESSAGE_END, "<|message_model|>", "<|content_text|>", "<|content_model_end_sampling|>"),
+    reasoning_markers=(),
+    written_reasoning_markers=(_REASONING_MARKER, _MESSAGE_END),
+    build_bare_blocks=build_bare_json_blocks,
+    build_named_blocks=_build_named_blocks,
+    round_trip_limits=RoundTripLimits(PLAIN_NAME),
 )

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 
 from toolbench.engine.formats.call_writers import (
-    enclosed_result_writer,
+    build_enclosed_result_writer,
+    build_tool_list_writer,
     render_canonical_json,
     render_spaced_json,
     render_tag_value,
-    tool_list_writer,
 )
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.json_calls import NamedJsonReader
@@ -17,9 +17,9 @@ from toolbench.engine.formats.tagged_calls import TaggedReader
 from toolbench.engine.formats.types import TextCall
 from toolbench.engine.types import JsonObject
 
-BEGIN, ARGUMENTS, END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
+CALL_BEGIN, ARGUMENTS_MARKER, CALL_END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 SECTION_BEGIN, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
-_ID = re.compile(r"functions\.[^\s:<|]+:\d+")
+_CALL_ID = re.compile(r"functions\.[^\s:<|]+:\d+")
 _HEADING = re.compile(
     r"\s*(?P<id>(?:functions\.)?(?P<name>[\w.-]+?)(?P<position>:\d+)?)\s*(?:<\|tool_call_argument_begin\|>\s*)?"
 )
@@ -34,34 +34,43 @@ def _parse_heading(heading: str) -> tuple[str, str]:
 
 def build_kimi_id(call: TextCall, index: int) -> str:
     """Return the call's id if it is `functions.NAME:NUMBER`, otherwise such an id with the call's position."""
-    return call.id if _ID.fullmatch(call.id) else f"functions.{call.name}:{index}"
+    return call.id if _CALL_ID.fullmatch(call.id) else f"functions.{call.name}:{index}"
 
 
 def _render_call(call: TextCall, index: int) -> str:
-    return f"{BEGIN}{build_kimi_id(call, index)}{ARGUMENTS}{render_spaced_json(call.arguments)}{END}"
+    return f"{CALL_BEGIN}{build_kimi_id(call, index)}{ARGUMENTS_MARKER}{render_spaced_json(call.arguments)}{CALL_END}"
 
 
 KIMI_K2 = TextFormat(
     "kimi_k2",
-    (Block(BEGIN, NamedJsonReader(_parse_heading), (END,), (BEGIN, SECTION_END), values=True, many=False),),
+    (
+        Block(
+            CALL_BEGIN,
+            NamedJsonReader(_parse_heading),
+            (CALL_END,),
+            (CALL_BEGIN, SECTION_END),
+            ends_after_values=True,
+            allows_many_values=False,
+        ),
+    ),
     CallLayout(_render_call, SECTION_BEGIN, "", SECTION_END),
     PromptLayout(
-        tool_list_writer("<|im_system|>tool_declare<|im_middle|>", "<|im_end|>"),
-        enclosed_result_writer("<|im_system|>{name}<|im_middle|>## Return of {id}\n", "<|im_end|>"),
+        build_tool_list_writer("<|im_system|>tool_declare<|im_middle|>", "<|im_end|>"),
+        build_enclosed_result_writer("<|im_system|>{name}<|im_middle|>## Return of {id}\n", "<|im_end|>"),
         results_between="",
     ),
-    dropped=(SECTION_BEGIN, SECTION_END, END, "<|im_end|>"),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(r"[\w.-]+", ids=True),
+    dropped_tokens=(SECTION_BEGIN, SECTION_END, CALL_END, "<|im_end|>"),
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(r"[\w.-]+", keeps_ids=True),
 )
 
-_CALL, _CALL_END = "<|open|>call", "<|close|>call<|sep|>"
-_VALUE, _VALUE_END = "<|open|>argument", "<|close|>argument<|sep|>"
-_TOOLS, _TOOLS_END = "<|open|>tools<|sep|>", "<|close|>tools<|sep|>"
-REASONING = ("<|open|>think<|sep|>", "<|close|>think<|sep|>")
-RESPONSE = ("<|open|>response<|sep|>", "<|close|>response<|sep|>")
-_MESSAGE_CLOSED = "<|close|>message<|sep|>"
-MESSAGE_END = f"{_MESSAGE_CLOSED}<|end_of_msg|>"
+_K3_CALL_START, _K3_CALL_END = "<|open|>call", "<|close|>call<|sep|>"
+_K3_VALUE_START, _K3_VALUE_END = "<|open|>argument", "<|close|>argument<|sep|>"
+_K3_CALLS_START, _K3_CALLS_END = "<|open|>tools<|sep|>", "<|close|>tools<|sep|>"
+REASONING_MARKERS = ("<|open|>think<|sep|>", "<|close|>think<|sep|>")
+RESPONSE_MARKERS = ("<|open|>response<|sep|>", "<|close|>response<|sep|>")
+_MESSAGE_END_TAG = "<|close|>message<|sep|>"
+MESSAGE_END = f"{_MESSAGE_END_TAG}<|end_of_msg|>"
 _TYPE_NAMES = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -76,11 +85,12 @@ def _unescape_attribute(attribute: str) -> str:
 
 def _render_k3_call(call: TextCall, index: int) -> str:
     values = (
-        f'{_VALUE} key="{_escape_attribute(key)}" type="{_TYPE_NAMES.get(type(value), "null")}"<|sep|>'
-        f"{render_tag_value(value)}{_VALUE_END}"
+        f'{_K3_VALUE_START} key="{_escape_attribute(key)}" type="{_TYPE_NAMES.get(type(value), "null")}"<|sep|>'
+        f"{render_tag_value(value)}{_K3_VALUE_END}"
         for key, value in call.arguments.items()
     )
-    return f'{_CALL} tool="{_escape_attribute(call.name)}" index="{index + 1}"<|sep|>{"".join(values)}{_CALL_END}'
+    heading = f'{_K3_CALL_START} tool="{_escape_attribute(call.name)}" index="{index + 1}"<|sep|>'
+    return f"{heading}{''.join(values)}{_K3_CALL_END}"
 
 
 def _render_k3_tools(tools: Sequence[JsonObject]) -> str:
@@ -99,26 +109,26 @@ KIMI_K3 = TextFormat(
     "kimi_k3",
     (
         Block(
-            _CALL,
+            _K3_CALL_START,
             TaggedReader(
                 re.compile(r'\s*tool="(?P<name>[^"]+)"[^<]*<\|sep\|>'),
                 re.compile(r'<\|open\|>argument key="(?P<key>[^"]*)"(?: type="(?P<kind>\w+)")?<\|sep\|>'),
-                _VALUE_END,
-                attribute=_unescape_attribute,
+                _K3_VALUE_END,
+                decode_attribute=_unescape_attribute,
             ),
-            (_CALL_END,),
-            (_CALL, _TOOLS_END),
-            guard=(_VALUE, _VALUE_END),
+            (_K3_CALL_END,),
+            (_K3_CALL_START, _K3_CALLS_END),
+            value_markers=(_K3_VALUE_START, _K3_VALUE_END),
         ),
     ),
-    CallLayout(_render_k3_call, _TOOLS, "", _TOOLS_END),
+    CallLayout(_render_k3_call, _K3_CALLS_START, "", _K3_CALLS_END),
     PromptLayout(
         _render_k3_tools,
         _render_k3_result,
         results_between="",
     ),
-    dropped=(_TOOLS, _TOOLS_END, *RESPONSE, _MESSAGE_CLOSED, "<|end_of_msg|>"),
-    reasoning=(REASONING,),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(r"[^\s<|]+", r"[^\s<|]([^<|]*[^\s<|])?", ("<|open|>", "<|close|>")),
+    dropped_tokens=(_K3_CALLS_START, _K3_CALLS_END, *RESPONSE_MARKERS, _MESSAGE_END_TAG, "<|end_of_msg|>"),
+    reasoning_markers=(REASONING_MARKERS,),
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(r"[^\s<|]+", r"[^\s<|]([^<|]*[^\s<|])?", ("<|open|>", "<|close|>")),
 )

@@ -5,24 +5,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolbench.engine.formats.call_writers import (
-    enclosed_result_writer,
-    json_call_writer,
+    build_enclosed_result_writer,
+    build_json_call_writer,
+    build_tool_lines_writer,
+    build_tool_list_writer,
     render_indented_json,
     render_spaced_json,
-    tool_lines_writer,
-    tool_list_writer,
 )
 from toolbench.engine.formats.families.fenced import build_fenced_json_blocks
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import JSON_BLOCK, NAMED_BLOCK, PLAIN_NAME, PLURAL_BLOCK
-from toolbench.engine.formats.families.mistral import MISTRAL_BLOCK as MISTRAL_BLOCK
+from toolbench.engine.formats.families.mistral import MISTRAL_BLOCK
 from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader, clean_name, parse_object
 from toolbench.engine.formats.specification import (
     Block,
     BlockReader,
     CallLayout,
-    FoundCall,
     ParsedBlock,
+    ParsedCall,
     PromptLayout,
     RoundTripLimits,
     TextFormat,
@@ -31,9 +31,9 @@ from toolbench.engine.formats.types import TextCall, ToolSchemas, get_function
 from toolbench.engine.formats.typescript import render_function_type
 from toolbench.engine.types import JsonObject
 
-STARTS = ("{", "[")
-_TOOL_LIST = tool_list_writer("Tools:\n", "\n", flat=True)
-_PLAIN_RESULT = enclosed_result_writer("", "")
+JSON_STARTS = ("{", "[")
+_TOOL_LIST = build_tool_list_writer("Tools:\n", "\n", is_flat=True)
+_PLAIN_RESULT = build_enclosed_result_writer("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,73 +42,91 @@ class PseudoToolFilter:
 
     Attributes:
         pseudo_tools: names of the pseudo tools; a tool with such a name that is offered is not dropped.
-        read: reads the calls.
+        reader: reads the calls.
     """
 
     pseudo_tools: tuple[str, ...]
-    read: JsonCallReader = field(default_factory=JsonCallReader)
+    reader: JsonCallReader = field(default_factory=JsonCallReader)
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
-        reading = self.read(body, known, cut=cut)
-        real = tuple(call for call in reading.calls if call.name not in self.pseudo_tools or call.name in known.schemas)
-        return ParsedBlock(real, reading.problem, reading.notes)
+        parsed_block = self.reader(body, offered_tools, is_truncated=is_truncated)
+        real_calls = tuple(
+            call
+            for call in parsed_block.calls
+            if call.name not in self.pseudo_tools or call.name in offered_tools.schemas
+        )
+        return ParsedBlock(real_calls, parsed_block.problem_code, parsed_block.deviation_codes)
 
 
 class NameKeyedCalls(CallKeys):
     """A reader of objects whose only key is the tool's name, with the arguments as its value."""
 
-    def calls(self, value: object) -> Iterator[FoundCall | None]:
+    def iterate_calls(self, value: object) -> Iterator[ParsedCall | None]:
         """Yield the calls of a value; None for an item that is not a call."""
         for item in value if isinstance(value, list) else [value]:
-            name, arguments_value = (
-                next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
-            )
+            pairs = list(item.items()) if isinstance(item, dict) else []
+            name, arguments_value = pairs[0] if len(pairs) == 1 else ("", None)
             arguments = parse_object(arguments_value)
-            yield FoundCall(clean_name(name), arguments) if clean_name(name) and arguments is not None else None
+            yield ParsedCall(clean_name(name), arguments) if clean_name(name) and arguments is not None else None
 
 
-def build_marked_block(opener: str, *closers: str, read: BlockReader | None = None) -> Block:
+def build_marked_block(start_marker: str, *end_markers: str, reader: BlockReader | None = None) -> Block:
     """Return a block of JSON between two markers; the closing one may be missing."""
-    return Block(opener, read or JsonCallReader(), closers, (opener,), starts=STARTS, values=True)
+    return Block(
+        start_marker,
+        reader or JsonCallReader(),
+        end_markers,
+        (start_marker,),
+        body_starts=JSON_STARTS,
+        ends_after_values=True,
+    )
 
 
 def _build_format(
-    name: str, block: Block, layout: CallLayout, *, prompt: PromptLayout | None = None, **more: tuple[str, ...]
+    name: str,
+    block: Block,
+    layout: CallLayout,
+    *,
+    prompt: PromptLayout | None = None,
+    dropped_tokens: tuple[str, ...] = (),
 ) -> TextFormat:
+    """Return a format with one block; its end markers are dropped, too."""
     return TextFormat(
         name,
         (block,),
         layout,
         prompt or PromptLayout(_TOOL_LIST, _PLAIN_RESULT),
-        dropped=(*block.closers, *more.get("dropped", ())),
-        bare=build_bare_json_blocks,
-        holds=RoundTripLimits(PLAIN_NAME),
+        dropped_tokens=(*block.end_markers, *dropped_tokens),
+        build_bare_blocks=build_bare_json_blocks,
+        round_trip_limits=RoundTripLimits(PLAIN_NAME),
     )
 
 
-def _build_array_layout(before: str, after: str) -> CallLayout:
-    return CallLayout(json_call_writer(), f"{before}[", ", ", f"]{after}")
+def _build_array_layout(prefix: str, suffix: str) -> CallLayout:
+    return CallLayout(build_json_call_writer(), f"{prefix}[", ", ", f"]{suffix}")
 
 
-def build_line_array_layout(before: str, after: str, call: Callable[[TextCall, int], str]) -> CallLayout:
+def build_line_array_layout(prefix: str, suffix: str, write_call: Callable[[TextCall, int], str]) -> CallLayout:
     """Return the layout of an array between two texts, in which each call begins on a line of its own."""
-    return CallLayout(call, f"{before}[\n", ",\n", f"\n]{after}")
+    return CallLayout(write_call, f"{prefix}[\n", ",\n", f"\n]{suffix}")
 
 
-def indented_call_writer(name: str, arguments: str) -> Callable[[TextCall, int], str]:
+def build_indented_call_writer(name_key: str, arguments_key: str) -> Callable[[TextCall, int], str]:
     """Return a writer of a call as an indented object over several lines.
 
     Args:
-        name: the key of the tool's name.
-        arguments: the key of the arguments.
+        name_key: the key of the tool's name.
+        arguments_key: the key of the arguments.
     """
-    return lambda call, index: render_indented_json({name: call.name, arguments: call.arguments})
+    return lambda call, index: render_indented_json({name_key: call.name, arguments_key: call.arguments})
 
 
 _END_TOKENS = ("<|end|>", "<|end_of_text|>")
-_FUNCTOOLS = Block("functools", JsonCallReader(), starts=STARTS, values=True, many=False)
-FUNCTOOLS = _build_format("functools", _FUNCTOOLS, _build_array_layout("functools", ""), dropped=_END_TOKENS)
+_FUNCTOOLS = Block(
+    "functools", JsonCallReader(), body_starts=JSON_STARTS, ends_after_values=True, allows_many_values=False
+)
+FUNCTOOLS = _build_format("functools", _FUNCTOOLS, _build_array_layout("functools", ""), dropped_tokens=_END_TOKENS)
 
 
 def _render_available_tools(tools: Sequence[JsonObject]) -> str:
@@ -118,53 +136,63 @@ def _render_available_tools(tools: Sequence[JsonObject]) -> str:
 
 GRANITE3 = TextFormat(
     "granite3",
-    (Block("<|tool_call|>", JsonCallReader(), starts=STARTS, values=True), JSON_BLOCK, NAMED_BLOCK),
-    build_line_array_layout("<|tool_call|>", "", indented_call_writer("name", "arguments")),
+    (
+        Block("<|tool_call|>", JsonCallReader(), body_starts=JSON_STARTS, ends_after_values=True),
+        JSON_BLOCK,
+        NAMED_BLOCK,
+    ),
+    build_line_array_layout("<|tool_call|>", "", build_indented_call_writer("name", "arguments")),
     PromptLayout(
         _render_available_tools,
-        enclosed_result_writer("<|start_of_role|>tool_response<|end_of_role|>", "<|end_of_text|>"),
+        build_enclosed_result_writer("<|start_of_role|>tool_response<|end_of_role|>", "<|end_of_text|>"),
     ),
-    dropped=_END_TOKENS,
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(PLAIN_NAME),
+    dropped_tokens=_END_TOKENS,
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(PLAIN_NAME),
 )
 PHI4 = _build_format(
     "phi4",
     build_marked_block("<|tool_call|>", "<|/tool_call|>"),
     _build_array_layout("<|tool_call|>", "<|/tool_call|>"),
-    prompt=PromptLayout(tool_list_writer("<|tool|>", "<|/tool|>", flat=True), _PLAIN_RESULT),
-    dropped=_END_TOKENS,
+    prompt=PromptLayout(build_tool_list_writer("<|tool|>", "<|/tool|>", is_flat=True), _PLAIN_RESULT),
+    dropped_tokens=_END_TOKENS,
 )
 GRANITE_20B = _build_format(
     "granite_20b_fc",
-    Block("<function_call>", PseudoToolFilter(("no_function",)), starts=STARTS, values=True, many=False),
-    CallLayout(json_call_writer(before="<function_call> ")),
+    Block(
+        "<function_call>",
+        PseudoToolFilter(("no_function",)),
+        body_starts=JSON_STARTS,
+        ends_after_values=True,
+        allows_many_values=False,
+    ),
+    CallLayout(build_json_call_writer(prefix="<function_call> ")),
     prompt=PromptLayout(
-        tool_lines_writer(
+        build_tool_lines_writer(
             "<|function_call_library|>\n",
             '\nWhere none of them helps, write <function_call> {"name": "no_function", "arguments": {}}.',
-            flat=True,
+            is_flat=True,
         ),
-        enclosed_result_writer("<function_response> ", ""),
+        build_enclosed_result_writer("<function_response> ", ""),
         results_between="",
     ),
-    dropped=("</function_call>", "<|endoftext|>", *_END_TOKENS),
+    dropped_tokens=("</function_call>", "<|endoftext|>", *_END_TOKENS),
 )
 XLAM = TextFormat(
     "xlam",
     (MISTRAL_BLOCK, JSON_BLOCK, NAMED_BLOCK),
     _build_array_layout("", ""),
     PromptLayout(
-        tool_list_writer(
+        build_tool_list_writer(
             "Tools:\n",
             '\n\nTo call some, answer with nothing but an array of them: [{"name": <name>, "arguments": <object>}].\n',
-            flat=True,
+            is_flat=True,
         ),
         _PLAIN_RESULT,
     ),
-    dropped=("</tool_call>", "</s>", "<|im_end|>"),
-    bare=lambda names: (*build_fenced_json_blocks(names), *build_bare_json_blocks(names)),
-    holds=RoundTripLimits(PLAIN_NAME),
+    dropped_tokens=("</tool_call>", "</s>", "<|im_end|>"),
+    build_bare_blocks=lambda names: (*build_fenced_json_blocks(names), *build_bare_json_blocks(names)),
+    round_trip_limits=RoundTripLimits(PLAIN_NAME),
 )
 
 
@@ -176,19 +204,21 @@ def _render_definitions(tools: Sequence[JsonObject]) -> str:
 JAMBA = _build_format(
     "jamba",
     PLURAL_BLOCK,
-    build_line_array_layout("<tool_calls>", "</tool_calls>", json_call_writer(before="    ")),
+    build_line_array_layout("<tool_calls>", "</tool_calls>", build_json_call_writer(prefix="    ")),
     prompt=PromptLayout(_render_definitions, _PLAIN_RESULT),
-    dropped=("<|eom|>",),
+    dropped_tokens=("<|eom|>",),
 )
 INTERNLM2 = _build_format(
     "internlm2",
     build_marked_block("<|action_start|><|plugin|>", "<|action_end|>"),
     CallLayout(
-        json_call_writer(arguments="parameters", before="<|action_start|><|plugin|>\n", after="<|action_end|>"),
-        between="",
+        build_json_call_writer(
+            arguments_key="parameters", prefix="<|action_start|><|plugin|>\n", suffix="<|action_end|>"
+        ),
+        between_calls="",
     ),
-    prompt=PromptLayout(tool_list_writer("", flat=True), _PLAIN_RESULT),
-    dropped=("<|im_end|>",),
+    prompt=PromptLayout(build_tool_list_writer("", is_flat=True), _PLAIN_RESULT),
+    dropped_tokens=("<|im_end|>",),
 )
 
 
@@ -203,7 +233,7 @@ def _render_namespace(tools: Sequence[JsonObject]) -> str:
 
 APERTUS = _build_format(
     "apertus",
-    build_marked_block("<|tools_prefix|>", "<|tools_suffix|>", read=JsonCallReader(NameKeyedCalls())),
+    build_marked_block("<|tools_prefix|>", "<|tools_suffix|>", reader=JsonCallReader(NameKeyedCalls())),
     CallLayout(
         lambda call, index: render_spaced_json({call.name: call.arguments}),
         "<|tools_prefix|>[",
@@ -211,14 +241,14 @@ APERTUS = _build_format(
         "]<|tools_suffix|>",
     ),
     prompt=PromptLayout(_render_capabilities, _PLAIN_RESULT, "[", ", ", "]"),
-    dropped=("<|assistant_end|>",),
+    dropped_tokens=("<|assistant_end|>",),
 )
 _GIGACHAT = _build_format(
     "gigachat3",
     build_marked_block("<|function_call|>"),
-    CallLayout(json_call_writer(before="<|function_call|>")),
+    CallLayout(build_json_call_writer(prefix="<|function_call|>")),
     prompt=PromptLayout(_render_namespace, _PLAIN_RESULT),
-    dropped=(*_END_TOKENS, "<|message_sep|>"),
+    dropped_tokens=(*_END_TOKENS, "<|message_sep|>"),
 )
 # Also parses the marker of version 3.0.
 GIGACHAT3 = replace(_GIGACHAT, blocks=(*_GIGACHAT.blocks, build_marked_block("function call<|role_sep|>")))
@@ -227,23 +257,23 @@ NEMOTRON = _build_format(
     build_marked_block("<TOOLCALL>", "</TOOLCALL>"),
     _build_array_layout("<TOOLCALL>", "</TOOLCALL>"),
     prompt=PromptLayout(
-        tool_list_writer(
+        build_tool_list_writer(
             "These tools can be called:\n<AVAILABLE_TOOLS>",
             '</AVAILABLE_TOOLS>\n\nTo call some, write:\n<TOOLCALL>[{"name": <name>, "arguments": <object>}]'
             "</TOOLCALL>",
-            flat=True,
+            is_flat=True,
         ),
         _PLAIN_RESULT,
         "<TOOL_RESPONSE>[",
         ", ",
         "]</TOOL_RESPONSE>",
     ),
-    dropped=("<SPECIAL_12>",),
+    dropped_tokens=("<SPECIAL_12>",),
 )
 LM_STUDIO = _build_format(
     "lm_studio",
     build_marked_block("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
-    CallLayout(json_call_writer(before="[TOOL_REQUEST]", after="[END_TOOL_REQUEST]")),
+    CallLayout(build_json_call_writer(prefix="[TOOL_REQUEST]", suffix="[END_TOOL_REQUEST]")),
 )
 MARKED_JSON_FORMATS = (
     GRANITE3,

@@ -5,59 +5,64 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.formats.call_writers import enclosed_result_writer, render_tag_value, tool_lines_writer
+from toolbench.engine.formats.call_writers import (
+    build_enclosed_result_writer,
+    build_tool_lines_writer,
+    render_tag_value,
+)
 from toolbench.engine.formats.coercion import convert_by_schema, find_subschema, get_allowed_types, group_by_key
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.json_calls import clean_name
 from toolbench.engine.formats.specification import (
+    TRUNCATED_BLOCK,
+    UNREADABLE_BLOCK,
     Block,
     CallLayout,
-    FoundCall,
     ParsedBlock,
+    ParsedCall,
     PromptLayout,
     RoundTripLimits,
     TextFormat,
 )
-from toolbench.engine.formats.tagged_calls import TRUNCATED_BLOCK, UNREADABLE_BLOCK
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.strict_json import write_json
 
 PREFIX = "]<]minimax[>["
-INVOKE, INVOKE_END = f"{PREFIX}<invoke name=", f"{PREFIX}</invoke>"
-CALLS, CALLS_END = f"{PREFIX}<tool_call>", f"{PREFIX}</tool_call>"
+INVOKE_START, INVOKE_END = f"{PREFIX}<invoke name=", f"{PREFIX}</invoke>"
+CALLS_START, CALLS_END = f"{PREFIX}<tool_call>", f"{PREFIX}</tool_call>"
 ITEM = "item"
 MAX_DEPTH = 64
-_NAME = re.compile(r"\s*[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>")
+_NAME_HEADING = re.compile(r"\s*[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>")
 _TAG = re.compile(rf"{re.escape(PREFIX)}<(?P<end>/?)(?P<key>[^<>]{{1,256}})>")
 
 
 @dataclass(slots=True)
 class _Element:
     key: str
-    pieces: list[str] = field(default_factory=list)
+    text_parts: list[str] = field(default_factory=list)
     children: "list[_Element]" = field(default_factory=list)
 
     @property
     def text(self) -> str:
         """The text of the element, without its inner elements."""
-        return "".join(self.pieces)
+        return "".join(self.text_parts)
 
 
 @dataclass(frozen=True, slots=True)
 class NestedTagReader:
     """A reader of a name and nested value tags; a list has a tag `item` for each of its items."""
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
-        heading = _NAME.match(body)
+        heading = _NAME_HEADING.match(body)
         name = clean_name(heading["name"]) if heading else ""
-        root = _parse_elements(body[heading.end() :]) if heading and name and not cut else None
+        root = _parse_elements(body[heading.end() :]) if heading and name and not is_truncated else None
         if root is None:
-            return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
-        schema = known.schemas.get(name, {})
-        notes: set[str] = set()
-        arguments = _ElementConverter(schema, known, notes).convert_by_key(root, schema)
-        return ParsedBlock((FoundCall(name, arguments),), notes=tuple(notes))
+            return TRUNCATED_BLOCK if is_truncated else UNREADABLE_BLOCK
+        schema = offered_tools.schemas.get(name, {})
+        deviation_codes: set[str] = set()
+        arguments = _ElementConverter(schema, offered_tools, deviation_codes).convert_by_key(root, schema)
+        return ParsedBlock((ParsedCall(name, arguments),), deviation_codes=tuple(deviation_codes))
 
 
 def _parse_elements(text: str) -> list[_Element] | None:
@@ -67,7 +72,7 @@ def _parse_elements(text: str) -> list[_Element] | None:
     """
     open_elements, index = [_Element("")], 0
     for tag in _TAG.finditer(text):
-        open_elements[-1].pieces.append(text[index : tag.start()])
+        open_elements[-1].text_parts.append(text[index : tag.start()])
         index = tag.end()
         if not tag["end"]:
             open_elements.append(_Element(tag["key"].strip()))
@@ -78,7 +83,7 @@ def _parse_elements(text: str) -> list[_Element] | None:
         if element.children and element.text.strip():
             return None
         open_elements[-1].children.append(element)
-    open_elements[0].pieces.append(text[index:])
+    open_elements[0].text_parts.append(text[index:])
     return open_elements[0].children if len(open_elements) == 1 and not open_elements[0].text.strip() else None
 
 
@@ -88,13 +93,13 @@ class _ElementConverter:
 
     Attributes:
         root: the tool's schema, in which references are resolved.
-        known: the schemas of all tools.
-        notes: receives codes of deviations that were accepted.
+        offered_tools: the schemas of all tools.
+        deviation_codes: receives codes of deviations that were accepted.
     """
 
     root: Mapping[str, Any]
-    known: ToolSchemas
-    notes: set[str]
+    offered_tools: ToolSchemas
+    deviation_codes: set[str]
 
     def convert_by_key(self, elements: Sequence[_Element], schema: object) -> dict[str, Any]:
         """Return the values of an object by key. A repeated tag becomes a list if the schema allows a list."""
@@ -103,7 +108,7 @@ class _ElementConverter:
             lambda key, element: self._convert_value(element, find_subschema(schema, key, self.root)),
             lambda key, element: self._convert_items(element, find_subschema(schema, key, self.root)),
             lambda key: "array" in get_allowed_types(find_subschema(schema, key, self.root), self.root),
-            self.notes,
+            self.deviation_codes,
         )
 
     def _convert_items(self, element: _Element, schema: object) -> list[Any]:
@@ -131,14 +136,14 @@ class _ElementConverter:
             return self.convert_by_key(element.children, schema)
         if not element.text.strip() and "string" not in types and types & {"array", "object"}:
             return [] if "array" in types else {}
-        return convert_by_schema(element.text, schema, self.root, self.known)
+        return convert_by_schema(element.text, schema, self.root, self.offered_tools)
 
 
 def _render_element(key: str, value: object) -> str:
     if isinstance(value, dict):
-        content = "".join(_render_element(name, part) for name, part in value.items())
+        content = "".join(_render_element(key_of_part, item) for key_of_part, item in value.items())
     elif isinstance(value, list):
-        content = "".join(_render_element(ITEM, part) for part in value)
+        content = "".join(_render_element(ITEM, item) for item in value)
     else:
         content = render_tag_value(value)
     return f"{PREFIX}<{key}>{content}{PREFIX}</{key}>"
@@ -149,33 +154,35 @@ def _render_body(call: TextCall) -> str:
 
 
 def _render_call(call: TextCall, index: int) -> str:
-    return f"{INVOKE}{_render_body(call)}{INVOKE_END}"
+    return f"{INVOKE_START}{_render_body(call)}{INVOKE_END}"
 
 
-def _is_round_trip_safe(call: TextCall, known: ToolSchemas) -> bool:
-    parsed_calls = NestedTagReader()(_render_body(call), known, cut=False).calls
+def _is_round_trip_safe(call: TextCall, offered_tools: ToolSchemas) -> bool:
+    parsed_calls = NestedTagReader()(_render_body(call), offered_tools, is_truncated=False).calls
     return [write_json(call.arguments) for call in parsed_calls] == [write_json(call.arguments)]
 
 
 MINIMAX_M3 = TextFormat(
     "minimax_m3",
     (
-        Block(INVOKE, NestedTagReader(), (INVOKE_END,), (CALLS_END, INVOKE)),
-        Block("<tool_call>", NestedTagReader(), starts=(INVOKE,), wrapper=True),
+        Block(INVOKE_START, NestedTagReader(), (INVOKE_END,), (CALLS_END, INVOKE_START)),
+        Block("<tool_call>", NestedTagReader(), body_starts=(INVOKE_START,), is_wrapper=True),
     ),
-    CallLayout(_render_call, f"{CALLS}\n", "\n", f"\n{CALLS_END}"),
+    CallLayout(_render_call, f"{CALLS_START}\n", "\n", f"\n{CALLS_END}"),
     PromptLayout(
-        tool_lines_writer(
+        build_tool_lines_writer(
             "# Tools\n\nThese tools can be called:\n<tools>\n",
-            f'\n</tools>\n\nTo call one, write:\n{CALLS}\n{INVOKE}"name">{PREFIX}<key>value{PREFIX}</key>{INVOKE_END}\n'
-            f"{CALLS_END}",
-            flat=True,
-            pair=("<tool>", "</tool>"),
+            f'\n</tools>\n\nTo call one, write:\n{CALLS_START}\n{INVOKE_START}"name">{PREFIX}<key>value{PREFIX}</key>'
+            f"{INVOKE_END}\n{CALLS_END}",
+            is_flat=True,
+            line_frame=("<tool>", "</tool>"),
         ),
-        enclosed_result_writer("<response>", "</response>"),
+        build_enclosed_result_writer("<response>", "</response>"),
     ),
-    dropped=(CALLS, CALLS_END, INVOKE_END, "[e~["),
-    reasoning=(("<mm:think>", "</mm:think>"),),
-    bare=build_bare_json_blocks,
-    holds=RoundTripLimits(r"[^\s<>\"']+", r"[^\s<>/]+", ("minimax[>[",), bare_keys=True, again=_is_round_trip_safe),
+    dropped_tokens=(CALLS_START, CALLS_END, INVOKE_END, "[e~["),
+    reasoning_markers=(("<mm:think>", "</mm:think>"),),
+    build_bare_blocks=build_bare_json_blocks,
+    round_trip_limits=RoundTripLimits(
+        r"[^\s<>\"']+", r"[^\s<>/]+", ("minimax[>[",), checks_nested_keys=True, is_call_safe=_is_round_trip_safe
+    ),
 )

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine.formats.call_writers import (
-    enclosed_result_writer,
-    json_call_writer,
-    json_result_writer,
-    named_json_call_writer,
+    build_enclosed_result_writer,
+    build_json_call_writer,
+    build_json_result_writer,
+    build_named_json_call_writer,
+    build_tool_list_writer,
     render_spaced_json,
-    tool_list_writer,
 )
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import PLAIN_NAME
@@ -29,31 +29,35 @@ from toolbench.engine.formats.specification import (
 )
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 
-MARKER, ID, ARGS, END = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "</s>"
-CLOSER = "[/TOOL_CALLS]"  # no chat template has it, but models write it
+START_MARKER, ID_MARKER, ARGUMENTS_MARKER, END_OF_SEQUENCE = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "</s>"
+END_MARKER = "[/TOOL_CALLS]"  # no chat template has it, but models write it
 ID_LENGTH = 9
 _HEADING = re.compile(r"\s*(?P<name>[\w.:/-]+)(?:\[CALL_ID\](?P<id>\w+))?\s*(?:\[ARGS\])?\s*(?=\{|$)")
-_JSON = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
+_JSON_START = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 
 
 @dataclass(frozen=True, slots=True)
 class MistralReader:
     """A reader of the text after one marker: a name and its arguments, or JSON."""
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
         if not body.strip():
             return ParsedBlock()
         heading = _HEADING.match(body)
         if heading is None:
-            json_start = _JSON.search(body)
-            return JsonCallReader()(body[json_start.start() :] if json_start else "", known, cut=cut)
+            json_start = _JSON_START.search(body)
+            return JsonCallReader()(
+                body[json_start.start() :] if json_start else "", offered_tools, is_truncated=is_truncated
+            )
         name, call_id = heading["name"], heading["id"] or ""
-        return NamedJsonReader(lambda _: (name, call_id))(body[heading.end() :], known, cut=cut)
+        return NamedJsonReader(lambda _: (name, call_id))(
+            body[heading.end() :], offered_tools, is_truncated=is_truncated
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class NameBeforeReader:
+class NameBeforeMarkerReader:
     """A reader of the arguments after a marker that follows the tool's name.
 
     Attributes:
@@ -62,29 +66,37 @@ class NameBeforeReader:
 
     name: str
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+    def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
-        reading = NamedJsonReader(lambda _: (self.name, ""))(body, known, cut=cut)
+        parsed_block = NamedJsonReader(lambda _: (self.name, ""))(body, offered_tools, is_truncated=is_truncated)
         return ParsedBlock(
-            reading.calls, reading.problem, (*reading.notes, *(["name_repaired"] if reading.calls else []))
+            parsed_block.calls,
+            parsed_block.problem_code,
+            (*parsed_block.deviation_codes, *(["name_repaired"] if parsed_block.calls else [])),
         )
 
 
 MISTRAL_BLOCK = Block(
-    MARKER,
+    START_MARKER,
     MistralReader(),
-    (CLOSER,),
-    (MARKER, END),
-    values=True,
-    passed=(ARGS, ID),
-    closer_optional=True,
+    (END_MARKER,),
+    (START_MARKER, END_OF_SEQUENCE),
+    ends_after_values=True,
+    skipped_markers=(ARGUMENTS_MARKER, ID_MARKER),
+    is_end_marker_optional=True,
 )
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     """Return blocks for `name[TOOL_CALLS]{…}` of known tools."""
     return tuple(
-        replace(MISTRAL_BLOCK, opener=f"{name}{MARKER}", read=NameBeforeReader(name), starts=("{",), passed=())
+        replace(
+            MISTRAL_BLOCK,
+            start_marker=f"{name}{START_MARKER}",
+            reader=NameBeforeMarkerReader(name),
+            body_starts=("{",),
+            skipped_markers=(),
+        )
         for name in names
     )
 
@@ -100,78 +112,87 @@ def _render_v3_call(call: TextCall, index: int) -> str:
 
 
 def _render_v11_call(call: TextCall, index: int) -> str:
-    return f"{MARKER}{call.name}{ID}{build_mistral_id(call, index)}{ARGS}{render_spaced_json(call.arguments)}"
+    heading = f"{START_MARKER}{call.name}{ID_MARKER}{build_mistral_id(call, index)}"
+    return f"{heading}{ARGUMENTS_MARKER}{render_spaced_json(call.arguments)}"
 
 
-def _build_prompt(before: str, after: str, **keys: str) -> PromptLayout:
+def _build_prompt(prefix: str, suffix: str, **keys: str) -> PromptLayout:
     """Return the layout of a prompt with results as JSON objects.
 
     Args:
-        before: the text before each result.
-        after: the text after each result.
+        prefix: the text before each result.
+        suffix: the text after each result.
         keys: `name`, `id` or `content` by the key of the object.
     """
-    write_result = json_result_writer(**keys)
+    write_result = build_json_result_writer(**keys)
     return PromptLayout(
-        tool_list_writer("[AVAILABLE_TOOLS] ", "[/AVAILABLE_TOOLS]"),
-        lambda call, content, index: before + write_result(call, content, index) + after,
+        build_tool_list_writer("[AVAILABLE_TOOLS] ", "[/AVAILABLE_TOOLS]"),
+        lambda call, content, index: prefix + write_result(call, content, index) + suffix,
         results_between="",
     )
 
 
-def _build_format(name: str, layout: CallLayout, prompt: PromptLayout, holds: RoundTripLimits) -> TextFormat:
+def _build_format(
+    name: str, call_layout: CallLayout, prompt: PromptLayout, round_trip_limits: RoundTripLimits
+) -> TextFormat:
     return TextFormat(
         name,
         (MISTRAL_BLOCK,),
-        layout,
+        call_layout,
         prompt,
-        dropped=(END,),
-        reasoning=(("[THINK]", "[/THINK]"),),
-        bare=build_bare_json_blocks,
-        named=_build_named_blocks,
-        holds=holds,
+        dropped_tokens=(END_OF_SEQUENCE,),
+        reasoning_markers=(("[THINK]", "[/THINK]"),),
+        build_bare_blocks=build_bare_json_blocks,
+        build_named_blocks=_build_named_blocks,
+        round_trip_limits=round_trip_limits,
     )
 
 
 _V2_PROMPT = PromptLayout(
-    tool_list_writer("[AVAILABLE_TOOLS] ", "[/AVAILABLE_TOOLS]"),
-    json_result_writer(name="name", content="content"),
+    build_tool_list_writer("[AVAILABLE_TOOLS] ", "[/AVAILABLE_TOOLS]"),
+    build_json_result_writer(name="name", content="content"),
     results_before="[TOOL_RESULTS] [",
     results_between=", ",
     results_after="][/TOOL_RESULTS]",
 )
 _V3_PROMPT = _build_prompt("[TOOL_RESULTS] ", "[/TOOL_RESULTS]", content="content", call_id="id")
-_TOOLS = tool_list_writer("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]")
-_V11_RESULT = enclosed_result_writer("[TOOL_RESULTS]{id}[TOOL_CONTENT]", "[/TOOL_RESULTS]")
+_TOOLS = build_tool_list_writer("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]")
+_V11_RESULT = build_enclosed_result_writer("[TOOL_RESULTS]{id}[TOOL_CONTENT]", "[/TOOL_RESULTS]")
 _V11_PROMPT = PromptLayout(_TOOLS, _V11_RESULT, results_between="")
-_V13_PROMPT = PromptLayout(_TOOLS, enclosed_result_writer("[TOOL_RESULTS]", "[/TOOL_RESULTS]"), results_between="")
+_V13_PROMPT = PromptLayout(
+    _TOOLS, build_enclosed_result_writer("[TOOL_RESULTS]", "[/TOOL_RESULTS]"), results_between=""
+)
 _SETTINGS = '[MODEL_SETTINGS]{"reasoning_effort": "none"}[/MODEL_SETTINGS]'
 _V15_PROMPT = PromptLayout(
-    tool_list_writer("[AVAILABLE_TOOLS]", f"[/AVAILABLE_TOOLS]{_SETTINGS}"), _V13_PROMPT.result, results_between=""
+    build_tool_list_writer("[AVAILABLE_TOOLS]", f"[/AVAILABLE_TOOLS]{_SETTINGS}"),
+    _V13_PROMPT.write_result,
+    results_between="",
 )
-_ID_LIMITS, _NAME_LIMITS = RoundTripLimits(PLAIN_NAME, ids=True), RoundTripLimits(r"[\w.:/-]+")
+_ID_LIMITS, _NAME_LIMITS = RoundTripLimits(PLAIN_NAME, keeps_ids=True), RoundTripLimits(r"[\w.:/-]+")
 
 MISTRAL_V2 = _build_format(
     "mistral_v2",
-    CallLayout(json_call_writer(), f"{MARKER} [", ", ", f"]{END}"),
+    CallLayout(build_json_call_writer(), f"{START_MARKER} [", ", ", f"]{END_OF_SEQUENCE}"),
     _V2_PROMPT,
     RoundTripLimits(PLAIN_NAME),
 )
 MISTRAL_V3 = _build_format(
-    "mistral_v3", CallLayout(_render_v3_call, f"{MARKER} [", ", ", f"]{END}"), _V3_PROMPT, _ID_LIMITS
+    "mistral_v3", CallLayout(_render_v3_call, f"{START_MARKER} [", ", ", f"]{END_OF_SEQUENCE}"), _V3_PROMPT, _ID_LIMITS
 )
 MISTRAL_V7 = _build_format(
-    "mistral_v7", CallLayout(_render_v3_call, f"{MARKER}[", ", ", f"]{END}"), _V11_PROMPT, _ID_LIMITS
+    "mistral_v7", CallLayout(_render_v3_call, f"{START_MARKER}[", ", ", f"]{END_OF_SEQUENCE}"), _V11_PROMPT, _ID_LIMITS
 )
 MISTRAL_V11 = _build_format(
     "mistral_v11",
-    CallLayout(_render_v11_call, between="", after=END),
+    CallLayout(_render_v11_call, between_calls="", after_calls=END_OF_SEQUENCE),
     _V11_PROMPT,
-    RoundTripLimits(r"[\w.:/-]+", ids=True),
+    RoundTripLimits(r"[\w.:/-]+", keeps_ids=True),
 )
 MISTRAL_V13 = _build_format(
     "mistral_v13",
-    CallLayout(named_json_call_writer(MARKER, ARGS, ""), between="", after=END),
+    CallLayout(
+        build_named_json_call_writer(START_MARKER, ARGUMENTS_MARKER, ""), between_calls="", after_calls=END_OF_SEQUENCE
+    ),
     _V13_PROMPT,
     _NAME_LIMITS,
 )

@@ -35,7 +35,9 @@ def decode_message(body: bytes) -> ChatAnswer:
     return parse_messages_answer(read_object(body))
 
 
-def parse_messages_answer(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding] = ()) -> ChatAnswer:
+def parse_messages_answer(
+    root: JsonObject, *, is_truncated: bool = False, findings: Sequence[Finding] = ()
+) -> ChatAnswer:
     """Return the answer of a Messages object. An unknown stop reason is the finish reason.
 
     Raises:
@@ -56,8 +58,8 @@ def parse_messages_answer(root: JsonObject, *, cut: bool = False, findings: Sequ
         usage=usage,
         model_echoed=root["model"] if isinstance(root.get("model"), str) else "",
         findings=(*findings, *_list_findings(blocks, stop_reason), *usage_findings),
-        cut=cut,
-        continues=stop_reason == PAUSED_STOP_REASON,
+        is_truncated=is_truncated,
+        is_paused=stop_reason == PAUSED_STOP_REASON,
     )
 
 
@@ -72,13 +74,15 @@ def _list_findings(blocks: list[Any], stop_reason: str | None) -> Iterator[Findi
 
 def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
     """Return the message in chat format, with the received blocks and all unknown fields."""
-    objects = [block for block in blocks if isinstance(block, dict)]
-    thinking_texts = [thinking_text for block in objects if isinstance(thinking_text := block.get("thinking"), str)]
-    calls = [_to_chat_call(block) for block in objects if block.get("type") == "tool_use"]
+    block_objects = [block for block in blocks if isinstance(block, dict)]
+    thinking_texts = [
+        thinking_text for block in block_objects if isinstance(thinking_text := block.get("thinking"), str)
+    ]
+    calls = [_to_chat_call(block) for block in block_objects if block.get("type") == "tool_use"]
     other_fields = {name: value for name, value in root.items() if name not in _READ_FIELDS and value is not None}
     return {
         "role": "assistant",
-        "content": "".join(text for block in objects if isinstance(text := block.get("text"), str)),
+        "content": "".join(text for block in block_objects if isinstance(text := block.get("text"), str)),
         **({"reasoning_content": "".join(thinking_texts)} if thinking_texts else {}),
         **({"tool_calls": calls} if calls else {}),
         **({KEPT_BLOCKS_FIELD: blocks} if blocks else {}),
@@ -104,9 +108,9 @@ def read_messages_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Findin
     """
     reader = UsageReader(reported_usage)
     usage = Usage(
-        input_tokens=reader.tokens_sum("input_tokens", *_CACHE_TOKEN_FIELDS),
-        output_tokens=reader.tokens("output_tokens"),
-        cached_tokens=reader.tokens(_CACHE_TOKEN_FIELDS[0]),
-        reasoning_tokens=reader.tokens("output_tokens_details.thinking_tokens"),
+        input_tokens=reader.sum_tokens("input_tokens", *_CACHE_TOKEN_FIELDS),
+        output_tokens=reader.read_tokens("output_tokens"),
+        cached_tokens=reader.read_tokens(_CACHE_TOKEN_FIELDS[0]),
+        reasoning_tokens=reader.read_tokens("output_tokens_details.thinking_tokens"),
     )
-    return usage if reader.present else None, tuple(dict.fromkeys(reader.findings))
+    return usage if reader.has_usage else None, tuple(dict.fromkeys(reader.findings))

@@ -71,33 +71,37 @@ def build_assistant_blocks(message: Message, wire_ids: Sequence[str], changes: W
         wire_ids: ids of its calls as they are sent to the endpoint.
         changes: records what is left out.
     """
-    calls = [_build_tool_use(*pair, changes) for pair in zip(list_structured_calls(message), wire_ids, strict=True)]
+    call_blocks = [
+        _build_tool_use(*pair, changes) for pair in zip(list_structured_calls(message), wire_ids, strict=True)
+    ]
     kept_blocks = message.get(KEPT_BLOCKS_FIELD)
     if isinstance(kept_blocks, list) and kept_blocks:
-        return list(_update_kept_blocks(message, kept_blocks, calls))
+        return list(_update_kept_blocks(message, kept_blocks, call_blocks))
     for name in ("reasoning_content", "reasoning"):
         if text := message.get(name):
-            changes.note("unsigned_reasoning_left_out", f"$.messages[*].{name}", text)
-    return [*build_user_blocks(message.get("content")), *calls]
+            changes.record("unsigned_reasoning_left_out", f"$.messages[*].{name}", text)
+    return [*build_user_blocks(message.get("content")), *call_blocks]
 
 
-def _update_kept_blocks(message: Message, kept_blocks: list[Any], calls: list[JsonObject]) -> Iterator[JsonObject]:
+def _update_kept_blocks(
+    message: Message, kept_blocks: list[Any], call_blocks: list[JsonObject]
+) -> Iterator[JsonObject]:
     """Yield the blocks with the calls, and with the message text if a transform changed it."""
     blocks = [block for block in kept_blocks if isinstance(block, dict)]
     text = get_message_text(message)
     unplaced_text = [text] if "".join(_get_text(block) for block in blocks) != text else None
-    unplaced_calls = iter(calls)
+    unplaced_call_blocks = iter(call_blocks)
     for block in blocks:
         if block.get("type") == "tool_use":
-            call = next(unplaced_calls, None)
-            block = {**block, **call} if call else {}
+            call_block = next(unplaced_call_blocks, None)
+            block = {**block, **call_block} if call_block else {}
         elif block.get("type") == "text" and unplaced_text is not None:
             block = build_text_block(unplaced_text.pop()) if unplaced_text else {}
         if block and not is_blank_block(block):
             yield block
     if unplaced_text and unplaced_text[0].strip():
         yield build_text_block(unplaced_text[0])
-    yield from unplaced_calls
+    yield from unplaced_call_blocks
 
 
 def _get_text(block: JsonObject) -> str:
@@ -111,7 +115,7 @@ def _build_tool_use(call: JsonObject, wire_id: str, changes: WireChanges) -> Jso
     call_input = _read_input(arguments)
     if call_input is None:
         call_input = {INVALID_JSON_KEY: arguments}
-        changes.note("invalid_arguments_wrapped", "$.messages[*].content[*].input", arguments, call_input)
+        changes.record("invalid_arguments_wrapped", "$.messages[*].content[*].input", arguments, call_input)
     return {"type": "tool_use", "id": wire_id, "name": str(function.get("name") or ""), "input": call_input}
 
 

@@ -11,32 +11,32 @@ class CallIdMap:
     """Assignment of call ids for one conversation, turn by turn.
 
     Args:
-        allowed: pattern of the ids that are accepted.
+        allowed_pattern: pattern of the ids that are accepted.
         prefix: beginning of the ids that replace others.
     """
 
-    def __init__(self, allowed: re.Pattern[str] = _MESSAGES_ID, prefix: str = "toolu_") -> None:
-        self._allowed = allowed
+    def __init__(self, allowed_pattern: re.Pattern[str] = _MESSAGES_ID, prefix: str = "toolu_") -> None:
+        self._allowed_pattern = allowed_pattern
         self._prefix = prefix
-        self._uses: dict[str, int] = {}
+        self._use_counts: dict[str, int] = {}
 
-    def assign_ids(self, ids: Iterable[object]) -> list[str]:
+    def assign_ids(self, original_ids: Iterable[object]) -> list[str]:
         """Return the ids that are sent for the calls of one turn.
 
         A call keeps its id if it is allowed and no earlier call has it; otherwise it gets a replacement.
         """
-        return [self._make_unique(self._make_allowed(given)) for given in ids]
+        return [self._make_unique(self._make_allowed(original_id)) for original_id in original_ids]
 
     def _make_unique(self, base_id: str) -> str:
         while True:
-            use_count = self._uses[base_id] = self._uses.get(base_id, 0) + 1
+            use_count = self._use_counts[base_id] = self._use_counts.get(base_id, 0) + 1
             unique_id = base_id if use_count == 1 else f"{base_id}_{use_count}"
-            if use_count == 1 or unique_id not in self._uses:
-                self._uses.setdefault(unique_id, 1)
+            if use_count == 1 or unique_id not in self._use_counts:
+                self._use_counts.setdefault(unique_id, 1)
                 return unique_id
 
     def _make_allowed(self, call_id: object) -> str:
         text = call_id if isinstance(call_id, str) else ""
-        if self._allowed.fullmatch(text):
+        if self._allowed_pattern.fullmatch(text):
             return text
         return f"{self._prefix}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"

@@ -13,11 +13,13 @@ class WireChanges:
     def __init__(self) -> None:
         self._changes: list[TransformChange] = []
 
-    def note(self, name: str, path: str, before: Any, after: Any = None) -> None:
-        """Record a change; `before` and `after` are None where there is no value."""
-        self._changes.append(TransformChange("wire", name, path, _render_snippet(before), _render_snippet(after)))
+    def record(self, name: str, path: str, value_before: Any, value_after: Any = None) -> None:
+        """Record a change; `value_before` and `value_after` are None where there is no value."""
+        self._changes.append(
+            TransformChange("wire", name, path, _render_snippet(value_before), _render_snippet(value_after))
+        )
 
-    def all(self) -> tuple[TransformChange, ...]:
+    def list_changes(self) -> tuple[TransformChange, ...]:
         """Return all changes."""
         return tuple(self._changes)
 

@@ -1,7 +1,7 @@
-"""A chat conversation in the order that Messages requires.
+"""A chat conversation in the order that the Messages API requires.
 
 User and assistant turns alternate, beginning with the user. A user turn after calls begins with all their results.
-A wire id is a call id as it is sent to the endpoint.
+A chat id is a call id in the chat, a wire id the call id that is sent to the endpoint in its place.
 """
 
 from toolbench.engine.types import JsonObject, Message
@@ -22,24 +22,24 @@ SYSTEM_ROLES = ("system", "developer")
 
 def split_system(messages: list[Message]) -> tuple[str, list[Message]]:
     """Return the system texts at the beginning, joined by blank lines, and the other messages."""
-    count = next(
-        (place for place, message in enumerate(messages) if message.get("role") not in SYSTEM_ROLES), len(messages)
+    system_count = next(
+        (index for index, message in enumerate(messages) if message.get("role") not in SYSTEM_ROLES), len(messages)
     )
-    texts = [get_message_text(message) for message in messages[:count]]
-    return "\n\n".join(text for text in texts if text.strip()), messages[count:]
+    texts = [get_message_text(message) for message in messages[:system_count]]
+    return "\n\n".join(text for text in texts if text.strip()), messages[system_count:]
 
 
 def arrange_turns(messages: list[Message], changes: WireChanges) -> list[JsonObject]:
-    """Return the messages after the system texts as turns of Messages.
+    """Return the turns of the Messages API for these messages. Call `split_system` first.
 
     Args:
-        messages: the messages; not modified.
+        messages: chat messages without leading system messages; not modified.
         changes: records what had to be changed.
     """
     builder = _TurnBuilder(changes)
     for message in messages:
-        builder.add(message)
-    return builder.finish()
+        builder.add_message(message)
+    return builder.build_turns()
 
 
 class _TurnBuilder:
@@ -49,12 +49,11 @@ class _TurnBuilder:
         self._changes = changes
         self._ids = CallIdMap()
         self._turns: list[JsonObject] = []
-        # (chat id, wire id) of the calls of the last assistant turn
-        self._expected_results: list[tuple[object, str]] = []
-        self._results: dict[str, Message] = {}  # by wire id
+        self._unanswered_calls: list[tuple[object, str]] = []  # (chat id, wire id), of the last assistant turn
+        self._results_by_wire_id: dict[str, Message] = {}
         self._user_blocks: list[JsonObject] = []
 
-    def add(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         """Add the next message of the chat."""
         role = message.get("role")
         if role == "assistant":
@@ -63,14 +62,14 @@ class _TurnBuilder:
             self._add_result(message)
         else:
             if role in SYSTEM_ROLES:
-                self._changes.note("midturn_system_folded", "$.messages[*]", message.get("content"))
+                self._changes.record("midturn_system_folded", "$.messages[*]", message.get("content"))
             self._user_blocks += build_user_blocks(message.get("content"))
 
-    def finish(self) -> list[JsonObject]:
+    def build_turns(self) -> list[JsonObject]:
         """Return all turns."""
-        self._close_user_turn()
+        self._add_user_turn()
         if not self._turns or self._turns[0]["role"] != "user":
-            self._changes.note("first_user_added", "$.messages[0]", None, OPENING_TEXT)
+            self._changes.record("first_user_added", "$.messages[0]", None, OPENING_TEXT)
             self._turns.insert(0, {"role": "user", "content": [build_text_block(OPENING_TEXT)]})
         if self._turns[-1]["role"] == "assistant":
             self._turns[-1]["content"] = _strip_trailing_space(self._turns[-1]["content"])
@@ -83,11 +82,11 @@ class _TurnBuilder:
         blocks = build_assistant_blocks(message, wire_ids, self._changes)
         if not blocks:
             return
-        self._close_user_turn()
-        self._expected_results = list(zip(chat_ids, wire_ids, strict=True))
-        for chat_id, wire_id in self._expected_results:
+        self._add_user_turn()
+        self._unanswered_calls = list(zip(chat_ids, wire_ids, strict=True))
+        for chat_id, wire_id in self._unanswered_calls:
             if chat_id != wire_id:
-                self._changes.note("call_id_mapped", "$.messages[*].content[*].id", chat_id, wire_id)
+                self._changes.record("call_id_mapped", "$.messages[*].content[*].id", chat_id, wire_id)
         if self._turns and self._turns[-1]["role"] == "assistant":
             self._turns[-1]["content"] = [*self._turns[-1]["content"], *blocks]
         else:
@@ -96,27 +95,31 @@ class _TurnBuilder:
     def _add_result(self, message: Message) -> None:
         chat_id = message.get("tool_call_id")
         wire_ids_without_result = (
-            sent for known, sent in self._expected_results if known == chat_id and sent not in self._results
+            sent for known, sent in self._unanswered_calls if known == chat_id and sent not in self._results_by_wire_id
         )
         wire_id = next(wire_ids_without_result, None)
         if wire_id is not None:
-            self._results[wire_id] = message
+            self._results_by_wire_id[wire_id] = message
         elif blocks := build_user_blocks(message.get("content")):
-            self._changes.note("orphan_result_as_text", "$.messages[*]", chat_id)
+            self._changes.record("orphan_result_as_text", "$.messages[*]", chat_id)
             self._user_blocks += blocks
 
-    def _close_user_turn(self) -> None:
-        results = [build_result_block(sent, self._results.get(sent)) for _, sent in self._expected_results]
-        for chat_id, wire_id in self._expected_results:
-            if wire_id not in self._results:
-                self._changes.note("missing_result_added", "$.messages[*]", chat_id)
+    def _add_user_turn(self) -> None:
+        """Append the user turn: results of the unanswered calls, also for missing ones, then the collected content."""
+        results = [build_result_block(sent, self._results_by_wire_id.get(sent)) for _, sent in self._unanswered_calls]
+        for chat_id, wire_id in self._unanswered_calls:
+            if wire_id not in self._results_by_wire_id:
+                self._changes.record("missing_result_added", "$.messages[*]", chat_id)
         if results or self._user_blocks:
             self._turns.append({"role": "user", "content": [*results, *self._user_blocks]})
-        self._expected_results, self._results, self._user_blocks = [], {}, []
+        self._unanswered_calls, self._results_by_wire_id, self._user_blocks = [], {}, []
 
 
 def _strip_trailing_space(blocks: list[JsonObject]) -> list[JsonObject]:
-    """Return the blocks without white space at the end of the last text, which Messages refuses."""
+    """Return the blocks without white space at the end of the last text, since the Messages API refuses it.
+
+    A last block that is then blank is left out, unless it is the only block.
+    """
     last_block = blocks[-1]
     if last_block.get("type") != "text":
         return blocks

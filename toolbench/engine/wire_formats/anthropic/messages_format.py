@@ -22,8 +22,10 @@ class MessagesFormat:
         """Return the body to send; see WireFormat."""
         return encode_request(body)
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def build_decoder(
+        self, read_answer: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, is_streamed: bool
+    ) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
-        if not stream:
-            return BodyDecoder(read, decode_message)
-        return StreamDecoder(read, on_delta, build_assembler=MessagesAssembler, decode_body=decode_message)
+        if not is_streamed:
+            return BodyDecoder(read_answer, decode_message)
+        return StreamDecoder(read_answer, on_delta, build_assembler=MessagesAssembler, decode_body=decode_message)

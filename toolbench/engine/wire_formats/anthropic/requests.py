@@ -37,7 +37,7 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
     changes = WireChanges()
     unsupported_options = MESSAGES_DATA["left_out"]
     for name in (name for name in body if name in unsupported_options):
-        changes.note("option_left_out", f"$.{name}", body[name])
+        changes.record("option_left_out", f"$.{name}", body[name])
     options = {
         name: value
         for name, value in body.items()
@@ -45,12 +45,12 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
     }
     options |= _rename_options(body, options, changes)
     system, messages = split_system(body["messages"])
-    encoded: JsonObject = {"model": body["model"], "max_tokens": _get_max_tokens(body, options)}
-    encoded |= {"system": system} if system else {}
+    encoded_body: JsonObject = {"model": body["model"], "max_tokens": _get_max_tokens(body, options)}
+    encoded_body |= {"system": system} if system else {}
     turns = arrange_turns(messages, changes)
     tools = _build_tools(body, options, changes) if body.get("tools") else _build_tools_called_before(turns, changes)
-    encoded |= {"messages": turns, **tools, **_find_container(messages)}
-    return encoded | _limit_sampling(body["model"], options, changes), changes.all()
+    encoded_body |= {"messages": turns, **tools, **_find_container(messages)}
+    return encoded_body | _limit_sampling(body["model"], options, changes), changes.list_changes()
 
 
 def _get_max_tokens(body: JsonObject, options: JsonObject) -> object:
@@ -58,8 +58,8 @@ def _get_max_tokens(body: JsonObject, options: JsonObject) -> object:
     limit = body.get("max_tokens", body.get("max_completion_tokens"))
     if limit is not None:
         return int(limit) if isinstance(limit, float) else limit
-    budget = _get_thinking(options).get("budget_tokens")
-    return MESSAGES_DATA["max_tokens"] + (budget if isinstance(budget, int) else 0)
+    thinking_budget = _get_thinking(options).get("budget_tokens")
+    return MESSAGES_DATA["max_tokens"] + (thinking_budget if isinstance(thinking_budget, int) else 0)
 
 
 def _get_thinking(options: JsonObject) -> JsonObject:
@@ -68,14 +68,14 @@ def _get_thinking(options: JsonObject) -> JsonObject:
 
 
 def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    renamed: JsonObject = {}
+    renamed_options: JsonObject = {}
     if (stop := body.get("stop")) is not None:
-        renamed["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+        renamed_options["stop_sequences"] = [stop] if isinstance(stop, str) else stop
     if metadata := _build_metadata(body, options, changes):
-        renamed["metadata"] = metadata
-    if output := _build_output_config(body, options, changes):
-        renamed["output_config"] = output
-    return renamed
+        renamed_options["metadata"] = metadata
+    if output_config := _build_output_config(body, options, changes):
+        renamed_options["output_config"] = output_config
+    return renamed_options
 
 
 def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
@@ -86,7 +86,7 @@ def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges)
     if (seed := body.get("seed")) is None:
         return metadata
     seed_as_user = {} if metadata.get("user_id") else {"user_id": f"seed-{seed}"}
-    changes.note("seed_has_no_effect", "$.seed", seed, seed_as_user or None)
+    changes.record("seed_has_no_effect", "$.seed", seed, seed_as_user or None)
     return metadata | seed_as_user
 
 
@@ -98,21 +98,21 @@ def _build_output_config(body: JsonObject, options: JsonObject, changes: WireCha
         if isinstance(effort, str) and effort in EFFORT_VALUES:
             config.setdefault("effort", EFFORT_VALUES[effort])
         else:
-            changes.note("option_left_out", "$.reasoning_effort", effort)
+            changes.record("option_left_out", "$.reasoning_effort", effort)
     if (response_format := body.get("response_format")) is not None:
         json_schema = response_format.get("json_schema") if isinstance(response_format, dict) else None
         schema = json_schema.get("schema") if isinstance(json_schema, dict) else None
         if isinstance(schema, dict):
             config["format"] = {"type": "json_schema", "schema": schema}
         else:
-            changes.note("option_left_out", "$.response_format", response_format)
+            changes.record("option_left_out", "$.response_format", response_format)
     return config
 
 
 def _build_tools(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
     tool_choice = _build_tool_choice(body.get("tool_choice"))
     if tool_choice.get("type") in ("any", "tool") and _is_forced_choice_refused(body["model"], options):
-        changes.note("forced_choice_to_auto", "$.tool_choice", body.get("tool_choice"), "auto")
+        changes.record("forced_choice_to_auto", "$.tool_choice", body.get("tool_choice"), "auto")
         tool_choice = {"type": "auto"}
     if body.get("parallel_tool_calls") is False and tool_choice.get("type") != "none":
         tool_choice = {"type": "auto", **tool_choice, "disable_parallel_tool_use": True}
@@ -131,7 +131,7 @@ def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) ->
     names = list(dict.fromkeys(block["name"] for block in blocks if block.get("type") == "tool_use"))
     if not names:
         return {}
-    changes.note("called_tools_defined", "$.tools", None, names)
+    changes.record("called_tools_defined", "$.tools", None, names)
     return {
         "tools": [{"name": name, "input_schema": {"type": "object"}} for name in names],
         "tool_choice": dict(TOOL_CHOICES["none"]),
@@ -189,11 +189,11 @@ def _limit_sampling(model: str, options: JsonObject, changes: WireChanges) -> Js
     refused_options: tuple[str, ...] = SAMPLING_KEYS if model.startswith(tuple(MESSAGES_DATA["no_sampling"])) else ()
     if _get_thinking(options).get("type") in ("enabled", "adaptive"):
         refused_options = refused_options or ("temperature", "top_k")
-    kept_options = {name: value for name, value in options.items() if name not in refused_options}
+    remaining_options = {name: value for name, value in options.items() if name not in refused_options}
     for name in (name for name in options if name in refused_options):
-        changes.note("sampling_left_out", f"$.{name}", options[name])
-    temperature = kept_options.get("temperature")
+        changes.record("sampling_left_out", f"$.{name}", options[name])
+    temperature = remaining_options.get("temperature")
     if isinstance(temperature, (int, float)) and temperature > 1:
-        changes.note("temperature_capped", "$.temperature", temperature, 1)
-        kept_options["temperature"] = 1
-    return kept_options
+        changes.record("temperature_capped", "$.temperature", temperature, 1)
+        remaining_options["temperature"] = 1
+    return remaining_options

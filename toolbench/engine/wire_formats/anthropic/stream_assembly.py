@@ -25,20 +25,22 @@ _FINDING_MESSAGES = {
 class BlockAssembler:
     """Assembler of one content block. Unknown fields are kept; their texts are joined."""
 
-    def __init__(self, start: JsonObject, call: int | None) -> None:
-        self.call = call  # index among the calls of the answer, from 0; None for other blocks
-        self.closed = False
-        self._start = dict(start)
+    def __init__(self, first_content: JsonObject, call_index: int | None) -> None:
+        self.call_index = call_index  # index among the calls of the answer, from 0; None for other blocks
+        self.is_closed = False
+        self._first_content = dict(first_content)
         self._texts: dict[str, list[str]] = {}
-        self._input_parts: list[str] = []
+        self._input_chunks: list[str] = []
 
     def add(self, delta: JsonObject) -> Delta | None:
         """Add a delta and return the Delta for the listener; None if the listener gets none."""
         input_part = delta.get("partial_json")
         if isinstance(input_part, str):
-            self._input_parts.append(input_part)
-            name = get_text(self._start.get("name"))
-            return None if self.call is None else Delta(call=self.call, name=name, arguments=input_part)
+            self._input_chunks.append(input_part)
+            name = get_text(self._first_content.get("name"))
+            return (
+                None if self.call_index is None else Delta(call_index=self.call_index, name=name, arguments=input_part)
+            )
         for name, value in delta.items():
             self._add_field(name, value)
         text, thinking = delta.get("text"), delta.get("thinking")
@@ -49,28 +51,30 @@ class BlockAssembler:
     def _add_field(self, name: str, value: Any) -> None:
         """Add a field. A signature is received at once; citations are received one by one."""
         if name == "citation":
-            citations = self._start.get("citations")
-            self._start["citations"] = [*(citations if isinstance(citations, list) else ()), value]
+            citations = self._first_content.get("citations")
+            self._first_content["citations"] = [*(citations if isinstance(citations, list) else ()), value]
         elif isinstance(value, str) and name not in ("type", "signature"):
             self._texts.setdefault(name, []).append(value)
         elif name != "type":
-            self._start[name] = value
+            self._first_content[name] = value
 
     @property
     def is_truncated(self) -> bool:
         """Whether the block is a call whose input is incomplete or not an object."""
-        return self.call is not None and not (self.closed and isinstance(self._build_input(), dict))
+        return self.call_index is not None and not (self.is_closed and isinstance(self._build_input(), dict))
 
     def to_json(self) -> JsonObject:
         """Return the block so far; an input that is not JSON stays text."""
-        texts = {name: f"{self._start.get(name) or ''}{''.join(parts)}" for name, parts in self._texts.items()}
-        block = {**self._start, **texts}
-        return {**block, "input": self._build_input()} if self._input_parts or "input" in block else block
+        texts = {
+            name: f"{self._first_content.get(name) or ''}{''.join(chunks)}" for name, chunks in self._texts.items()
+        }
+        block = {**self._first_content, **texts}
+        return {**block, "input": self._build_input()} if self._input_chunks or "input" in block else block
 
     def _build_input(self) -> Any:
-        input_text = "".join(self._input_parts)
+        input_text = "".join(self._input_chunks)
         if not input_text.strip():
-            return self._start.get("input", {})
+            return self._first_content.get("input", {})
         try:
             return read_json(input_text)
         except InvalidJsonError:
@@ -84,23 +88,23 @@ class MessagesAssembler:
         self._root: JsonObject = {}
         self._usage: JsonObject = {}
         self._blocks: list[BlockAssembler] = []
-        self._by_index: dict[int, BlockAssembler] = {}
-        self._faults: dict[str, None] = {}
+        self._blocks_by_index: dict[int, BlockAssembler] = {}
+        self._fault_codes: dict[str, None] = {}
         self._has_stop = False
         self._error: Any = None
-        self._unreadable = ""
+        self._unreadable_text = ""
 
     @property
     def has_content(self) -> bool:
         """Whether there is a block."""
         return bool(self._blocks)
 
-    def take(self, event: Payload) -> Iterator[Delta]:
+    def add_event(self, event: Payload) -> Iterator[Delta]:
         """Add an event and yield its deltas for the listener."""
         if isinstance(event, dict):
             yield from self._add_payload(event)
         elif is_broken_event(event):
-            self._unreadable = self._unreadable or event or "an empty event"
+            self._unreadable_text = self._unreadable_text or event or "an empty event"
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
         """Add the data of an event and yield its deltas."""
@@ -127,36 +131,36 @@ class MessagesAssembler:
         index = payload.get("index")
         index = index if isinstance(index, int) else None
         if index is None:
-            self._faults["stream_index_missing"] = None
+            self._fault_codes["stream_index_missing"] = None
         if event_type == "content_block_start":
             yield from self._open_block(dict(get_object(payload.get("content_block"))), index)
-        elif block := self._by_index.get(index) if index is not None else next(reversed(self._blocks), None):
+        elif block := self._blocks_by_index.get(index) if index is not None else next(reversed(self._blocks), None):
             if event_type == "content_block_delta":
                 delta = block.add(get_object(payload.get("delta")))
                 yield from () if delta is None else (delta,)
             elif event_type == "content_block_stop":
-                block.closed = True
-                if block.call is not None:
-                    yield Delta(call=block.call, closed=True)
+                block.is_closed = True
+                if block.call_index is not None:
+                    yield Delta(call_index=block.call_index, is_closed=True)
 
     def _open_block(self, first_content: JsonObject, index: int | None) -> Iterator[Delta]:
         """Add a block; a repeated index begins a new block."""
-        call_count = sum(block.call is not None for block in self._blocks)
+        call_count = sum(block.call_index is not None for block in self._blocks)
         call_index = call_count if first_content.get("type") == "tool_use" else None
         block = BlockAssembler(first_content, call_index)
         self._blocks.append(block)
         if index is not None:
-            if index in self._by_index:
-                self._faults["stream_index_reused"] = None
-            self._by_index[index] = block
+            if index in self._blocks_by_index:
+                self._fault_codes["stream_index_reused"] = None
+            self._blocks_by_index[index] = block
         if call_index is not None:
-            yield Delta(call=call_index, name=get_text(first_content.get("name")))
+            yield Delta(call_index=call_index, name=get_text(first_content.get("name")))
 
-    def message(self) -> Message:
+    def build_message(self) -> Message:
         """Return the message so far in chat format."""
         return build_chat_message(self._root, [block.to_json() for block in self._blocks])
 
-    def answer(self) -> ChatAnswer:
+    def build_answer(self) -> ChatAnswer:
         """Return the answer.
 
         Raises:
@@ -164,24 +168,24 @@ class MessagesAssembler:
         """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
-        faults = [*self._faults, *self._list_end_faults()]
-        cut = "stream_cut" in faults
-        if self._unreadable and not cut:
+        fault_codes = [*self._fault_codes, *self._list_end_fault_codes()]
+        is_truncated = "stream_cut" in fault_codes
+        if self._unreadable_text and not is_truncated:
             raise MalformedAnswerError(
-                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable)}"
+                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable_text)}"
             )
         if not self._root:
             raise MalformedAnswerError("no_message", "the stream holds no message_start")
         blocks = [block.to_json() for block in self._blocks]
         root = {**self._root, "content": blocks, "usage": self._usage or None}
         return parse_messages_answer(
-            root, cut=cut, findings=[Finding(fault, _FINDING_MESSAGES[fault]) for fault in faults]
+            root, is_truncated=is_truncated, findings=[Finding(code, _FINDING_MESSAGES[code]) for code in fault_codes]
         )
 
-    def _list_end_faults(self) -> Iterator[str]:
+    def _list_end_fault_codes(self) -> Iterator[str]:
         """Yield the finding codes for faults at the end of the stream."""
         has_end = self._has_stop or bool(self._root.get("stop_reason"))
-        if not has_end and (self._unreadable or any(block.is_truncated for block in self._blocks)):
+        if not has_end and (self._unreadable_text or any(block.is_truncated for block in self._blocks)):
             yield "stream_cut"
         elif not has_end:
             yield "stream_unfinished"

@@ -27,7 +27,9 @@ def decode_response(body: bytes) -> ChatAnswer:
     return parse_responses_answer(read_object(body))
 
 
-def parse_responses_answer(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding] = ()) -> ChatAnswer:
+def parse_responses_answer(
+    root: JsonObject, *, is_truncated: bool = False, findings: Sequence[Finding] = ()
+) -> ChatAnswer:
     """Return the answer of a Response object. An unknown reason for an incomplete answer is the finish reason.
 
     Raises:
@@ -48,7 +50,7 @@ def parse_responses_answer(root: JsonObject, *, cut: bool = False, findings: Seq
         usage=usage,
         model_echoed=get_text(root.get("model")),
         findings=(*findings, *_list_findings(items), *usage_findings),
-        cut=cut,
+        is_truncated=is_truncated,
     )
 
 
@@ -80,13 +82,13 @@ def _list_findings(items: list[Any]) -> Iterator[Finding]:
 
 def build_chat_message(items: list[Any]) -> Message:
     """Return the message in chat format, with the received items."""
-    objects = list_objects(items)
-    calls = [_to_chat_call(item) for item in objects if item.get("type") == "function_call"]
-    reasoning = _REASONING_SEPARATOR.join(_list_reasoning_texts(objects))
-    refusal = "".join(list_message_texts(objects, "refusal"))
+    item_objects = list_objects(items)
+    calls = [_to_chat_call(item) for item in item_objects if item.get("type") == "function_call"]
+    reasoning = _REASONING_SEPARATOR.join(_list_reasoning_texts(item_objects))
+    refusal = "".join(list_message_texts(item_objects, "refusal"))
     return {
         "role": "assistant",
-        "content": "".join(list_message_texts(objects, "text")),
+        "content": "".join(list_message_texts(item_objects, "text")),
         **({"refusal": refusal} if refusal else {}),
         **({"reasoning_content": reasoning} if reasoning else {}),
         **({"tool_calls": calls} if calls else {}),
@@ -94,9 +96,9 @@ def build_chat_message(items: list[Any]) -> Message:
     }
 
 
-def _list_reasoning_texts(objects: Sequence[JsonObject]) -> Iterator[str]:
+def _list_reasoning_texts(item_objects: Sequence[JsonObject]) -> Iterator[str]:
     """Yield the reasoning itself where an item has it, else its summary."""
-    for item in (item for item in objects if item.get("type") == "reasoning"):
+    for item in (item for item in item_objects if item.get("type") == "reasoning"):
         for name in ("content", "summary"):
             if texts := [text for part in list_objects(item.get(name)) if (text := get_text(part.get("text")))]:
                 yield from texts
@@ -115,10 +117,10 @@ def read_responses_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Findi
     """Return the usage, None if there is none, and findings for implausible figures."""
     reader = UsageReader(reported_usage)
     usage = Usage(
-        input_tokens=reader.tokens("input_tokens"),
-        output_tokens=reader.tokens("output_tokens"),
-        cached_tokens=reader.tokens("input_tokens_details.cached_tokens"),
-        reasoning_tokens=reader.tokens("output_tokens_details.reasoning_tokens"),
-        cost=reader.cost("cost"),
+        input_tokens=reader.read_tokens("input_tokens"),
+        output_tokens=reader.read_tokens("output_tokens"),
+        cached_tokens=reader.read_tokens("input_tokens_details.cached_tokens"),
+        reasoning_tokens=reader.read_tokens("output_tokens_details.reasoning_tokens"),
+        cost=reader.read_cost("cost"),
     )
-    return usage if reader.present else None, tuple(reader.findings)
+    return usage if reader.has_usage else None, tuple(reader.findings)

@@ -1,6 +1,7 @@
 """A chat conversation as input items of Responses.
 
-Every call has exactly one output, before the next turn of the model. A wire id is a call id as it is sent.
+Every call has exactly one output, before the next turn of the model. A chat id is a call id in the chat, a wire id the
+call id that is sent to the endpoint in its place.
 """
 
 import re
@@ -19,16 +20,16 @@ _CALL_ID = re.compile(r"\S(?s:.){0,63}")  # OpenAI accepts ids of at most 64 cha
 
 
 def build_input_items(messages: list[Message], changes: WireChanges) -> list[JsonObject]:
-    """Return the messages after the instructions as input items.
+    """Return the input items for these messages. Call `split_system` first.
 
     Args:
-        messages: the messages; not modified.
+        messages: chat messages without leading system messages; not modified.
         changes: records what had to be changed.
     """
     builder = _InputBuilder(changes)
     for message in messages:
-        builder.add(message)
-    return builder.finish()
+        builder.add_message(message)
+    return builder.build_items()
 
 
 class _InputBuilder:
@@ -38,12 +39,11 @@ class _InputBuilder:
         self._changes = changes
         self._ids = CallIdMap(_CALL_ID, "call_")
         self._items: list[JsonObject] = []
-        # (chat id, wire id) of the calls of the last assistant turn
-        self._expected_results: list[tuple[object, str]] = []
-        self._results: dict[str, Message] = {}  # by wire id
+        self._unanswered_calls: list[tuple[object, str]] = []  # (chat id, wire id), of the last assistant turn
+        self._results_by_wire_id: dict[str, Message] = {}
         self._later_items: list[JsonObject] = []  # items that follow the outputs
 
-    def add(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         """Add the next message of the chat."""
         role = message.get("role")
         if role == "assistant":
@@ -53,35 +53,38 @@ class _InputBuilder:
         else:
             self._later_items.append(build_message_item(str(role), message.get("content")))
 
-    def finish(self) -> list[JsonObject]:
+    def build_items(self) -> list[JsonObject]:
         """Return all items."""
-        self._close_results()
+        self._add_results()
         return self._items
 
     def _add_assistant(self, message: Message) -> None:
-        self._close_results()
+        self._add_results()
         chat_ids = [call.get("id") for call in list_structured_calls(message)]
         wire_ids = self._ids.assign_ids(chat_ids)
-        self._expected_results = list(zip(chat_ids, wire_ids, strict=True))
-        for chat_id, wire_id in self._expected_results:
+        self._unanswered_calls = list(zip(chat_ids, wire_ids, strict=True))
+        for chat_id, wire_id in self._unanswered_calls:
             if chat_id != wire_id:
-                self._changes.note("call_id_mapped", "$.input[*].call_id", chat_id, wire_id)
+                self._changes.record("call_id_mapped", "$.input[*].call_id", chat_id, wire_id)
         self._items += build_assistant_items(message, wire_ids, self._changes)
 
     def _add_result(self, message: Message) -> None:
         chat_id = message.get("tool_call_id")
-        wire_ids = (sent for known, sent in self._expected_results if known == chat_id and sent not in self._results)
+        wire_ids = (
+            sent for known, sent in self._unanswered_calls if known == chat_id and sent not in self._results_by_wire_id
+        )
         wire_id = next(wire_ids, None)
         if wire_id is not None:
-            self._results[wire_id] = message
+            self._results_by_wire_id[wire_id] = message
         elif text := get_message_text(message):
-            self._changes.note("orphan_result_as_text", "$.messages[*]", chat_id)
+            self._changes.record("orphan_result_as_text", "$.messages[*]", chat_id)
             self._later_items.append(build_message_item("user", text))
 
-    def _close_results(self) -> None:
-        for chat_id, wire_id in self._expected_results:
-            if wire_id not in self._results:
-                self._changes.note("missing_result_added", "$.messages[*]", chat_id)
-            self._items.append(build_result_item(wire_id, self._results.get(wire_id)))
+    def _add_results(self) -> None:
+        """Append the outputs of the unanswered calls, also for missing ones, then the items that follow them."""
+        for chat_id, wire_id in self._unanswered_calls:
+            if wire_id not in self._results_by_wire_id:
+                self._changes.record("missing_result_added", "$.messages[*]", chat_id)
+            self._items.append(build_result_item(wire_id, self._results_by_wire_id.get(wire_id)))
         self._items += self._later_items
-        self._expected_results, self._results, self._later_items = [], {}, []
+        self._unanswered_calls, self._results_by_wire_id, self._later_items = [], {}, []

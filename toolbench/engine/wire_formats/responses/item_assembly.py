@@ -20,46 +20,46 @@ _REASONING_KINDS = ("reasoning_text", "reasoning_summary_text")
 class ItemAssembler:
     """Assembler of one item. The item of `response.output_item.done` replaces what was assembled before."""
 
-    def __init__(self, start: JsonObject, call: int | None) -> None:
-        self.call = call  # index among the calls of the answer, from 0; None for other items
-        self.closed = False
-        self.item_id = get_text(start.get("id"))
-        self._start = dict(start)
-        self._arguments: list[str] = []
+    def __init__(self, first_content: JsonObject, call_index: int | None) -> None:
+        self.call_index = call_index  # index among the calls of the answer, from 0; None for other items
+        self.is_closed = False
+        self.item_id = get_text(first_content.get("id"))
+        self._first_content = dict(first_content)
+        self._arguments_chunks: list[str] = []
         self._parts: dict[tuple[str, int], tuple[str, str, list[str]]] = {}  # by field and index
-        self._final: JsonObject | None = None
+        self._final_item: JsonObject | None = None
 
-    def add(self, kind: str, event: JsonObject) -> Iterator[Delta]:
+    def add(self, delta_kind: str, event: JsonObject) -> Iterator[Delta]:
         """Add a delta of this kind, such as output_text; yield the Delta for the listener."""
         delta = get_text(event.get("delta"))
-        if kind == "function_call_arguments":
+        if delta_kind == "function_call_arguments":
             if delta:
-                self._arguments.append(delta)
-            if self.call is not None:
-                yield Delta(call=self.call, name=self._get_name(), arguments=delta)
-        elif kind in _PART_LISTS and delta:
-            field, part_type, text_name = _PART_LISTS[kind]
-            place = event.get("summary_index" if field == "summary" else "content_index")
-            key = (field, place if isinstance(place, int) else 0)
-            self._parts.setdefault(key, (part_type, text_name, []))[2].append(delta)
-            if kind == "output_text":
+                self._arguments_chunks.append(delta)
+            if self.call_index is not None:
+                yield Delta(call_index=self.call_index, name=self._get_name(), arguments=delta)
+        elif delta_kind in _PART_LISTS and delta:
+            field, part_type, text_name = _PART_LISTS[delta_kind]
+            part_index = event.get("summary_index" if field == "summary" else "content_index")
+            part_key = (field, part_index if isinstance(part_index, int) else 0)
+            self._parts.setdefault(part_key, (part_type, text_name, []))[2].append(delta)
+            if delta_kind == "output_text":
                 yield Delta(text=delta)
-            elif kind in _REASONING_KINDS:
+            elif delta_kind in _REASONING_KINDS:
                 yield Delta(reasoning=delta)
 
-    def close(self, final: JsonObject | None = None) -> Iterator[Delta]:
-        """End the item; `final` is its complete form. Yield the text that no delta had, and the end of a call."""
-        has_deltas = bool(self._arguments or self._parts)
-        self._final = final or self._final
-        if final and not has_deltas:
-            yield from self._build_whole_deltas(final)
-        if self.call is not None and not self.closed:
-            yield Delta(call=self.call, name=self._get_name(), closed=True)
-        self.closed = True
+    def close(self, final_item: JsonObject | None = None) -> Iterator[Delta]:
+        """End the item; `final_item` is its complete form. Yield the text that no delta had, and the end of a call."""
+        has_deltas = bool(self._arguments_chunks or self._parts)
+        self._final_item = final_item or self._final_item
+        if final_item and not has_deltas:
+            yield from self._build_item_deltas(final_item)
+        if self.call_index is not None and not self.is_closed:
+            yield Delta(call_index=self.call_index, name=self._get_name(), is_closed=True)
+        self.is_closed = True
 
-    def _build_whole_deltas(self, item: JsonObject) -> Iterator[Delta]:
-        if self.call is not None:
-            yield Delta(call=self.call, name=self._get_name(), arguments=get_text(item.get("arguments")))
+    def _build_item_deltas(self, item: JsonObject) -> Iterator[Delta]:
+        if self.call_index is not None:
+            yield Delta(call_index=self.call_index, name=self._get_name(), arguments=get_text(item.get("arguments")))
             return
         message = build_chat_message([item])
         text, reasoning = get_message_text(message), get_text(message.get("reasoning_content"))
@@ -68,16 +68,16 @@ class ItemAssembler:
 
     def to_json(self) -> JsonObject:
         """Return the item so far."""
-        if self._final is not None:
-            return self._final
-        item = dict(self._start)
-        if self._arguments:
-            item["arguments"] = "".join(self._arguments)
+        if self._final_item is not None:
+            return self._final_item
+        item = dict(self._first_content)
+        if self._arguments_chunks:
+            item["arguments"] = "".join(self._arguments_chunks)
         parts: dict[str, list[JsonObject]] = {}
-        for field, place in sorted(self._parts):
-            part_type, text_name, texts = self._parts[field, place]
+        for field, part_index in sorted(self._parts):
+            part_type, text_name, texts = self._parts[field, part_index]
             parts.setdefault(field, []).append({"type": part_type, text_name: "".join(texts)})
         return item | parts
 
     def _get_name(self) -> str:
-        return get_text((self._final or self._start).get("name"))
+        return get_text((self._final_item or self._first_content).get("name"))

@@ -61,26 +61,26 @@ def build_assistant_items(message: Message, wire_ids: Sequence[str], changes: Wi
         wire_ids: ids of its calls as they are sent to the endpoint.
         changes: records what is left out.
     """
-    calls = [_build_call(*pair) for pair in zip(list_structured_calls(message), wire_ids, strict=True)]
+    call_items = [_build_call(*pair) for pair in zip(list_structured_calls(message), wire_ids, strict=True)]
     if kept_items := list_objects(message.get(KEPT_ITEMS_FIELD)):
-        return _remove_trailing_reasoning(list(_update_kept_items(message, kept_items, calls)), changes)
+        return _remove_trailing_reasoning(list(_update_kept_items(message, kept_items, call_items)), changes)
     for name in ("reasoning_content", "reasoning"):
         if text := message.get(name):
-            changes.note("reasoning_without_item_left_out", f"$.messages[*].{name}", text)
+            changes.record("reasoning_without_item_left_out", f"$.messages[*].{name}", text)
     text = get_message_text(message) or get_text(message.get("refusal"))
-    return [*([build_message_item("assistant", text)] if text.strip() else []), *calls]
+    return [*([build_message_item("assistant", text)] if text.strip() else []), *call_items]
 
 
-def _update_kept_items(message: Message, items: list[JsonObject], calls: list[JsonObject]) -> Iterator[JsonObject]:
+def _update_kept_items(message: Message, items: list[JsonObject], call_items: list[JsonObject]) -> Iterator[JsonObject]:
     """Yield the items with the calls, and with the message text if a transform changed it."""
     text = get_message_text(message)
     unplaced_text = [text] if "".join(list_message_texts(items, "text")) != text else None
-    unplaced_calls = iter(calls)
+    unplaced_call_items = iter(call_items)
     for item in items:
         if item.get("type") == "function_call":
-            call = next(unplaced_calls, None)
-            if call is not None:
-                yield {**item, **call}
+            call_item = next(unplaced_call_items, None)
+            if call_item is not None:
+                yield {**item, **call_item}
         elif item.get("type") == "message" and unplaced_text is not None:
             if unplaced_text and unplaced_text[0].strip():
                 yield build_message_item("assistant", unplaced_text[0])
@@ -89,17 +89,17 @@ def _update_kept_items(message: Message, items: list[JsonObject], calls: list[Js
             yield item
     if unplaced_text and unplaced_text[0].strip():
         yield build_message_item("assistant", unplaced_text[0])
-    yield from unplaced_calls
+    yield from unplaced_call_items
 
 
 def _remove_trailing_reasoning(items: list[JsonObject], changes: WireChanges) -> list[JsonObject]:
     """Return the items without reasoning at the end, which OpenAI refuses without the item that followed it."""
-    count = len(items)
-    while count and items[count - 1].get("type") == "reasoning":
-        count -= 1
-    if count < len(items):
-        changes.note("reasoning_without_item_left_out", "$.input[*]", [item.get("id") for item in items[count:]])
-    return items[:count]
+    kept_count = len(items)
+    while kept_count and items[kept_count - 1].get("type") == "reasoning":
+        kept_count -= 1
+    if kept_count < len(items):
+        changes.record("reasoning_without_item_left_out", "$.input[*]", [item.get("id") for item in items[kept_count:]])
+    return items[:kept_count]
 
 
 def _build_call(call: JsonObject, wire_id: str) -> JsonObject:

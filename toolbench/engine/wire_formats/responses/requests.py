@@ -12,7 +12,7 @@ from toolbench.engine.wire_formats.responses.conversation import build_input_ite
 from toolbench.engine.wire_formats.responses.items import list_objects
 
 RESPONSES_DATA: JsonObject = json.loads((Path(__file__).parents[2] / "data" / "responses.json").read_text("utf-8"))
-LOWEST_TOKEN_LIMIT: int = RESPONSES_DATA["lowest_max_output_tokens"]
+MIN_TOKEN_LIMIT: int = RESPONSES_DATA["lowest_max_output_tokens"]
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 _CONVERTED_KEYS = (
     "model",
@@ -39,14 +39,14 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
     changes = WireChanges()
     unsupported_options = RESPONSES_DATA["left_out"]
     for name in (name for name in body if name in unsupported_options):
-        changes.note("option_left_out", f"$.{name}", body[name])
+        changes.record("option_left_out", f"$.{name}", body[name])
     options = {name: value for name, value in body.items() if name not in (*_CONVERTED_KEYS, *unsupported_options)}
     instructions, messages = split_system(body["messages"])
-    encoded: JsonObject = {"model": body["model"], **({"instructions": instructions} if instructions else {})}
-    encoded |= {"input": build_input_items(messages, changes), **_build_tools(body)}
-    encoded |= {**_build_limit(body, changes), **_build_storing(options), **options}
-    encoded |= _convert_options(body, options, changes)
-    return encoded, changes.all()
+    encoded_body: JsonObject = {"model": body["model"], **({"instructions": instructions} if instructions else {})}
+    encoded_body |= {"input": build_input_items(messages, changes), **_build_tools(body)}
+    encoded_body |= {**_build_limit(body, changes), **_build_storage(options), **options}
+    encoded_body |= _convert_options(body, options, changes)
+    return encoded_body, changes.list_changes()
 
 
 def _build_limit(body: JsonObject, changes: WireChanges) -> JsonObject:
@@ -54,34 +54,34 @@ def _build_limit(body: JsonObject, changes: WireChanges) -> JsonObject:
     limit = body.get("max_tokens", body.get("max_completion_tokens"))
     if limit is None:
         return {}
-    if isinstance(limit, int | float) and limit < LOWEST_TOKEN_LIMIT:
-        changes.note("token_limit_raised", "$.max_output_tokens", limit, LOWEST_TOKEN_LIMIT)
-        limit = LOWEST_TOKEN_LIMIT
+    if isinstance(limit, int | float) and limit < MIN_TOKEN_LIMIT:
+        changes.record("token_limit_raised", "$.max_output_tokens", limit, MIN_TOKEN_LIMIT)
+        limit = MIN_TOKEN_LIMIT
     return {"max_output_tokens": int(limit) if isinstance(limit, float) else limit}
 
 
-def _build_storing(options: JsonObject) -> JsonObject:
+def _build_storage(options: JsonObject) -> JsonObject:
     if options.get("store"):
         return {}
-    include = options.get("include")
-    included = include if isinstance(include, list) else []
-    options["include"] = [*included, *([] if ENCRYPTED_REASONING in included else [ENCRYPTED_REASONING])]
+    requested_fields = options.get("include")
+    included_fields = requested_fields if isinstance(requested_fields, list) else []
+    options["include"] = [*included_fields, *([] if ENCRYPTED_REASONING in included_fields else [ENCRYPTED_REASONING])]
     return {"store": False}
 
 
 def _convert_options(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
     """Return the options that have another name or place in Responses."""
-    converted: JsonObject = {}
+    converted_options: JsonObject = {}
     if (effort := body.get("reasoning_effort")) is not None:
-        converted["reasoning"] = {"effort": effort, **get_object(options.get("reasoning"))}
+        converted_options["reasoning"] = {"effort": effort, **get_object(options.get("reasoning"))}
     if text := _build_text(body, options, changes):
-        converted["text"] = text
+        converted_options["text"] = text
     if (seed := body.get("seed")) is not None:
-        converted["metadata"] = {"seed": str(seed), **get_object(options.get("metadata"))}
-        changes.note("seed_has_no_effect", "$.seed", seed, converted["metadata"])
+        converted_options["metadata"] = {"seed": str(seed), **get_object(options.get("metadata"))}
+        changes.record("seed_has_no_effect", "$.seed", seed, converted_options["metadata"])
     stream_options = {name: value for name, value in get_object(body.get("stream_options")).items()}
     stream_options.pop("include_usage", None)  # the last event always has the usage
-    return converted | ({"stream_options": stream_options} if stream_options else {})
+    return converted_options | ({"stream_options": stream_options} if stream_options else {})
 
 
 def _build_text(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
@@ -89,13 +89,13 @@ def _build_text(body: JsonObject, options: JsonObject, changes: WireChanges) -> 
     if (verbosity := body.get("verbosity")) is not None:
         text.setdefault("verbosity", verbosity)
     if (response_format := body.get("response_format")) is not None:
-        schema = get_object(get_object(response_format).get("json_schema"))
-        if isinstance(schema.get("schema"), dict):
-            text["format"] = {"type": "json_schema", "name": "answer", "strict": False, **schema}
+        json_schema = get_object(get_object(response_format).get("json_schema"))
+        if isinstance(json_schema.get("schema"), dict):
+            text["format"] = {"type": "json_schema", "name": "answer", "strict": False, **json_schema}
         elif get_object(response_format).get("type") in ("text", "json_object"):
             text["format"] = response_format
         else:
-            changes.note("option_left_out", "$.response_format", response_format)
+            changes.record("option_left_out", "$.response_format", response_format)
     return text
 
 
@@ -103,22 +103,24 @@ def _build_tools(body: JsonObject) -> JsonObject:
     """Return the fields for tools, tool choice and parallel calls; {} if there are no tools."""
     if not body.get("tools"):
         return {}
-    kept = {"parallel_tool_calls": body["parallel_tool_calls"]} if "parallel_tool_calls" in body else {}
-    choice = (
-        _convert_tool(body["tool_choice"]) if isinstance(body.get("tool_choice"), dict) else body.get("tool_choice")
+    parallel_field = {"parallel_tool_calls": body["parallel_tool_calls"]} if "parallel_tool_calls" in body else {}
+    tool_choice = (
+        _convert_tool_choice(body["tool_choice"])
+        if isinstance(body.get("tool_choice"), dict)
+        else body.get("tool_choice")
     )
     return {
         "tools": [_build_tool(tool) for tool in body["tools"]],
-        **({"tool_choice": choice} if choice is not None else {}),
-        **kept,
+        **({"tool_choice": tool_choice} if tool_choice is not None else {}),
+        **parallel_field,
     }
 
 
-def _convert_tool(choice: JsonObject) -> JsonObject:
+def _convert_tool_choice(choice: JsonObject) -> JsonObject:
     """Return a tool choice whose functions are named beside their type; one in this format is unchanged."""
-    if isinstance(allowed := choice.get("allowed_tools"), dict):
-        tools = [_convert_tool(tool) for tool in list_objects(allowed.get("tools"))]
-        return {"type": "allowed_tools", "mode": allowed.get("mode", "auto"), "tools": tools}
+    if isinstance(allowed_tools := choice.get("allowed_tools"), dict):
+        tools = [_convert_tool_choice(tool) for tool in list_objects(allowed_tools.get("tools"))]
+        return {"type": "allowed_tools", "mode": allowed_tools.get("mode", "auto"), "tools": tools}
     function = choice.get("function")
     return {"type": "function", "name": function.get("name")} if isinstance(function, dict) else choice
 

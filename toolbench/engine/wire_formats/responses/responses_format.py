@@ -22,8 +22,10 @@ class ResponsesFormat:
         """Return the body to send; see WireFormat."""
         return encode_request(body)
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def build_decoder(
+        self, read_answer: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, is_streamed: bool
+    ) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
-        if not stream:
-            return BodyDecoder(read, decode_response)
-        return StreamDecoder(read, on_delta, build_assembler=ResponsesAssembler, decode_body=decode_response)
+        if not is_streamed:
+            return BodyDecoder(read_answer, decode_response)
+        return StreamDecoder(read_answer, on_delta, build_assembler=ResponsesAssembler, decode_body=decode_response)

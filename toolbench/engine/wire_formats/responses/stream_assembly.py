@@ -30,23 +30,23 @@ class ResponsesAssembler:
     def __init__(self) -> None:
         self._root: JsonObject = {}
         self._items: list[ItemAssembler] = []
-        self._by_index: dict[int, ItemAssembler] = {}
-        self._faults: dict[str, None] = {}
+        self._items_by_index: dict[int, ItemAssembler] = {}
+        self._fault_codes: dict[str, None] = {}
         self._has_end = False
         self._error: Any = None
-        self._unreadable = ""
+        self._unreadable_text = ""
 
     @property
     def has_content(self) -> bool:
         """Whether there is an item."""
         return bool(self._items)
 
-    def take(self, event: Payload) -> Iterator[Delta]:
+    def add_event(self, event: Payload) -> Iterator[Delta]:
         """Add an event and yield its deltas for the listener."""
         if isinstance(event, dict):
             yield from self._add_payload(event)
         elif is_broken_event(event):
-            self._unreadable = self._unreadable or event or "an empty event"
+            self._unreadable_text = self._unreadable_text or event or "an empty event"
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
         event_type = get_text(payload.get("type"))
@@ -62,59 +62,61 @@ class ResponsesAssembler:
 
     def _open_item(self, payload: JsonObject) -> Iterator[Delta]:
         """Add an item; a repeated index begins a new item."""
-        start = dict(get_object(payload.get("item")))
+        first_content = dict(get_object(payload.get("item")))
         index = payload.get("output_index")
-        call_count = sum(item.call is not None for item in self._items)
-        item = ItemAssembler(start, call_count if start.get("type") == "function_call" else None)
+        call_count = sum(item.call_index is not None for item in self._items)
+        item = ItemAssembler(first_content, call_count if first_content.get("type") == "function_call" else None)
         self._items.append(item)
         if not isinstance(index, int):
-            self._faults["stream_index_missing"] = None
-        elif index in self._by_index:
-            self._faults["stream_index_reused"] = None
+            self._fault_codes["stream_index_missing"] = None
+        elif index in self._items_by_index:
+            self._fault_codes["stream_index_reused"] = None
         if isinstance(index, int):
-            self._by_index[index] = item
-        if item.call is not None:
-            yield Delta(call=item.call, name=get_text(start.get("name")))
+            self._items_by_index[index] = item
+        if item.call_index is not None:
+            yield Delta(call_index=item.call_index, name=get_text(first_content.get("name")))
 
     def _add_item_event(self, event_name: str, payload: JsonObject) -> Iterator[Delta]:
         """Add an event of an output item and yield its deltas."""
-        final = get_object(payload.get("item")) if event_name == "output_item.done" else {}
-        item = self._find_item(payload, final)
-        if item is None and final:
+        final_item = get_object(payload.get("item")) if event_name == "output_item.done" else {}
+        item = self._find_item(payload, final_item)
+        if item is None and final_item:
             yield from self._open_item(payload)
             item = self._items[-1]
         if item is None:
             return
-        kind, _, step = event_name.rpartition(".")
-        if final:
-            yield from item.close(final)
+        delta_kind, _, event_kind = event_name.rpartition(".")
+        if final_item:
+            yield from item.close(final_item)
         elif event_name == "function_call_arguments.done":
             yield from item.close()
-        elif step == "delta":
-            yield from item.add(kind, payload)
+        elif event_kind == "delta":
+            yield from item.add(delta_kind, payload)
 
-    def _find_item(self, payload: JsonObject, final: JsonObject) -> ItemAssembler | None:
+    def _find_item(self, payload: JsonObject, final_item: JsonObject) -> ItemAssembler | None:
         """Return the item that an event belongs to: by its id, else by its index, else the last one."""
-        item_id = get_text(payload.get("item_id")) or get_text(final.get("id"))
-        known = next((item for item in reversed(self._items) if item_id and item.item_id == item_id), None)
+        item_id = get_text(payload.get("item_id")) or get_text(final_item.get("id"))
+        item_with_id = next((item for item in reversed(self._items) if item_id and item.item_id == item_id), None)
         index = payload.get("output_index")
-        if known is not None:
-            return known
+        if item_with_id is not None:
+            return item_with_id
         if isinstance(index, int):
-            return self._by_index.get(index)
+            return self._items_by_index.get(index)
         return self._items[-1] if self._items else None
 
     def _list_items(self) -> list[Any]:
         """Return the items of the last event, unless it has fewer than were streamed."""
-        streamed = [item.to_json() for item in self._items]
-        final = self._root.get("output") if self._has_end else None
-        return final if isinstance(final, list) and len(final) >= len(streamed) else streamed
+        streamed_items = [item.to_json() for item in self._items]
+        final_items = self._root.get("output") if self._has_end else None
+        return (
+            final_items if isinstance(final_items, list) and len(final_items) >= len(streamed_items) else streamed_items
+        )
 
-    def message(self) -> Message:
+    def build_message(self) -> Message:
         """Return the message so far in chat format."""
         return build_chat_message(self._list_items())
 
-    def answer(self) -> ChatAnswer:
+    def build_answer(self) -> ChatAnswer:
         """Return the answer.
 
         Raises:
@@ -122,24 +124,24 @@ class ResponsesAssembler:
         """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
-        faults = [*self._faults, *self._list_end_faults()]
-        cut = "stream_cut" in faults
-        if self._unreadable and not cut:
+        fault_codes = [*self._fault_codes, *self._list_end_fault_codes()]
+        is_truncated = "stream_cut" in fault_codes
+        if self._unreadable_text and not is_truncated:
             raise MalformedAnswerError(
-                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable)}"
+                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable_text)}"
             )
         if not self._root and not self._items:
             raise MalformedAnswerError("no_message", "the stream holds no event of a response")
         root = {**self._root, "output": self._list_items()}
         if not self._has_end:
             root.pop("status", None)
-        findings = [Finding(fault, _FINDING_MESSAGES[fault]) for fault in faults]
-        return parse_responses_answer(root, cut=cut, findings=findings)
+        findings = [Finding(code, _FINDING_MESSAGES[code]) for code in fault_codes]
+        return parse_responses_answer(root, is_truncated=is_truncated, findings=findings)
 
-    def _list_end_faults(self) -> Iterator[str]:
+    def _list_end_fault_codes(self) -> Iterator[str]:
         """Yield the finding codes for faults at the end of the stream."""
-        is_call_open = any(item.call is not None and not item.closed for item in self._items)
-        if not self._has_end and (self._unreadable or is_call_open):
+        is_call_open = any(item.call_index is not None and not item.is_closed for item in self._items)
+        if not self._has_end and (self._unreadable_text or is_call_open):
             yield "stream_cut"
         elif not self._has_end:
             yield "stream_unfinished"

@@ -133,7 +133,7 @@ class ClassesWorkspace:
 
 def group_calls_by_message(loop_result: LoopResult) -> tuple[tuple[BfclCall, ...], ...]:
     """Return the calls that BFCL's classes ran, for each message that was sent."""
-    groups = groupby(loop_result.turns, lambda record: record.request.message)
+    groups = groupby(loop_result.turns, lambda record: record.request.message_index)
     return tuple(
         tuple(
             (_find_tool_name(result), result.arguments or {})
@@ -190,7 +190,7 @@ def _find_problem(loop_result: LoopResult, mistake: TurnMistake | None) -> Probl
                 find_last_turn(loop_result), path=CALLS_PATH, sentence="the conversation did not come to its end."
             ),
         )
-    turns = [record.turn for record in loop_result.turns if record.request.message == mistake.turn]
+    turns = [record.turn for record in loop_result.turns if record.request.message_index == mistake.turn]
     is_call_missing = mistake.kind in (NO_CALL_MISTAKE, RESULT_MISTAKE)
     sentence = f"after the user's message {mistake.turn + 1}: {mistake.message}."
     return Problem(

@@ -7,7 +7,7 @@ scenario it has the prompts and tools of one instance.
 from collections.abc import Mapping
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.policy.settings import policy_to_json, resolve_policy
+from toolbench.engine.policy.settings import build_policy_json, resolve_policy
 from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.bundle.selection import BundleSelection
 from toolbench.lab.models import Cell, RunConfig, Trial
@@ -40,7 +40,7 @@ def _config_to_json(config: RunConfig) -> JsonObject:
         resolved = resolve_policy([(name, patch) for name, patch in config.layers])
     except PolicyError as error:
         return {**stored_fields, "policy": None, "note": str(error)}
-    return {**stored_fields, "policy": policy_to_json(resolved.policy), "origins": dict(resolved.origins)}
+    return {**stored_fields, "policy": build_policy_json(resolved.policy), "origins": dict(resolved.origins)}
 
 
 def _scenario_to_json(selection: BundleSelection, cell: Cell, seed_by_cell: Mapping[int, int]) -> JsonObject:

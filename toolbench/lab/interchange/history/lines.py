@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from toolbench.engine.bounds import MAX_TOKENS, VALID_YEARS, check_year, parse_count
+from toolbench.engine.bounds import MAX_TOKENS, VALID_YEARS, filter_valid_date, parse_count
 
 MAX_LINES = 1_000_000
 MAX_LINE_BYTES = 1 << 20
@@ -30,7 +30,7 @@ def _parse_time(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError("is not a time in ISO 8601")
     moment = datetime.fromisoformat(value)
-    if moment.tzinfo and check_year(moment) is None:
+    if moment.tzinfo and filter_valid_date(moment) is None:
         raise ValueError(f"is not a time between {VALID_YEARS[0]} and {VALID_YEARS[-1]}")
     return moment
 

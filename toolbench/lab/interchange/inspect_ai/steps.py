@@ -122,7 +122,7 @@ def _build_exchange(sample_reader: _SampleReader, event: JsonObject, *, turn: in
     message = sample_reader.resolve_attachments(get_object(_get_first_object(output.get("choices")).get("message")))
     usage, calls = UsageReader(output.get("usage")), _list_calls(message)
     # In a log, the input tokens do not include those of the cache.
-    tokens = {"input_tokens": usage.tokens_sum(*_INPUT_TOKENS), "output_tokens": usage.tokens("output_tokens")}
+    tokens = {"input_tokens": usage.sum_tokens(*_INPUT_TOKENS), "output_tokens": usage.read_tokens("output_tokens")}
     for finding in usage.findings:
         sample_reader.figure_reader.note_implausible(finding.path.rpartition(".")[2])
     error = render_text(event.get("error") or output.get("error"))
@@ -133,7 +133,7 @@ def _build_exchange(sample_reader: _SampleReader, event: JsonObject, *, turn: in
         "calls": calls,
         "message": message or None,
         "findings": [asdict(finding) for finding in usage.findings],
-        "usage": tokens if usage.present else None,
+        "usage": tokens if usage.has_usage else None,
         "request_changes": [],
         "response_changes": [],
     }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.policy.settings import Policy, policy_to_json, resolve_policy
+from toolbench.engine.policy.settings import Policy, build_policy_json, resolve_policy
 from toolbench.engine.types import JsonObject
 from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.evals.statistics.rounding import round_to_int
@@ -179,7 +179,7 @@ class TrialWriter:
 
     def _build_content(self, trial: Trial, label: ConfigLabel, steps: Sequence[StepWithDetails]) -> JsonObject:
         policy = self.get_policy(trial.config, trial.scenario, trial.scenario_version)
-        policy_json = policy_to_json(policy) if policy else None
+        policy_json = build_policy_json(policy) if policy else None
         content: JsonObject = {
             "model": label.label,
             "model_base": trial.config.model_name,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.layered_key import ENGINE_LAYER
-from toolbench.engine.policy.settings import policy_to_json, resolve_policy
+from toolbench.engine.policy.settings import build_policy_json, resolve_policy
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.types import Finding
 from toolbench.lab.models import RunConfig
@@ -77,7 +77,7 @@ def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
     except PolicyError:
         stored = tuple(FrozenSetting(key, value, name) for name, patch in layers for key, value in patch.items())
         return FrozenSettings(config, scenario, stored, (), lint)
-    values = flatten_policy(policy_to_json(resolved.policy))
+    values = flatten_policy(build_policy_json(resolved.policy))
     settings = [FrozenSetting(key, values[key], origin) for key, origin in sorted(resolved.origins.items())]
     chosen = tuple(setting for setting in settings if setting.origin != ENGINE_LAYER)
     defaults = tuple(setting for setting in settings if setting.origin == ENGINE_LAYER)
