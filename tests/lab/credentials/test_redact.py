@@ -113,11 +113,7 @@ def _rows() -> None:
     AliasBinding.objects.create(alias=alias, cause=AliasBinding.Cause.SAVED, model=model)
     SpendingWriter.objects.create(key=uuid4(), last_batch=1)
     RetentionRule.objects.create(kind="passed", days=90)
-    now = timezone.now()
-    ProviderPace.objects.create(
-        provider=provider, concurrency=1, held_until=now, next_request_at=now, next_token_at=now
-    )
-    PacePoint.objects.create(provider=provider, at=now, seconds=10, concurrency=1, in_flight=1, answers=1, rejections=0)
+    _add_rate_control(provider)
     GatewaySpending.objects.create(provider=provider, month=timezone.now().date())
     TrafficDraft.objects.create(digest="0", title="x", definition="{}", file_name="x", line=1, count=1, answer_count=1)
     Judgement.objects.create(
@@ -153,6 +149,14 @@ def _rows() -> None:
     ShareLink.objects.create(user=get_first_owner(), kind="run", target=cell.run_id, expires_at=moment)
     SavedView.objects.create(owner=get_first_owner(), name="mine", address="/matrix/")
     LibraryVersion.objects.create(model=model, number=1, content={})
+
+
+def _add_rate_control(provider: Provider) -> None:
+    now = timezone.now()
+    ProviderPace.objects.create(
+        provider=provider, concurrency=1, held_until=now, next_request_at=now, next_token_at=now
+    )
+    PacePoint.objects.create(provider=provider, at=now, seconds=10, concurrency=1, in_flight=1, answers=1, rejections=0)
 
 
 def _planted(field: "models.Field[Any, Any]") -> Any:
