@@ -41,9 +41,9 @@ class Stack(TemporaryServers):
     def measure_stored_run(self, base_url: str, *, trials: int, concurrency: int) -> LayerFigures:
         """Launches a run and waits for its end. The worker is the one process whose CPU is counted; PostgreSQL's is
         that of all its processes, launching and looking on included."""
-        worker, postgres = self._worker_ms(), self._postgres_ms()
+        worker, postgres = self._worker_ms(), self.read_postgres_ms()
         printed = self.run_module("benchmarks.stored_run", base_url, str(trials), str(concurrency))
-        worker, postgres = self._worker_ms() - worker, self._postgres_ms() - postgres
+        worker, postgres = self._worker_ms() - worker, self.read_postgres_ms() - postgres
         seconds = json.loads(printed)["seconds"]
         return LayerFigures(worker / trials, trials / seconds, postgres / trials)
 
@@ -83,7 +83,7 @@ class Stack(TemporaryServers):
     def _worker_ms(self) -> float:
         return sum(_read_cpu_ticks(self.worker_pid)[:2]) / _TICKS_PER_MS
 
-    def _postgres_ms(self) -> float:
+    def read_postgres_ms(self) -> float:
         """Of the postmaster, of its children, and of those that are gone."""
         postmaster = self.children["postgres"].pid
         children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()

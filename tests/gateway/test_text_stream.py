@@ -1,5 +1,6 @@
 """Order of the parts of a stream: plain text leaves before the model sends the next part, and a marker is held."""
 
+import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -18,6 +19,7 @@ from tests.gateway.running import (
     run,
     scripted_gateway,
 )
+from toolbench.gateway.text_stream import TextSender
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -106,3 +108,17 @@ def test_text_that_may_begin_a_marker_is_held_until_it_is_certain() -> None:
                 assert received == "Look: <tool_box> is a tag."
 
     run(exchange)
+
+
+def test_client_that_leaves_while_waiting_for_text_leaves_no_task() -> None:
+    async def wait_and_leave() -> None:
+        turn = asyncio.create_task(asyncio.Event().wait())
+        waiting = asyncio.create_task(TextSender().wait_for_part(turn))
+        await asyncio.sleep(0)
+        for task in (waiting, turn):
+            task.cancel()
+            await asyncio.wait({task})
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(wait_and_leave)

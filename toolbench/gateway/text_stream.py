@@ -108,8 +108,10 @@ class TextSender:
             if task.done():
                 return None
             arrival = asyncio.ensure_future(self._arrived.wait())
-            await asyncio.wait({task, arrival}, return_when=asyncio.FIRST_COMPLETED)
-            arrival.cancel()
+            try:
+                await asyncio.wait({task, arrival}, return_when=asyncio.FIRST_COMPLETED)
+            finally:  # also if the client leaves meanwhile
+                arrival.cancel()
         self._arrived.clear()
         parts, self._parts = self._parts, []
         return "".join(parts)
