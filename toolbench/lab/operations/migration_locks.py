@@ -45,8 +45,7 @@ STATEMENT_KINDS = (
     StatementKind(re.compile(rf"ALTER TABLE {_TABLE} ADD CONSTRAINT", re.S), _INDEX_RATE, True),
     StatementKind(re.compile(rf"ALTER TABLE {_TABLE} ALTER COLUMN \S+ TYPE", re.S), _WRITE_RATE, True),
     StatementKind(re.compile(rf"ALTER TABLE {_TABLE} ALTER COLUMN \S+ SET NOT NULL", re.S), _READ_RATE, True),
-    StatementKind(re.compile(rf"UPDATE {_TABLE}", re.S), _WRITE_RATE, False),
-    StatementKind(re.compile(rf"DELETE FROM {_TABLE}", re.S), _WRITE_RATE, False),
+    StatementKind(re.compile(rf"(?:UPDATE|DELETE FROM)\s+{_TABLE}"), _WRITE_RATE, False),
 )
 _EXCLUSIVE = re.compile(rf"ALTER TABLE {_TABLE}")
 
