@@ -12,7 +12,7 @@ from toolbench.lab.accounts.roles import Role, set_role
 pytestmark = pytest.mark.django_db
 
 RANKS = list(Role)
-NO_SIGN_IN = {"sign-in", "sign-in-link", "health-live", "shared"}
+NO_SIGN_IN = {"sign-in", "sign-in-link", "health-live", "health-metrics", "shared"}
 # The roles for reading and for changing, where they are not viewer and operator.
 EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "provider-new": (Role.OWNER, Role.OWNER),

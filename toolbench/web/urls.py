@@ -170,6 +170,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("playground/<slug:slug>/<int:trial_id>/run/", playground.run_case, name="conversation-run"),
     path("health/", health.show, name="health"),
     path("health/live", health.check_live, name="health-live"),
+    path("health/metrics", health.show_metrics, name="health-metrics"),
     path("formats/", formats.show, name="formats"),
     path("what-if/", what_if.show, name="what-if"),
     path("what-if/again/", what_if.retry, name="what-if-again"),

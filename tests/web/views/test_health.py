@@ -4,11 +4,14 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
 from tests.factories import make_provider, make_run
 from tests.page_html import read_html
+from toolbench.lab.accounts.tokens import create_api_token
 from toolbench.lab.models import Process
 from toolbench.lab.worker.job_failures import count_failure
 
@@ -64,3 +67,24 @@ def test_page_shows_weight_of_a_trial_and_days_left(owner_client: Client) -> Non
     assert "on average, with steps, bodies, search text and indexes" in text
     assert re.search(r"Full in [\d,]+ days, at the rate of the last 7 days \(700 trials,", text)
     assert "Gateway traces" in text
+
+
+def test_metrics_are_for_this_machine_and_for_tokens(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Client().get("/health/metrics").content.startswith(b"# HELP toolbench_")
+    for proxied in ({"X-Forwarded-For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}, {"Via": "1.1 proxy"}):
+        refused = Client().get("/health/metrics", headers=proxied)
+        assert refused.status_code == 401
+        assert b"Authorization: Bearer TOKEN" in refused.content
+    assert Client(REMOTE_ADDR="192.0.2.1").get("/health/metrics").status_code == 401
+    assert Client(REMOTE_ADDR="::1").get("/health/metrics").status_code == 200
+    monkeypatch.setattr(settings, "BASE_URL", "http://bench.example.org")
+    assert Client().get("/health/metrics").status_code == 401
+    _, secret = create_api_token(owner, "Prometheus", ["read"], None)
+    away = Client(REMOTE_ADDR="192.0.2.1", headers={"Authorization": f"Bearer {secret}"})
+    assert away.get("/health/metrics").headers["Content-Type"].startswith("text/plain; version=0.0.4")
+
+
+def test_wrong_token_is_refused_on_this_machine_too(owner: User) -> None:
+    _, serving = create_api_token(owner, "Program", ["serve"], None)
+    for header in (f"Bearer {serving}", "Bearer tb_unknown", "Basic b3duZXI6"):
+        assert Client(headers={"Authorization": header}).get("/health/metrics").status_code == 401

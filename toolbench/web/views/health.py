@@ -1,12 +1,24 @@
-"""Views of health: a page with problems and processes, and a check for a supervisor."""
+"""Views of health: a page with problems and processes, metrics, and a check for a supervisor."""
 
+from importlib import import_module
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from toolbench.lab.accounts.tokens import Scope, find_access
 from toolbench.lab.operations.health_page import get_health_page
 from toolbench.lab.worker.health import check_database
 from toolbench.web.rendering import render_page
+
+FORWARDING_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
+METRICS_REFUSAL = (
+    "Metrics need a token with the scope read: send `Authorization: Bearer TOKEN`. Without a token they are only for "
+    "programs on this machine, if the site has no public address.\n"
+)
 
 
 @require_safe
@@ -22,3 +34,36 @@ def check_live(request: HttpRequest) -> HttpResponse:
     """Return "ok" if the database answers, without a sign-in (GET /health/live)."""
     check_database()
     return HttpResponse("ok", content_type="text/plain")
+
+
+@login_not_required
+@require_safe
+def show_metrics(request: HttpRequest) -> HttpResponse:
+    """Return metrics for Prometheus to a token or to a program on this machine (GET /health/metrics)."""
+    if _may_read_metrics(request):
+        prometheus = import_module("toolbench.lab.operations.prometheus")  # its library is needed here only
+        return HttpResponse(prometheus.render_metrics(), content_type=prometheus.CONTENT_TYPE)
+    headers = {"WWW-Authenticate": 'Bearer realm="Toolbench"'}
+    return HttpResponse(METRICS_REFUSAL, status=401, content_type="text/plain; charset=utf-8", headers=headers)
+
+
+def _may_read_metrics(request: HttpRequest) -> bool:
+    """Return whether the request has a token with the scope read or, without a token, comes from this machine.
+
+    A proxy on this machine is no such program: it forwards requests of others. It is known by its headers, or by a
+    public address of the site.
+    """
+    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    if kind:
+        access = find_access(secret.strip()) if kind.lower() == "bearer" else None
+        return access is not None and Scope.READ in access.scopes
+    is_forwarded = any(name in request.headers for name in FORWARDING_HEADERS)
+    is_private = _is_loopback(urlsplit(settings.BASE_URL).hostname or "")
+    return is_private and not is_forwarded and _is_loopback(request.META.get("REMOTE_ADDR", ""))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
