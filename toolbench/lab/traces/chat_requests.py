@@ -45,7 +45,7 @@ def parse_chat_request(body: bytes) -> StoredChatRequest:
         request = get_object(json.loads(body))
     except (ValueError, RecursionError):
         return StoredChatRequest()
-    tools = [*_list_objects(request.get("tools")), *_list_objects(request.get("functions"))]
+    tools = [*list_objects(request.get("tools")), *list_objects(request.get("functions"))]
     return StoredChatRequest(
         instructions="\n".join((*_iter_texts(request.get("system")), *_iter_texts(request.get("instructions")))),
         messages=tuple(_iter_messages(request)),
@@ -64,12 +64,12 @@ def build_chat_call(call_id: object, name: object, arguments: object) -> JsonObj
 def _iter_messages(request: JsonObject) -> Iterator[Message]:
     if isinstance(request.get("prompt"), str):
         yield {"role": "prompt", "content": request["prompt"]}
-    for message in _list_objects(request.get("messages")):
+    for message in list_objects(request.get("messages")):
         yield from _split_message(message)
     items = request.get("input")
     if isinstance(items, str):
         yield {"role": "user", "content": items}
-    for item in _list_objects(items):
+    for item in list_objects(items):
         yield from _convert_item(item)
 
 
@@ -77,7 +77,7 @@ def _split_message(message: JsonObject) -> Iterator[Message]:
     """Yield a message for each tool result in the blocks of a message, then one for its text and calls."""
     role = str(message.get("role") or "")
     content = message.get("content")
-    blocks = _list_objects(content)
+    blocks = list_objects(content)
     for block in blocks:
         if block.get("type") == "tool_result":
             yield _build_result(block.get("tool_use_id"), block.get("content"))
@@ -96,7 +96,7 @@ def _split_message(message: JsonObject) -> Iterator[Message]:
 
 
 def _iter_calls(message: JsonObject, blocks: list[JsonObject]) -> Iterator[JsonObject]:
-    for call in _list_objects(message.get("tool_calls")):
+    for call in list_objects(message.get("tool_calls")):
         function = get_object(call.get("function"))
         yield build_chat_call(call.get("id"), function.get("name"), function.get("arguments"))
     for block in blocks:
@@ -140,5 +140,6 @@ def _iter_texts(content: object) -> Iterator[str]:
             yield text
 
 
-def _list_objects(value: object) -> list[JsonObject]:
+def list_objects(value: object) -> list[JsonObject]:
+    """Return the objects in an array; none if the value is no array."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -158,6 +158,7 @@ def test_known_key_is_masked_in_every_member(monkeypatch: pytest.MonkeyPatch) ->
         (b'{"messages": [{"role": 7}], "tools": [{"function": {"parameters": {"type": "x", "items": 3}}}]}',
          {"calls": [{"id": "a", "name": "b", "arguments": [1]}], "text": "\ud800", "usage": {"input_tokens": 3}}),
         (b'{"tool_choice": {"type": "tool", "name": "b"}, "temperature": true, "seed": 1.5}', {}),
+        (b"{}", {"calls": None, "usage": {"input_tokens": "many"}}),
     ],
 )  # fmt: skip
 def test_odd_bodies_are_exported_and_read_back(request_body: bytes, facts: dict[str, Any]) -> None:
@@ -180,6 +181,24 @@ def test_cached_tokens_are_separate_in_the_log_and_come_back_as_input() -> None:
     assert (logged["input_tokens"], logged["input_tokens_cache_read"], logged["total_cost"]) == (6, 4, 0.5)
     copy = import_run(io.BytesIO(log), "log.eval", owner=None).trials.get()
     assert (copy.input_tokens, copy.output_tokens, copy.cached_tokens) == (10, 5, 4)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [("running", "started"), ("paused", "started"), ("finished", "success"), ("cancelled", "cancelled")],
+)
+def test_status_of_the_log_is_that_of_the_run(state: str, status: str) -> None:
+    cell = make_cell(make_config(make_run(state=state)))
+    for outcome in ("pass", "fail", "infra"):
+        make_trial(cell, outcome)
+    (log,) = read_logs(cell.run).values()
+    header = read_members(log)["header.json"]
+    assert (header["status"], header["results"]["completed_samples"], header["results"]["total_samples"]) == (
+        status,
+        2,
+        3,
+    )
 
 
 @pytest.mark.django_db

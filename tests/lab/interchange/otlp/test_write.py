@@ -133,11 +133,12 @@ def test_known_key_is_masked_in_spans(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"\x00\xff[", {"calls": [{"id": None, "name": None, "arguments": "{broken"}], "text": None}),
         (b'{"max_tokens": 1e400, "seed": 123456789012345678901234567890, "prompt": "a"}', {"text": "\ud800"}),
         (b'{"instructions": "be brief", "input": "hi"}', {"message": {"reasoning": "so"}, "text": "x"}),
+        (b'{"temperature": 1%s}' % (b"0" * 400), {"calls": None, "findings": ["x", {}], "request_changes": 3}),
     ],
 )
 def test_odd_bodies_give_valid_spans(request_body: bytes, facts: dict[str, Any]) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "pass", duration_ms=None, started_at=None)
-    make_step(trial, duration_ms=1e300, url="not a url", bodies={"request": request_body, "facts": facts})
+    make_step(trial, duration_ms=1e300, url="http://host:99999/", bodies={"request": request_body, "facts": facts})
     _, step = read_spans(render_trial_line(trial.pk))
     assert int(step["endTimeUnixNano"]) < 2**63
     assert "gen_ai.request.seed" not in step["values"]

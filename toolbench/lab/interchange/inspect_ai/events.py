@@ -8,7 +8,7 @@ from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import get_object, read_json
 from toolbench.engine.types import JsonObject, Message
 from toolbench.lab.interchange.file_json import decode_text, parse_object
-from toolbench.lab.traces.chat_requests import StoredChatRequest, build_chat_call, parse_chat_request
+from toolbench.lab.traces.chat_requests import StoredChatRequest, build_chat_call, list_objects, parse_chat_request
 from toolbench.lab.traces.reading import StepWithDetails
 
 _STOP_REASONS = {
@@ -69,7 +69,8 @@ def build_messages(request: StoredChatRequest) -> list[JsonObject]:
 def build_answer(step: StepWithDetails) -> JsonObject:
     """Return the assistant message of an exchange as it was dispatched, in the form of a log."""
     calls = [
-        build_chat_call(call.get("id"), call.get("name"), call.get("arguments")) for call in step.facts.get("calls", ())
+        build_chat_call(call.get("id"), call.get("name"), call.get("arguments"))
+        for call in list_objects(step.facts.get("calls"))
     ]
     message = _build_message({"role": "assistant", "content": str(step.facts.get("text") or ""), "tool_calls": calls})
     reasoning = get_object(step.facts.get("message")).get("reasoning_content")
@@ -100,13 +101,15 @@ def build_output(step: StepWithDetails) -> JsonObject:
 
 
 def build_usage(usage: JsonObject) -> JsonObject | None:
-    """Return the usage of an answer, or of several, in the form of a log; None for no usage.
+    """Return the usage of an answer, or of several, in the form of a log; None if input and output are unknown.
 
-    In a log, the input tokens do not include the cached ones.
+    In a log, the input tokens do not include the cached ones. One that is unknown beside the other is 0 there.
     """
-    if not usage:
+    names = ("input", "output", "cached", "reasoning")
+    counts = {name: count for name in names if isinstance(count := usage.get(f"{name}_tokens"), int)}
+    if not counts.keys() & {"input", "output"}:
         return None
-    figures = {name: usage.get(f"{name}_tokens") or 0 for name in ("input", "output", "cached", "reasoning")}
+    figures = dict.fromkeys(names, 0) | counts
     return {
         "input_tokens": max(figures["input"] - figures["cached"], 0),
         "output_tokens": figures["output"],

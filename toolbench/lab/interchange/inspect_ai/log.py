@@ -35,6 +35,7 @@ from toolbench.lab.interchange.origin import Origin
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.interchange.safe_zip import Archive, RunImportError, UnpackLimits, open_zip, read_json_member
 from toolbench.lab.models import Cell, Run
+from toolbench.lab.traces.chat_requests import list_objects
 from toolbench.lab.traces.step_facts import to_column_text
 
 LOG_LIMITS = UnpackLimits(members=100_000, bytes=2 << 30)
@@ -289,7 +290,7 @@ def _sum_tokens(sample: JsonObject, column: str, name: str, figure_reader: Figur
 
 def _describe_sample(sample: JsonObject) -> str:
     description = f"sample {render_text(sample.get('id'))}, epoch {render_text(sample.get('epoch'))}"
-    earlier_attempts = len(_list_objects(sample.get("error_retries")))
+    earlier_attempts = len(list_objects(sample.get("error_retries")))
     return f"{description}, attempt {earlier_attempts + 1}" if earlier_attempts else description
 
 
@@ -312,7 +313,3 @@ def _read_grade(value: object) -> bool | None:
 def _build_slug(spec: JsonObject) -> str:
     name = re.sub(r"[^a-z0-9]+", "_", render_text(spec.get("task")).lower()).strip("_")
     return f"inspect_{name or 'task'}"[:60]
-
-
-def _list_objects(value: object) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

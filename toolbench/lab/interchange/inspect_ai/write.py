@@ -32,6 +32,7 @@ from toolbench.providers.masking.secrets import Masker
 
 LOG_VERSION = 2
 SUMMARIES_NAME = "summaries.json"
+_STATUSES = {Run.State.FINISHED: "success", Run.State.CANCELLED: "cancelled", Run.State.CANCELLING: "cancelled"}
 _NO_SLUG = re.compile(r"[^a-z0-9.]+")
 
 
@@ -192,12 +193,13 @@ class _ConfigLog:
     def _build_header(self, spec: JsonObject, plan: JsonObject) -> JsonObject:
         run = self.selection.run
         total = self.outcomes.total()
+        completed = total - self.outcomes[Trial.Outcome.INFRA] - self.outcomes[Trial.Outcome.CANCELLED]
         return {
             "version": LOG_VERSION,
-            "status": "success" if run.state == Run.State.FINISHED else "cancelled",
+            "status": _STATUSES.get(Run.State(run.state), "started"),
             "eval": spec,
             "plan": plan,
-            "results": {"total_samples": total, "completed_samples": total, "scores": [self._build_score()]},
+            "results": {"total_samples": total, "completed_samples": completed, "scores": [self._build_score()]},
             "stats": {
                 "started_at": run.created_at.isoformat(),
                 "completed_at": run.finished_at.isoformat() if run.finished_at else "",

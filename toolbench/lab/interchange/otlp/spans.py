@@ -22,14 +22,14 @@ from toolbench.lab.interchange.otlp.attributes import (
     dump_json,
     render_time,
 )
-from toolbench.lab.models import Provider, Trial
-from toolbench.lab.traces.chat_requests import StoredChatRequest, parse_chat_request
+from toolbench.lab.models import Provider, Step, Trial
+from toolbench.lab.traces.chat_requests import StoredChatRequest, list_objects, parse_chat_request
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
 from toolbench.lab.traces.removed_bodies import explain_removed_bodies
 
 CONVENTIONS_VERSION = "0.1.0"  # of open-telemetry/semantic-conventions-genai
 MAX_OFFSET_MS = 1e10
-_NUMBER_OPTIONS = {"temperature": float, "top_p": float, "frequency_penalty": float, "presence_penalty": float}
+_NUMBER_OPTIONS = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 _MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _GRADES = {Trial.Outcome.PASS: 1.0, Trial.Outcome.FAIL: 0.0}
 
@@ -129,7 +129,7 @@ class _SpanBuilder:
         is_prompt = any(message["role"] == "prompt" for message in request.messages)
         operation = "text_completion" if is_prompt else "chat"
         usage = get_object(facts.get("usage"))
-        url = urlsplit(row.url)
+        host, port = _read_address(row.url)
         attributes = {
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": self._provider,
@@ -137,7 +137,7 @@ class _SpanBuilder:
             **_list_options(request),
             "gen_ai.request.stream": True if facts.get("stream") else None,
             "gen_ai.response.model": row.model_echoed or None,
-            "gen_ai.response.finish_reasons": [row.finish_reason or "error"],
+            "gen_ai.response.finish_reasons": _list_finish_reasons(row),
             "gen_ai.response.time_to_first_chunk": _to_seconds(row.first_byte_ms) if facts.get("stream") else None,
             "gen_ai.usage.input_tokens": row.input_tokens,
             "gen_ai.usage.output_tokens": row.output_tokens,
@@ -147,14 +147,14 @@ class _SpanBuilder:
             "gen_ai.input.messages": dump_json([_build_message(message) for message in request.messages]),
             "gen_ai.output.messages": dump_json([_build_answer(step)]) if row.ok else None,
             "gen_ai.tool.definitions": _dump_tools(request),
-            "server.address": url.hostname,
-            "server.port": (url.port or {"http": 80, "https": 443}.get(url.scheme)) if url.hostname else None,
+            "server.address": host,
+            "server.port": port,
             "http.response.status_code": row.status,
             "toolbench.attempt": row.attempt,
             "toolbench.retry_reason": row.retry_reason or None,
             "toolbench.method_used": row.path or None,
             "toolbench.changes": _list_changes(facts) or None,
-            "toolbench.findings": [finding["code"] for finding in facts.get("findings") or ()] or None,
+            "toolbench.findings": [str(finding.get("code")) for finding in list_objects(facts.get("findings"))] or None,
         }
         return f"{operation} {self._trial.config.model_name}", SPAN_CLIENT, attributes
 
@@ -181,9 +181,7 @@ def _name_provider(trial: Trial) -> str:
 
 def _list_options(request: StoredChatRequest) -> JsonObject:
     options: dict[str, Any] = {
-        f"gen_ai.request.{name}": kind(value)
-        for name, kind in _NUMBER_OPTIONS.items()
-        if isinstance(value := request.get_option(name), int | float) and not isinstance(value, bool)
+        f"gen_ai.request.{name}": _to_float(request.get_option(name)) for name in _NUMBER_OPTIONS
     }
     limits = (request.get_option(name) for name in _MAX_TOKENS_NAMES)
     options["gen_ai.request.max_tokens"] = next((limit for limit in limits if isinstance(limit, int)), None)
@@ -194,8 +192,8 @@ def _list_options(request: StoredChatRequest) -> JsonObject:
 
 def _list_changes(facts: JsonObject) -> list[str]:
     """Return the names of the transforms that changed the request or the answer, each once."""
-    changes = (*(facts.get("request_changes") or ()), *(facts.get("response_changes") or ()))
-    return list(dict.fromkeys(str(change["name"]) for change in changes))
+    changes = (*list_objects(facts.get("request_changes")), *list_objects(facts.get("response_changes")))
+    return list(dict.fromkeys(str(change.get("name")) for change in changes))
 
 
 def _dump_instructions(request: StoredChatRequest) -> str | None:
@@ -222,7 +220,7 @@ def _build_answer(step: StepWithDetails) -> JsonObject:
     """Return the answer as it was dispatched."""
     message = get_object(step.facts.get("message"))
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    calls = [get_object(call) for call in step.facts.get("calls") or ()]
+    calls = list_objects(step.facts.get("calls"))
     text = str(step.facts.get("text") or "")
     parts = _build_parts(reasoning if isinstance(reasoning, str) else "", text, calls)
     return {"role": "assistant", "parts": parts, "finish_reason": step.step.finish_reason}
@@ -233,6 +231,32 @@ def _build_parts(reasoning: str, text: str, calls: list[JsonObject]) -> list[Jso
     parts += [{"type": "text", "content": text}] if text else []
     names = ("id", "name", "arguments")
     return [*parts, *({"type": "tool_call", **{name: call.get(name) for name in names}} for call in calls)]
+
+
+def _read_address(url: str) -> tuple[str | None, int | None]:
+    """Return host and port of a URL; None for what cannot be read, as a URL of another program may be malformed."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname, (parts.port or {"http": 80, "https": 443}.get(parts.scheme)) if parts.hostname else None
+    except ValueError:
+        return None, None
+
+
+def _list_finish_reasons(step: Step) -> list[str] | None:
+    """Return why the answer ended; None if the provider did not say so, and "error" without an answer."""
+    if step.finish_reason:
+        return [step.finish_reason]
+    return None if step.ok else ["error"]
+
+
+def _to_float(value: object) -> float | None:
+    """Return a number as float; None for another value and for a number that is out of range."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def _to_seconds(milliseconds: float | None) -> float | None:
