@@ -108,13 +108,9 @@ def _rows() -> None:
     trials = make_trials(cell, **{"pass": 2, "fail": 1})
     make_step(trials[0])
     TrialText.objects.create(trial=trials[0], text="one", words="one")
-    make_gateway_trace(client_request=b"{}")
-    alias = ModelAlias.objects.create(name="one", model=model, owner=get_first_owner())
-    AliasBinding.objects.create(alias=alias, cause=AliasBinding.Cause.SAVED, model=model)
-    SpendingWriter.objects.create(key=uuid4(), last_batch=1)
+    _add_gateway_rows(model)
     RetentionRule.objects.create(kind="passed", days=90)
     _add_rate_control(provider)
-    GatewaySpending.objects.create(provider=provider, month=timezone.now().date())
     TrafficDraft.objects.create(digest="0", title="x", definition="{}", file_name="x", line=1, count=1, answer_count=1)
     Judgement.objects.create(
         trial=trials[0], outcome="pass", scenario_version=1, judging_version=1, judged_at=timezone.now()
@@ -149,6 +145,14 @@ def _rows() -> None:
     ShareLink.objects.create(user=get_first_owner(), kind="run", target=cell.run_id, expires_at=moment)
     SavedView.objects.create(owner=get_first_owner(), name="mine", address="/matrix/")
     LibraryVersion.objects.create(model=model, number=1, content={})
+
+
+def _add_gateway_rows(model: Model) -> None:
+    make_gateway_trace(client_request=b"{}")
+    alias = ModelAlias.objects.create(name="one", model=model, owner=get_first_owner())
+    AliasBinding.objects.create(alias=alias, cause=AliasBinding.Cause.SAVED, model=model)
+    SpendingWriter.objects.create(key=uuid4(), last_batch=1)
+    GatewaySpending.objects.create(provider=model.provider, month=timezone.now().date())
 
 
 def _add_rate_control(provider: Provider) -> None:
