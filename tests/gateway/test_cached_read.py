@@ -12,6 +12,8 @@ from toolbench.gateway.cached_read import MAX_AGE_SECONDS, MAX_OUTAGE_SECONDS, R
 from toolbench.gateway.request import GatewayError
 from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS
 
+FIRST_WAIT_SECONDS = 30.0
+
 
 class ScriptedRead:
     """Read whose value is the number of its calls; it waits for `permission` and can fail."""
@@ -37,7 +39,7 @@ class Scene:
     def __init__(self) -> None:
         self.now = 1000.0
         self.read = ScriptedRead()
-        self.cache = CachedRead(self.read, clock=lambda: self.now)
+        self.cache = CachedRead(self.read, max_first_wait=FIRST_WAIT_SECONDS, clock=lambda: self.now)
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, and let tasks that are ready run."""
@@ -121,8 +123,28 @@ def test_request_does_not_wait_for_a_read_that_hangs() -> None:
         waiting = asyncio.create_task(scene.cache.get())
         await scene.pass_time(0)  # it waits for the read
         await scene.pass_time(cached_read.MAX_WAIT_SECONDS)
-        assert await scene.cache.get() == 1  # the read began long ago
+        late = asyncio.create_task(scene.cache.get())
+        await scene.pass_time(0)
+        assert (late.done(), await late) == (True, 1)  # the read began long ago
         scene.read.permission.set()
         assert await waiting == 2
+
+    run_scene(body)
+
+
+@pytest.mark.parametrize("age", [None, MAX_OUTAGE_SECONDS + 1])
+def test_request_waits_longer_for_a_value_while_there_is_none(age: float | None) -> None:
+    async def body(scene: Scene) -> None:
+        if age is not None:
+            await scene.cache.get()
+            await scene.pass_time(age)
+        scene.read.permission.clear()
+        first = asyncio.create_task(scene.cache.get())
+        await scene.pass_time(FIRST_WAIT_SECONDS - 1)
+        second = asyncio.create_task(scene.cache.get())
+        await scene.pass_time(0)
+        scene.read.permission.set()
+        assert (await first, await second) == (scene.read.calls, scene.read.calls)
+        assert scene.read.calls == (1 if age is None else 2)
 
     run_scene(body)

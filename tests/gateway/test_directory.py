@@ -62,12 +62,25 @@ async def find_refusal(directory: Directory, secret: str) -> tuple[int, str]:
     return raised.value.status, raised.value.code
 
 
-def test_requests_at_once_share_the_read_of_a_token(reads: list[str]) -> None:
+def test_requests_at_once_share_the_read_of_a_token(settings: LazySettings, reads: list[str]) -> None:
+    settings.API_REFUSALS_PER_MINUTE = 3
+
     async def body(directory: Directory) -> None:
         token = await in_database(make_token)
         found = await asyncio.gather(*(directory.check_token(token, ADDRESS) for _ in range(20)))
         assert {access.name for access in found} == {"app"}
         assert reads == [token]
+
+    run_directory(body)
+
+
+def test_first_requests_with_many_valid_tokens_are_not_limited(settings: LazySettings) -> None:
+    settings.API_REFUSALS_PER_MINUTE = 3
+
+    async def body(directory: Directory) -> None:
+        tokens = [await in_database(make_token) for _ in range(5)]
+        found = await asyncio.gather(*(directory.check_token(token, ADDRESS) for token in tokens))
+        assert {access.name for access in found} == {"app"}
 
     run_directory(body)
 

@@ -31,7 +31,7 @@ class CachedRead(Generic[_Value]):
         read: Callable[[], Awaitable[_Value]],
         *,
         max_age: float = MAX_AGE_SECONDS,
-        max_wait: float = MAX_WAIT_SECONDS,
+        max_first_wait: float = MAX_WAIT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create an empty cache.
@@ -39,11 +39,11 @@ class CachedRead(Generic[_Value]):
         Args:
             read: reads the value from the database.
             max_age: seconds; a request waits for the refresh of an older value.
-            max_wait: seconds from the start of a read for which requests wait.
+            max_first_wait: seconds from the start of a read for which requests wait while there is no value to use.
             clock: returns seconds.
         """
         self._read = read
-        self._max_age, self._max_wait, self._clock = max_age, max_wait, clock
+        self._max_age, self._max_first_wait, self._clock = max_age, max_first_wait, clock
         self._values: tuple[_Value, ...] = ()  # the value, once it is known
         self._read_at = self._started_at = self._retry_at = -math.inf
         self._task: asyncio.Task[None] | None = None
@@ -59,8 +59,9 @@ class CachedRead(Generic[_Value]):
         if now - self._read_at > REFRESH_SECONDS and now >= self._retry_at and not is_reading:
             self._task, self._started_at = asyncio.create_task(self._refresh()), now
         if now - self._read_at > self._max_age and self._task is not None:
-            await asyncio.wait({self._task}, timeout=max(0.0, self._started_at + self._max_wait - now))
-        if not self._values or self._clock() - self._read_at > MAX_OUTAGE_SECONDS:
+            max_wait = MAX_WAIT_SECONDS if self._has_usable_value() else self._max_first_wait
+            await asyncio.wait({self._task}, timeout=max(0.0, self._started_at + max_wait - now))
+        if not self._has_usable_value():
             raise GatewayError(
                 503,
                 "database_unavailable",
@@ -68,6 +69,9 @@ class CachedRead(Generic[_Value]):
                 retry_after=RETRY_AFTER_SECONDS,
             )
         return self._values[0]
+
+    def _has_usable_value(self) -> bool:
+        return bool(self._values) and self._clock() - self._read_at <= MAX_OUTAGE_SECONDS
 
     async def _refresh(self) -> None:
         started = self._clock()

@@ -17,7 +17,7 @@ from toolbench.lab.worker.database_thread import DatabaseThread
 
 MAX_TOKENS = 10_000  # valid ones in the cache, and as many others; the one that was used longest ago is forgotten
 MAX_BUDGET_AGE_SECONDS = 5.0
-MAX_BUDGET_WAIT_SECONDS = 30.0  # adding up a month of trials for the first time may take long
+MAX_FIRST_BUDGET_WAIT_SECONDS = 30.0  # adding up a month of trials for the first time may take long
 
 _Tokens = OrderedDict[bytes, CachedRead[TokenAccess | None]]
 
@@ -36,7 +36,7 @@ class Directory:
         self._budgets = CachedRead(
             partial(self._budget_thread.run, BudgetWatch().find_refusals),
             max_age=MAX_BUDGET_AGE_SECONDS,
-            max_wait=MAX_BUDGET_WAIT_SECONDS,
+            max_first_wait=MAX_FIRST_BUDGET_WAIT_SECONDS,
         )
         self._valid_tokens: _Tokens = OrderedDict()
         self._other_tokens: _Tokens = OrderedDict()  # wrong ones, which must not displace valid ones
@@ -93,16 +93,12 @@ class Directory:
         if (known := self._valid_tokens.get(key)) is not None:
             access = await known.get()
         else:
-            self._limit.count(address)
+            self._limit.check(address)
             known = self._other_tokens.get(key) or CachedRead(partial(self._thread.run, find_access, secret))
             _remember(self._other_tokens, key, known)  # at once, so that requests share the read
-            try:
-                access = await known.get()
-            except GatewayError:
-                self._limit.forgive(address)
-                raise
-            if access is not None:
-                self._limit.forgive(address)
+            access = await known.get()
+            if access is None:
+                self._limit.count(address)
         self._valid_tokens.pop(key, None)
         self._other_tokens.pop(key, None)
         _remember(self._other_tokens if access is None else self._valid_tokens, key, known)

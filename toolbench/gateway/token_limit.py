@@ -11,7 +11,7 @@ MAX_ADDRESSES = 10_000  # that are counted; the one that was used longest ago is
 
 
 class WrongTokenLimit:
-    """Numbers of requests with unknown tokens in this minute, by client address."""
+    """Numbers of requests with wrong tokens in this minute, by client address."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.time) -> None:
         """Create the limit.
@@ -24,14 +24,13 @@ class WrongTokenLimit:
         self._clock = clock
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()  # minute and number
 
-    def count(self, address: str) -> None:
-        """Count a request whose token is not known yet. Call `forgive` if the token turns out to be valid.
+    def check(self, address: str) -> None:
+        """Check that the token of a request may be looked up.
 
         Raises:
-            GatewayError: the address sent too many of them in this minute (429).
+            GatewayError: the address sent too many wrong tokens in this minute (429).
         """
-        minute, count = int(self._clock()) // WINDOW_SECONDS, self._get_count(address)
-        if count >= self._per_minute:
+        if self._get_count(address) >= self._per_minute:
             seconds = WINDOW_SECONDS - int(self._clock()) % WINDOW_SECONDS
             raise GatewayError(
                 429,
@@ -40,16 +39,13 @@ class WrongTokenLimit:
                 "and send a valid token.",
                 retry_after=seconds,
             )
-        self._counts[address] = minute, count + 1
+
+    def count(self, address: str) -> None:
+        """Count a request whose token is wrong."""
+        self._counts[address] = int(self._clock()) // WINDOW_SECONDS, self._get_count(address) + 1
         self._counts.move_to_end(address)
         if len(self._counts) > MAX_ADDRESSES:
             self._counts.popitem(last=False)
-
-    def forgive(self, address: str) -> None:
-        """Take back one count of this minute."""
-        minute, count = self._counts.get(address, (0, 0))
-        if count:
-            self._counts[address] = minute, count - 1
 
     def _get_count(self, address: str) -> int:
         """Return the number of this minute."""
