@@ -1,4 +1,4 @@
-"""Settings that depend on where people reach the site."""
+"""Settings that depend on addresses: of the site and of the database."""
 
 import os
 import runpy
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
 
 
 def read_settings(**environment: str) -> dict[str, Any]:
@@ -48,6 +49,20 @@ def test_two_instances_on_one_host_share_no_cookie() -> None:
 
     assert len(one) == 3
     assert not set(one.values()) & set(other.values())
+
+
+def test_database_connections_have_timeouts_that_the_address_replaces() -> None:
+    told = read_settings(DATABASE_URL="postgresql://ana@db.example.org/bench?connect_timeout=4&sslmode=require")
+
+    options = told["DATABASES"]["default"]["OPTIONS"]
+    assert (options["connect_timeout"], options["sslmode"]) == (4, "require")
+    assert options["tcp_user_timeout"] == 30_000
+
+
+def test_database_accepts_the_timeouts(db: None) -> None:
+    told = connection.connection.info.get_parameters()
+
+    assert (told["connect_timeout"], told["tcp_user_timeout"]) == ("10", "30000")
 
 
 def test_forms_are_taken_from_the_public_address_with_its_port() -> None:

@@ -138,11 +138,21 @@ TEMPLATES = [
         },
     }
 ]
-DATABASES = {
-    "default": dj_database_url.parse(
+# A connection over a network that stops answering fails after half a minute, not after hours. Parameters of
+# DATABASE_URL replace these; sockets of the same machine have a timeout for connecting only.
+_NETWORK_TIMEOUTS = {
+    "connect_timeout": 10,
+    "tcp_user_timeout": 30_000,  # milliseconds for which sent data may stay unacknowledged
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+_DATABASE: dict[str, Any] = dict(
+    dj_database_url.parse(
         _read_server_url("DATABASE_URL", "postgresql:///toolbench"), conn_max_age=60, conn_health_checks=True
     )
-}
+)
+DATABASES = {"default": _DATABASE | {"OPTIONS": _NETWORK_TIMEOUTS | _DATABASE.get("OPTIONS", {})}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
