@@ -1,7 +1,9 @@
 """Tokens, limits, fallbacks, streams, bad input and traces of the gateway, over real HTTP."""
 
 import asyncio
+import io
 import json
+import logging
 import time
 from typing import Any
 
@@ -29,7 +31,11 @@ from tests.gateway.running import (
     scripted_gateway,
 )
 from tests.lab.metrics.test_provider_budget import spend
+from toolbench.gateway import server
+from toolbench.gateway.exchange import ClientExchange
+from toolbench.gateway.server import Gateway
 from toolbench.lab.models import ApiToken, GatewaySpending, ModelAlias, Provider, Trial
+from toolbench.log_lines import JsonLineFormatter
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -298,6 +304,47 @@ def test_trace_is_kept_without_bodies_and_not_at_zero_percent() -> None:
             await wait_for_alias(gateway, "newer")
             await post(gateway, chat_body())
         assert len(await read_traces()) == 1  # the gateway stores queued traces when it ends
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_kept"), [({}, True), ({"keep_bodies": False}, False), ({"keep_percent": 0}, False)]
+)
+def test_stream_collects_its_answer_only_if_it_is_kept(
+    fields: dict[str, Any], is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchanges: list[ClientExchange] = []
+    monkeypatch.setattr(Gateway, "_put_trace", lambda gateway, exchange: exchanges.append(exchange))
+
+    async def body() -> None:
+        async with scripted_gateway(stream_reply("Good ", "day."), **fields) as (gateway, _):
+            assert join_text(await read_stream(gateway, chat_body(stream=True, tools=None))) == "Good day."
+        assert [b"day." in exchange.response for exchange in exchanges] == [is_kept]
+        assert bool(exchanges[0].response) == is_kept
+
+    run(body)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_log_lines_of_a_request_have_its_id(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*arguments: object) -> None:
+        logging.getLogger("toolbench.tested").warning("Below")
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(server, "run_turn", fail)
+    output = io.StringIO()
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(JsonLineFormatter())
+    monkeypatch.setattr(logging.getLogger("toolbench"), "handlers", [handler])
+
+    async def body() -> None:
+        async with scripted_gateway() as (gateway, _):
+            status, _, headers = await post(gateway, chat_body(stream=stream))
+            assert status == 500
+            lines = [json.loads(line) for line in output.getvalue().splitlines()]
+            assert [line["message"].split()[0] for line in lines] == ["Below", "Request"]
+            assert {line["request"] for line in lines} == {headers["x-request-id"]}
 
     run(body)
 

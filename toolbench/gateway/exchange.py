@@ -1,6 +1,7 @@
 """Exchange with one client, and the trace that is stored of it."""
 
 import json
+import random
 import time
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -36,7 +37,8 @@ class ClientExchange:
         outcomes: results at the targets that were sent the request, in order.
         answer: the answer; None without one.
         error: the error; None without one, also if the client disconnected.
-        response: bytes of the answer; empty for an error before the first byte.
+        response: bytes of the answer; empty for an error before the first byte, and for a stream without kept bodies.
+        sample: random percentage, which decides whether the trace is kept.
     """
 
     dialect: Dialect
@@ -50,6 +52,17 @@ class ClientExchange:
     answer: GatewayAnswer | None = None
     error: GatewayError | None = None
     response: bytearray = field(default_factory=bytearray)
+    sample: float = field(default_factory=lambda: random.random() * 100)
+
+    @property
+    def keeps_trace(self) -> bool:
+        """Whether the trace is among the share that the alias keeps; only requests that reached a target have one."""
+        return self.served_by is not None and self.sample < self.served_by.keep_percent
+
+    @property
+    def keeps_bodies(self) -> bool:
+        """Whether the trace is kept with its bodies."""
+        return self.keeps_trace and self.served_by is not None and self.served_by.keep_bodies
 
     def build_trace(self, target: ServedAlias) -> GatewayTrace:
         """Return the unsaved row of this exchange, whose last target is `target`, without bodies."""

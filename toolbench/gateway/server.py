@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import random
 import secrets
 import time
 from collections import Counter
@@ -27,6 +26,7 @@ from toolbench.gateway.turn import TurnOutcome, TurnTarget, run_turn
 from toolbench.lab.serving.served_aliases import ServedAlias
 from toolbench.lab.serving.spending import compute_spending
 from toolbench.lab.worker.database_thread import DatabaseThread
+from toolbench.log_lines import log_ids
 from toolbench.providers.http.client import HttpClient
 
 logger = logging.getLogger(__name__)
@@ -91,17 +91,18 @@ class Gateway:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         exchange = ClientExchange(DIALECTS[request.path](), secrets.token_hex(12), time.perf_counter())
-        try:
-            return await self._answer_or_raise(request, exchange)
-        except GatewayError as error:
-            exchange.error = error
-        except ConnectionError:  # the client disconnected
-            raise
-        except Exception:
-            logger.exception("Request %s failed within the gateway", exchange.id, extra={"request": exchange.id})
-            exchange.error = _INTERNAL_ERROR
-        finally:
-            self._put_trace(exchange)
+        with log_ids(request=exchange.id):  # the tasks that are created within have the id too
+            try:
+                return await self._answer_or_raise(request, exchange)
+            except GatewayError as error:
+                exchange.error = error
+            except ConnectionError:  # the client disconnected
+                raise
+            except Exception:
+                logger.exception("Request %s failed within the gateway", exchange.id)
+                exchange.error = _INTERNAL_ERROR
+            finally:
+                self._put_trace(exchange)
         return _build_error_response(exchange.dialect, exchange.error, exchange.id)
 
     async def _answer_or_raise(self, request: web.Request, exchange: ClientExchange) -> web.StreamResponse:
@@ -268,20 +269,21 @@ class Gateway:
     def _put_trace(self, exchange: ClientExchange) -> None:
         """Queue the trace of an exchange, if it is among those that are kept."""
         target = exchange.served_by
-        if target is None or random.random() * 100 >= target.keep_percent:
+        if target is None or not exchange.keeps_trace:
             return
         trace = exchange.build_trace(target)
-        if target.keep_bodies and (size := exchange.count_body_bytes()) >= LARGE_BYTES:
+        if exchange.keeps_bodies and (size := exchange.count_body_bytes()) >= LARGE_BYTES:
             self._writer.put_large(trace, size, partial(exchange.add_bodies, trace, target))
             return
-        if target.keep_bodies:
+        if exchange.keeps_bodies:
             exchange.add_bodies(trace, target)
         self._writer.put(trace)
 
 
 async def _send(response: web.StreamResponse, exchange: ClientExchange, events: Iterator[bytes]) -> None:
     for event in events:
-        exchange.response += event
+        if exchange.keeps_bodies:  # the target stays the same once the stream has begun
+            exchange.response += event
         await response.write(event)
 
 
