@@ -21,9 +21,10 @@ from psycopg import sql
 
 from tests.environment import SOCKET_FOLDER
 from tests.factories import make_gateway_trace, make_run
+from tests.lab.schedules.scheduled import make_alert_delivery, make_rule
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.installation import ROOT
-from toolbench.lab.models import Process, Run, Schedule
+from toolbench.lab.models import Probe, Process, Run, Schedule
 from toolbench.lab.operations import restore
 from toolbench.lab.operations.backup import BackupError, read_manifest, write_backup
 from toolbench.lab.operations.database_programs import DatabaseProgramError, build_program_environment, find_program
@@ -32,7 +33,14 @@ from toolbench.lab.worker.health import record_heartbeat
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-CHANGED_BY_RESTORE = {"lab_run", "lab_schedule", "lab_process"}
+CHANGED_BY_RESTORE = {"lab_run", "lab_schedule", "lab_process", "lab_probe", "lab_alertdelivery"}
+STATES_AFTER_RESTORE = [
+    ("finished", ""),
+    ("paused", RESTORED_REASON),
+    ("false", ""),
+    ("done", RESTORED_REASON),
+    ("unclear", RESTORED_REASON),
+]
 
 
 @pytest.fixture
@@ -48,21 +56,36 @@ def other_database() -> Iterator[str]:
 
 @pytest.fixture
 def backup(scripted: ScriptedServer, tmp_path: Path) -> Path:
-    """A backup of a finished run with odd bytes, one that goes on, and a schedule."""
+    """A backup of a finished run with odd bytes, one that goes on, a schedule, a queued probe and an alert to send."""
     model = make_scripted_model(scripted)
     launch_run(model, trials=2)
     run_worker_session(model)
-    make_run(state=Run.State.RUNNING, title="Goes on: \\x00 “quoted” 'single' \t tab")
-    Schedule.objects.create(requests_per_run=1, requests_per_month=1, next_due_at=timezone.now())
+    run = make_run(state=Run.State.RUNNING, title="Goes on: \\x00 “quoted” 'single' \t tab")
+    schedule = Schedule.objects.create(requests_per_run=1, requests_per_month=1, next_due_at=timezone.now())
+    Probe.objects.create(model=model, provider=model.provider)
+    make_alert_delivery(run, make_rule("drift", schedule, email="a@example.test"))
     make_gateway_trace(client_request=bytes(range(256)))
     write_backup(tmp_path / "all.zip")
     return tmp_path / "all.zip"
 
 
-def run_manage(database: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "DATABASE_URL": str(os.environ["DATABASE_URL"]).replace("/toolbench", f"/{database}")}
+def run_manage(database: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    url = str(os.environ["DATABASE_URL"]).replace("/toolbench", f"/{database}")
+    environment = {**os.environ, "DATABASE_URL": url, **variables}
     command = [sys.executable, "-m", "toolbench.manage", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def read_states(database: str) -> list[tuple[str, str]]:
+    """The states of all runs, schedules, probes and messages about alerts, in this order, with their reasons."""
+    statement = """
+        SELECT state, stopped_reason FROM (SELECT * FROM lab_run ORDER BY id) AS run
+        UNION ALL SELECT active::text, '' FROM lab_schedule
+        UNION ALL SELECT state, sentence FROM lab_probe
+        UNION ALL SELECT state, last_error FROM lab_alertdelivery
+    """
+    with psycopg.connect(host=str(SOCKET_FOLDER), user="postgres", dbname=database) as restored:
+        return restored.execute(statement).fetchall()
 
 
 def read_tables(database: str) -> dict[str, tuple[Any, ...]]:
@@ -88,9 +111,7 @@ def test_round_trip_keeps_every_row_of_every_table(backup: Path, other_database:
     assert len(before) > 60
     assert {name for name in before if before[name] != after[name]} <= CHANGED_BY_RESTORE
     assert before["lab_stepbody"][0] > 0
-    with psycopg.connect(host=str(SOCKET_FOLDER), user="postgres", dbname=other_database) as restored:
-        states = restored.execute("SELECT state, stopped_reason FROM lab_run ORDER BY id").fetchall()
-    assert states == [("finished", ""), ("paused", RESTORED_REASON)]
+    assert read_states(other_database) == STATES_AFTER_RESTORE
 
     refused = run_manage(other_database, "restore", str(backup))
     assert refused.returncode == 1
@@ -118,6 +139,25 @@ def test_backup_that_fails_midway_leaves_the_database_as_it_was(backup: Path, ot
     assert printed.returncode == 1
     assert "Nothing was changed." in printed.stderr
     assert read_tables(other_database) == before
+
+
+def test_failure_after_the_load_leaves_everything_paused(
+    backup: Path, other_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key file of the backup cannot be written, since a file has the name of its folder."""
+    key, with_keys = tmp_path / "provider_keys.key", tmp_path / "keys.zip"
+    key.write_bytes(b"a key")
+    with monkeypatch.context() as patch:
+        patch.setattr(settings, "KEY_FILE", key)
+        patch.setattr(settings, "VAR_DIR", tmp_path)
+        write_backup(with_keys, with_keys=True)
+
+    printed = run_manage(other_database, "restore", str(with_keys), TOOLBENCH_KEY_FILE=str(key / "file"))
+
+    assert printed.returncode == 1
+    assert "Nothing was changed" not in printed.stderr
+    assert "The database was replaced by the backup, and its runs and schedules are paused." in printed.stderr
+    assert read_states(other_database) == STATES_AFTER_RESTORE
 
 
 def test_restore_is_refused_while_processes_are_alive(backup: Path) -> None:
@@ -152,7 +192,7 @@ def test_damaged_file_is_refused(backup: Path, damage: str) -> None:
     assert Run.objects.count() == 2
 
 
-def test_keys_travel_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_in_the_backup_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = tmp_path / "provider_keys.key"
     key.write_bytes(b"first key")
     monkeypatch.setattr(settings, "KEY_FILE", key)

@@ -1,4 +1,4 @@
-"""Restoration of a backup, in one transaction: afterwards the database is that of the backup, or as before."""
+"""Restoration of a backup: one transaction loads it and pauses what would send requests; then it is migrated."""
 
 import os
 import tempfile
@@ -10,12 +10,12 @@ from pathlib import Path
 from subprocess import Popen
 from typing import IO
 
-from django.core.management import call_command
-from django.db import connection
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
 from toolbench.installation import build_command
-from toolbench.lab.models import Process, Run, Schedule
+from toolbench.lab.models import Process, Run
 from toolbench.lab.operations.backup import (
     DUMP_NAME,
     KEY_FOLDER,
@@ -32,12 +32,18 @@ from toolbench.lab.operations.database_programs import (
     read_last_message,
     start_program,
 )
+from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.health import HEARTBEAT_TIMEOUT, get_heartbeat_ages
 from toolbench.private_files import replace_file
 
 RESTORED_REASON = "A backup was restored."
 # psql runs all of it in one transaction, so that a failure leaves the old schema.
 _EMPTY_SCHEMA = ("DROP SCHEMA IF EXISTS public CASCADE", "CREATE SCHEMA public AUTHORIZATION pg_database_owner")
+_PAUSE = load_statement("operations/pause_restored")
+
+
+class UnfinishedRestoreError(Exception):
+    """The database was replaced by the backup and paused, but a later step failed; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
         BackupError: the file is no intact backup or a newer one, processes use the database, or it has runs and
             `replace` is False. Nothing was changed.
         DatabaseProgramError: a program is missing or failed. Nothing was changed.
+        UnfinishedRestoreError: the database was replaced, but keys were not written or it was not migrated.
     """
     try:
         archive = zipfile.ZipFile(path)
@@ -78,12 +85,9 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
         _check_version(manifest)
         check_dump(archive, manifest)
         _check_database(replace=replace)
-        _load_dump(archive, programs)
-        replaced_keys = tuple(_write_keys(archive, manifest))
-    call_command("migrate", interactive=False, verbosity=0)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
-    return RestoreResult(manifest, *_pause(), replaced_keys)
+        paused_runs, paused_schedules = _load_dump(archive, programs)
+        replaced_keys = _finish(archive, manifest)
+    return RestoreResult(manifest, paused_runs, paused_schedules, replaced_keys)
 
 
 def _check_version(manifest: BackupManifest) -> None:
@@ -118,8 +122,11 @@ def _check_database(*, replace: bool) -> None:
         )
 
 
-def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> None:
-    """Send the dump through pg_restore to psql. Only a complete script is committed.
+def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> tuple[int, int]:
+    """Send the dump through pg_restore to psql, which then pauses it. Only a complete script is committed.
+
+    Returns:
+        The numbers of paused runs and of paused schedules.
 
     Raises:
         DatabaseProgramError: a program is missing or failed; nothing was changed.
@@ -131,19 +138,28 @@ def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> None:
         "--no-privileges",
         "--file=-",
     ]
-    psql_command: list[str | Path] = [find_program("psql", programs), "--no-psqlrc", "--quiet", "--single-transaction"]
-    psql_command += ["--set=ON_ERROR_STOP=1", "--output=/dev/null"]
-    psql_command += [*(f"--command={statement}" for statement in _EMPTY_SCHEMA), "--file=-"]
+    psql = find_program("psql", programs)
     with tempfile.TemporaryDirectory() as folder, archive.open(DUMP_NAME) as dump:
         messages = Path(folder) / "psql"
         try:
             with (
-                start_program(psql_command, messages, reads=True) as psql,
+                start_program(_build_psql_command(psql, Path(folder)), messages, reads=True) as psql_process,
                 start_program(restore_command, Path(folder) / "pg_restore", reads=True) as restore,
             ):
-                _pipe(dump, restore, psql)
+                _pipe(dump, restore, psql_process)
         except DatabaseProgramError as error:
             raise DatabaseProgramError(read_last_message(messages) or str(error)) from error
+        paused_runs, paused_schedules = read_last_message(Path(folder) / "results").split("|")
+    return int(paused_runs), int(paused_schedules)
+
+
+def _build_psql_command(psql: Path, folder: Path) -> list[str | Path]:
+    """Return the command that replaces the schema by its input and pauses it, and writes results into the folder."""
+    script = folder / "pause.sql"
+    script.write_text(_PAUSE, "utf-8")
+    command: list[str | Path] = [psql, "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--single-transaction"]
+    command += ["--set=ON_ERROR_STOP=1", f"--set=reason={RESTORED_REASON}", f"--output={folder / 'results'}"]
+    return [*command, *(f"--command={statement}" for statement in _EMPTY_SCHEMA), "--file=-", f"--file={script}"]
 
 
 def _pipe(dump: IO[bytes], restore: "Popen[bytes]", psql: "Popen[bytes]") -> None:
@@ -166,6 +182,26 @@ def _feed(dump: IO[bytes], restore: "Popen[bytes]") -> None:
             target.write(chunk)
 
 
+def _finish(archive: zipfile.ZipFile, manifest: BackupManifest) -> tuple[Path, ...]:
+    """Write the keys, migrate the database and refresh its statistics; return the key files that were replaced.
+
+    Raises:
+        UnfinishedRestoreError: one of these steps failed.
+    """
+    try:
+        replaced_keys = tuple(_write_keys(archive, manifest))
+        call_command("migrate", interactive=False, verbosity=0)
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+    except (OSError, zipfile.BadZipFile, CommandError, DatabaseError) as error:
+        raise UnfinishedRestoreError(
+            "The database was replaced by the backup, and its runs and schedules are paused. But the keys were not "
+            f"written, or the database was not migrated to this version: {error}. Remove the cause and restore again "
+            "with --replace."
+        ) from error
+    return replaced_keys
+
+
 def _write_keys(archive: zipfile.ZipFile, manifest: BackupManifest) -> list[Path]:
     """Write the key files of the backup and return those that replaced a file with another content."""
     replaced: list[Path] = []
@@ -179,11 +215,3 @@ def _write_keys(archive: zipfile.ZipFile, manifest: BackupManifest) -> list[Path
             replaced.append(file)
         replace_file(file, content)
     return replaced
-
-
-def _pause() -> tuple[int, int]:
-    """Pause running runs and active schedules, and forget the processes of the time of the backup."""
-    Process.objects.all().delete()
-    runs = Run.objects.filter(state=Run.State.RUNNING, deleted_at=None)
-    paused_runs = runs.update(state=Run.State.PAUSED, stopped_reason=RESTORED_REASON)
-    return paused_runs, Schedule.objects.filter(active=True).update(active=False)

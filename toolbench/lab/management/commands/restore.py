@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.lab.operations.backup import BackupError
 from toolbench.lab.operations.database_programs import DatabaseProgramError
-from toolbench.lab.operations.restore import restore_backup
+from toolbench.lab.operations.restore import UnfinishedRestoreError, restore_backup
 
 
 class Command(BaseCommand):
@@ -28,12 +28,14 @@ class Command(BaseCommand):
         """Restore the backup and print what was restored and what is paused.
 
         Raises:
-            CommandError: the backup cannot be restored. Nothing was changed.
+            CommandError: the backup cannot be restored. The message says whether the database was changed.
         """
         try:
             result = restore_backup(file, replace=replace, programs=programs)
         except (BackupError, DatabaseProgramError) as error:
             raise CommandError(f"Nothing was changed. {error}") from error
+        except UnfinishedRestoreError as error:
+            raise CommandError(str(error)) from error
         manifest = result.manifest
         self.stdout.write(f"Restored {manifest.runs} runs and {manifest.trials} trials of {manifest.created_at}.")
         if result.paused_runs or result.paused_schedules:

@@ -1,0 +1,34 @@
+-- Pause in a restored database what would send requests or messages, and delete the processes of the time of the backup.
+--
+-- This is a script of psql, which runs it in the transaction that loads the backup. The backup may be of an earlier
+-- version: tables that the first version did not have may be missing.
+-- Parameters: reason: why runs, probes and deliveries stopped, as a variable of psql.
+-- Returns: one row: number of paused runs, number of paused schedules.
+-- Locks: none that matter, since nobody else uses the database.
+SELECT
+    to_regclass('public.lab_probe') IS NOT NULL AS has_probes,
+    to_regclass('public.lab_schedule') IS NOT NULL AS has_schedules
+\gset
+DELETE FROM public.lab_process;
+WITH paused AS (
+    UPDATE public.lab_run SET state = 'paused', stopped_reason = :'reason'
+    WHERE state = 'running' AND deleted_at IS NULL
+    RETURNING id
+)
+SELECT count(*) AS paused_runs FROM paused
+\gset
+\set paused_schedules 0
+\if :has_probes
+    UPDATE public.lab_probe
+    SET state = 'done', ok = false, sentence = :'reason', finished_at = clock_timestamp(),
+        lease = NULL, lease_until = NULL
+    WHERE state <> 'done';
+\endif
+\if :has_schedules
+    WITH paused AS (UPDATE public.lab_schedule SET active = false WHERE active RETURNING id)
+    SELECT count(*) AS paused_schedules FROM paused
+    \gset
+    UPDATE public.lab_alertdelivery SET state = 'unclear', last_error = :'reason'
+    WHERE state IN ('pending', 'sending');
+\endif
+SELECT :paused_runs, :paused_schedules;
