@@ -56,6 +56,34 @@ class JsonLineFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
+class AddressFilter(logging.Filter):
+    """Filter that replaces the address of a request by the name of its page, since some addresses hold tokens.
+
+    Django logs the address of each response with a status of 400 or above, and the referring one in a refusal.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Replace the addresses in the record, and let it pass."""
+        request = getattr(record, "request", None)
+        path = getattr(request, "path", "")
+        if request is None or not path or not isinstance(record.args, tuple):
+            return True
+        match = request.resolver_match
+        names = {request.META.get("HTTP_REFERER", ""): "the referring page"}
+        names[path] = match.view_name if match else "no page"
+        record.args = tuple(_replace_addresses(value, names) for value in record.args)
+        return True
+
+
+def _replace_addresses(value: object, names: Mapping[str, str]) -> object:
+    """Replace addresses in a text, in the escaped form in which Django logs them; "/" holds nothing."""
+    if isinstance(value, str):
+        for address, name in names.items():
+            if len(address) > 1:
+                value = value.replace(address.encode("unicode_escape").decode("ascii"), name)
+    return value
+
+
 def is_json(environment: Mapping[str, str]) -> bool:
     """Return whether the environment chooses JSON."""
     return environment.get("TOOLBENCH_LOG_FORMAT", "") == "json"
@@ -77,10 +105,13 @@ def build_logging_config(environment: Mapping[str, str]) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {line_format: formatters[line_format]},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": line_format}},
+        "filters": {"addresses": {"()": "toolbench.log_lines.AddressFilter"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": line_format, "filters": ["addresses"]}},
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
             "toolbench": {"level": level},
+            "django.request": {"filters": ["addresses"]},  # also for handlers that others add
+            "django.security.csrf": {"filters": ["addresses"]},
             "httpx": {"level": "WARNING"},  # at INFO, httpx logs the addresses of webhooks, which may be secret
         },
     }

@@ -6,6 +6,8 @@ import re
 import pytest
 from django.test import Client
 
+from toolbench.web.views import sign_in
+
 pytestmark = pytest.mark.django_db
 
 
@@ -23,11 +25,35 @@ def test_id_of_another_form_is_replaced(bad: str) -> None:
     assert re.fullmatch("[0-9a-f]{16}", answer.headers["X-Request-ID"])
 
 
-def test_line_of_a_request_names_the_page_and_not_its_address(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="toolbench.web.middleware"):
-        Client().get("/sign-in/secret-token/")
-        Client().get("/no/such/page/")
-    messages = [record.getMessage() for record in caplog.records if record.name == "toolbench.web.middleware"]
-    assert re.fullmatch(r"GET sign-in-link: \d+ in \d+ ms", messages[0])
-    assert messages[1].startswith("GET no page: 404")
-    assert "secret-token" not in "".join(messages)
+def test_log_lines_name_the_page_and_not_its_address(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(token: str) -> None:
+        raise RuntimeError("The database is gone.")
+
+    referring = {"Referer": "https://elsewhere.example/sign-in/secret-token-2/"}
+    caplog.set_level(logging.INFO, logger="toolbench")
+    Client().get("/sign-in/secret-token/")
+    Client().get("/no/such/page/of/secret-token/")
+    Client().get("/shared/secret-token-ü/")
+    Client().put("/sign-in/secret-token/")
+    Client(enforce_csrf_checks=True).post("/sign-in/secret-token/")
+    Client(enforce_csrf_checks=True).post("/sign-in/secret-token/", secure=True, headers=referring)
+    monkeypatch.setattr(sign_in, "redeem_token", fail)
+    Client(raise_request_exception=False).post("/sign-in/secret-token/")
+
+    lines = [(record.name, record.getMessage()) for record in caplog.records]
+    own = [message for name, message in lines if name == "toolbench.web.middleware"]
+    assert re.fullmatch(r"GET sign-in-link: \d+ in \d+ ms", own[0])
+    assert own[1].startswith("GET no page: 404")
+    django = [message for name, message in lines if name.startswith("django.")]
+    assert django == [
+        "Gone: sign-in-link",
+        "Not Found: no page",
+        "Not Found: shared",
+        "Method Not Allowed (PUT): sign-in-link",
+        "Forbidden (CSRF cookie not set.): sign-in-link",
+        "Forbidden (Referer checking failed - the referring page does not match any trusted origins.): sign-in-link",
+        "Internal Server Error: sign-in-link",
+    ]
+    assert "secret-token" not in "".join(f"{record.getMessage()}{record.exc_text}" for record in caplog.records)
