@@ -4,15 +4,18 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from playwright.sync_api import Page
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
 from tests.page_html import read_html
 from toolbench.lab.accounts.roles import Role, set_role
 from toolbench.lab.models import AuditEntry, RetentionRule, Run, Trial
 from toolbench.lab.operations.body_removal import remove_due_bodies
-from toolbench.lab.operations.retention_policy import load_retention_policy
+from toolbench.lab.operations.retention_policy import Kind, load_retention_policy
 
 pytestmark = pytest.mark.django_db
 
@@ -39,6 +42,28 @@ def test_saved_rules_are_shown_and_written_to_the_audit_list(owner_client: Clien
     assert 'value="30"' in page
     assert RetentionRule.objects.get().days == 30
     assert AuditEntry.objects.get().subject == "rules of retention"
+
+
+def test_rules_that_remove_bodies_are_saved_after_confirmation(owner_client: Client) -> None:
+    make_old_trial()
+    sent = {"passed": "1", "confirmed": "0"}
+    page = read_html(owner_client.post("/settings/retention/", sent))
+    assert "These rules remove the bodies of 1 trial, about" in page
+    assert 'name="confirmed" value="1"' in page
+    assert '<input type="hidden" name="passed" value="1">' in page
+    assert not RetentionRule.objects.exists()
+    owner_client.post("/settings/retention/", {**sent, "confirmed": "1"})
+    assert RetentionRule.objects.get().days == 1
+
+
+def test_page_without_a_preview_does_not_count_what_is_due(owner_client: Client) -> None:
+    make_old_trial()
+    RetentionRule.objects.create(kind="passed", days=30)
+    with CaptureQueriesContext(connection) as queries:
+        page = read_html(owner_client.get("/settings/retention/"))
+    assert 'value="30"' in page
+    assert "Due now" not in page
+    assert not [query["sql"] for query in queries if "lab_trial" in query["sql"]]
 
 
 @pytest.mark.parametrize("send", ["get", "post"])
@@ -79,3 +104,14 @@ def test_run_keeps_its_bodies_by_a_button(owner_client: Client) -> None:
     assert "leaves the bodies of this run alone" in read_html(owner_client.get(f"/runs/{run.pk}/"))
     owner_client.post(f"/runs/{run.pk}/act/", {"action": "release-bodies"})
     assert not Run.objects.get().keeps_bodies
+
+
+@pytest.mark.django_db(transaction=True)
+def test_number_inputs_are_whole_on_a_phone(browser_page: Page) -> None:
+    make_old_trial()
+    browser_page.set_viewport_size({"width": 390, "height": 844})
+    for address in ("/settings/retention/", "/settings/retention/?passed=30"):
+        browser_page.goto(address)
+        boxes = [field.bounding_box() for field in browser_page.locator("td input").all()]
+        assert len(boxes) == len(Kind)
+        assert all(box and box["width"] >= 60 and box["x"] + box["width"] <= 390 for box in boxes)

@@ -1,4 +1,4 @@
-"""The page of retention: the rules, and what they would remove now."""
+"""The page of retention: the rules, and for a preview what they would remove now."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class RetentionRow:
     Attributes:
         text: the days as typed or saved; "" for none.
         errors: what is wrong with the text.
-        due: what the rule would remove now; None without a valid rule.
+        due: what the rule would remove now; None without a preview or a valid rule.
     """
 
     kind: Kind
@@ -62,7 +62,7 @@ class RetentionPage:
 
 
 def get_retention_page(typed: Mapping[str, str] | None = None) -> RetentionPage:
-    """Return the page.
+    """Return the page. Only a preview counts what is due, since that reads all trials.
 
     Args:
         typed: days by kind, as typed, whose effect is shown without saving them; None for the saved rules.
@@ -74,6 +74,6 @@ def get_retention_page(typed: Mapping[str, str] | None = None) -> RetentionPage:
         policy = parse_retention_policy(texts)
     except InvalidFieldsError as error:
         policy, errors = RetentionPolicy({}), error.errors
-    due = {trials.kind: trials for trials in preview_removal(policy)}
+    due = {trials.kind: trials for trials in preview_removal(policy)} if typed is not None else {}
     rows = tuple(RetentionRow(kind, texts.get(kind, ""), tuple(errors.get(kind, ())), due.get(kind)) for kind in Kind)
     return RetentionPage(rows, is_preview=typed is not None)

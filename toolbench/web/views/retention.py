@@ -6,9 +6,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.operations.retention_page import get_retention_page
+from toolbench.lab.operations.retention_page import RetentionPage, get_retention_page
 from toolbench.lab.operations.retention_policy import Kind, parse_retention_policy, save_retention_policy
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.rendering import redirect_to_short_address, render_page
 from toolbench.web.requests import Action, record
 from toolbench.web.roles import Role, require_roles
@@ -23,16 +23,23 @@ def edit(request: HttpRequest) -> HttpResponse:
         return _save(request)
     is_preview = any(kind in request.GET for kind in Kind.values)
     page = get_retention_page(request.GET.dict() if is_preview else None)
-    return render_page(request, "settings/retention.html", {"page": page}, status=422 if page.has_errors else 200)
+    return _render(request, page)
+
+
+def _render(request: HttpRequest, page: RetentionPage, *, needs_confirmation: bool = False) -> HttpResponse:
+    context = {"page": page, "needs_confirmation": needs_confirmation}
+    return render_page(request, "settings/retention.html", context, status=422 if page.has_errors else 200)
 
 
 def _save(request: HttpRequest) -> HttpResponse:
-    """Save the sent rules; if one is invalid, show the page with its error."""
-    try:
-        save_retention_policy(parse_retention_policy(request.POST.dict()))
-    except InvalidFieldsError:
-        page = get_retention_page(request.POST.dict())
-        return render_page(request, "settings/retention.html", {"page": page}, status=422)
+    """Save the sent rules. If one is invalid, or bodies are due and not confirmed by their number, show the page."""
+    typed = request.POST.dict()
+    page = get_retention_page(typed)
+    if page.has_errors:
+        return _render(request, page)
+    if page.trials > (parse_whole_number(typed.get("confirmed", "")) or 0):
+        return _render(request, page, needs_confirmation=True)
+    save_retention_policy(parse_retention_policy(typed))
     record(request, Action.CHANGED, "rules of retention", reverse("retention"))
     messages.success(request, "Rules saved. The scheduler removes what is due within a minute.")
     return redirect("retention")
