@@ -1,12 +1,13 @@
-"""The weight of a trial and the days until the disk is full."""
+"""The size of a trial and the days until the disk is full."""
 
 from datetime import timedelta
 
 import pytest
+from django.conf import LazySettings
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from toolbench.lab.models import Run
+from tests.factories import make_cell, make_config, make_gateway_trace, make_run, make_step, make_trial
+from toolbench.lab.models import GatewayTrace, Run
 from toolbench.lab.operations.storage_space import (
     MIN_TRIALS,
     DiskSpace,
@@ -30,7 +31,7 @@ def test_space_of_the_own_database_has_its_disk_and_all_groups() -> None:
     assert space.disk.total_bytes > space.disk.free_bytes > 0
 
 
-def test_weight_is_unknown_below_a_hundred_trials() -> None:
+def test_size_is_unknown_below_a_hundred_trials() -> None:
     make_run(trial_count=MIN_TRIALS - 1)
     space = measure_storage_space()
     assert (space.bytes_per_trial, space.bytes_per_day, space.days_left) == (None, None, None)
@@ -57,6 +58,25 @@ def test_days_left_are_unknown_without_growth_or_disk() -> None:
     disk = DiskSpace("/data", total_bytes=100_000, free_bytes=50_000)
     assert StorageSpace((), 20_000, 200, 0, disk).days_left is None
     assert StorageSpace((), 20_000, 200, 700, None).days_left is None
+
+
+def test_recent_gateway_traces_are_growth_without_any_trial() -> None:
+    make_gateway_trace(client_request=bytes(range(256)) * 40)
+    space = measure_storage_space()
+    assert (space.trials, space.recent_traces) == (0, 1)
+    assert space.bytes_per_day is not None
+    assert 0 < space.bytes_per_day <= dict(space.groups)["Gateway traces"] / 7
+    assert space.days_left is not None
+
+
+def test_traces_that_replace_deleted_ones_are_no_growth(settings: LazySettings) -> None:
+    settings.TRACE_DAYS = 30
+    make_gateway_trace()
+    old = make_gateway_trace()
+    GatewayTrace.objects.filter(pk=old.pk).update(at=timezone.now() - timedelta(days=25))
+    assert measure_storage_space().trace_growth_bytes == 0
+    settings.TRACE_DAYS = 0
+    assert measure_storage_space().trace_growth_bytes > 0
 
 
 def test_folder_that_cannot_be_read_has_no_disk() -> None:

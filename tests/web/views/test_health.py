@@ -60,7 +60,7 @@ def test_problems_stand_in_words_with_what_to_do(owner_client: Client) -> None:
     assert "Read the log of the process" in page
 
 
-def test_page_shows_weight_of_a_trial_and_days_left(owner_client: Client) -> None:
+def test_page_shows_size_of_a_trial_and_days_left(owner_client: Client) -> None:
     assert "fewer than 100 trials" in read_html(owner_client.get("/health/"))
     make_run(trial_count=700)
     text = " ".join(re.sub("<[^>]+>", " ", read_html(owner_client.get("/health/"))).split())

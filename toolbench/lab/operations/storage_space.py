@@ -1,4 +1,4 @@
-"""Space that stored trials take, and the days until the disk of the database is full."""
+"""Space that stored trials and gateway traces take, and the days until the disk of the database is full."""
 
 import json
 import shutil
@@ -54,6 +54,8 @@ class StorageSpace:
         trials: trials of all runs, also of deleted ones, which are still stored.
         recent_trials: trials of runs that were launched in the last GROWTH_DAYS days.
         disk: None if the database runs on another machine, or its folder cannot be read.
+        recent_traces: gateway traces of the last GROWTH_DAYS days.
+        trace_growth_bytes: their bytes, less those of the traces that are deleted within GROWTH_DAYS days.
     """
 
     groups: tuple[tuple[str, int], ...]
@@ -61,6 +63,8 @@ class StorageSpace:
     trials: int
     recent_trials: int
     disk: DiskSpace | None
+    recent_traces: int = 0
+    trace_growth_bytes: float = 0.0
 
     @property
     def database_bytes(self) -> int:
@@ -74,25 +78,33 @@ class StorageSpace:
 
     @property
     def bytes_per_day(self) -> float | None:
-        """Growth per day at the rate of the last GROWTH_DAYS days; None without a weight of a trial."""
-        weight = self.bytes_per_trial
-        return None if weight is None else weight * self.recent_trials / GROWTH_DAYS
+        """Growth per day at the rate of the last GROWTH_DAYS days.
+
+        None if the size of a trial is unknown and gateway traces do not grow.
+        """
+        size = self.bytes_per_trial
+        if size is None and not self.trace_growth_bytes:
+            return None
+        return ((size or 0.0) * self.recent_trials + self.trace_growth_bytes) / GROWTH_DAYS
 
     @property
     def days_left(self) -> float | None:
         """Days until the disk is full at the rate of the last GROWTH_DAYS days.
 
-        None if the disk or the weight of a trial is unknown, or no trial was launched in these days.
+        None if the disk or the growth is unknown, or nothing grew.
         """
         growth = self.bytes_per_day
         return self.disk.free_bytes / growth if growth and self.disk else None
 
 
 def measure_storage_space() -> StorageSpace:
-    """Measure the space with two queries, which read sizes of files and the rows of runs."""
+    """Measure the space with two queries, which read sizes of files, the rows of runs and ages of gateway traces."""
     with connection.cursor() as cursor:
-        cursor.execute(_MEASURE_SPACE, {"tables": list(GROUP_BY_TABLE), "days": GROWTH_DAYS})
-        sizes_text, database_bytes, trials, recent_trials = cursor.fetchone()
+        cursor.execute(
+            _MEASURE_SPACE,
+            {"tables": list(GROUP_BY_TABLE), "days": GROWTH_DAYS, "trace_days": settings.TRACE_DAYS},
+        )
+        sizes_text, database_bytes, trials, recent_trials, recent_traces, expiring_traces, traces = cursor.fetchone()
         cursor.execute(_SELECT_DATA_FOLDER)
         folder = cursor.fetchone()
     sizes: dict[str, int] = json.loads(sizes_text)
@@ -104,6 +116,8 @@ def measure_storage_space() -> StorageSpace:
         trials=trials,
         recent_trials=recent_trials,
         disk=measure_disk(folder[0]) if folder and is_database_here() else None,
+        recent_traces=recent_traces,
+        trace_growth_bytes=sizes.get("lab_gatewaytrace", 0) * max(0, recent_traces - expiring_traces) / max(1, traces),
     )
 
 

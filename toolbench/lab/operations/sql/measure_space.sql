@@ -1,8 +1,11 @@
--- Measure the space of tables, of the database, and count the trials that take it.
+-- Measure the space of tables, of the database, and count the trials and the gateway traces that take it.
 --
+-- The number of all traces is the planner's estimate, at least that of the recent ones.
 -- A planned trial has a row, so the counts of runs stand for the trials. Imported runs do not count as growth.
--- Parameters: tables: names of tables; days: number of days that count as recent.
--- Returns: one row: bytes by existing table as JSON, bytes of the database, trials, trials of recent runs.
+-- Parameters: tables: names of tables; days: number of days that count as recent; trace_days: age at which traces are
+-- deleted, 0 for never.
+-- Returns: one row: bytes by existing table as JSON, bytes of the database, trials, trials of recent runs, recent traces,
+-- traces that are deleted within as many days, all traces.
 -- Locks: none.
 SELECT
     (
@@ -14,5 +17,15 @@ SELECT
     coalesce(sum(trial_count), 0),
     coalesce(sum(trial_count) FILTER (
         WHERE NOT imported AND created_at > clock_timestamp() - %(days)s * interval '1 day'
-    ), 0)
+    ), 0),
+    recent.traces,
+    (
+        SELECT count(*) FROM lab_gatewaytrace
+        WHERE %(trace_days)s > 0 AND at < clock_timestamp() - (%(trace_days)s - %(days)s) * interval '1 day'
+    ),
+    greatest(recent.traces, (SELECT reltuples::bigint FROM pg_class WHERE oid = 'lab_gatewaytrace'::regclass))
 FROM lab_run
+RIGHT JOIN (
+    SELECT count(*) AS traces FROM lab_gatewaytrace WHERE at > clock_timestamp() - %(days)s * interval '1 day'
+) AS recent ON true
+GROUP BY recent.traces
