@@ -4,10 +4,12 @@ import json
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
 from tests.lab.scripted_runs import PATCH_ARGUMENTS, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Cell, Trial
+from toolbench.lab.replays import reclassify as reclassification
 from toolbench.lab.replays.reclassify import reclassify
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
@@ -112,6 +114,16 @@ def test_only_what_an_older_version_looked_at_is_looked_at_again(capsys: pytest.
         "0 trials classified by taxonomy version 2, 0 with another cause",
         "1 trials classified by taxonomy version 2, 0 with another cause",
     ]
+
+
+def test_bodies_removed_during_classification_keep_the_cause() -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "fail", cause="no_call")
+    make_step(trial, bodies={"facts": {"text": "", "tools_sent": True}})
+    rows = reclassification._get_rows(Trial.objects.all())
+    Trial.objects.update(bodies_removed_at=timezone.now(), bodies_rule="Failed trials after 1 day")
+    reclassification._reclassify_rows(rows)
+    trial.refresh_from_db()
+    assert trial.cause == "no_call"
 
 
 def test_imported_trials_stay_as_they_came() -> None:

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -17,7 +18,7 @@ from toolbench.evals.scenarios.state import StateScenario
 from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import add_case, build_run_request, edit_case
 from toolbench.lab.models import Judgement, Replay, Run, Trial
-from toolbench.lab.replays import queue
+from toolbench.lab.replays import queue, rejudge
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.replays.queue import find_rejudging, list_waiting_replays, request_rejudging, run_replay
 from toolbench.lab.replays.rejudge import (
@@ -28,6 +29,7 @@ from toolbench.lab.replays.rejudge import (
     list_scenario_trials,
     rejudge_trials,
 )
+from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.runs.control import retry_errored_trials
 from toolbench.lab.runs.launch import launch
 from toolbench.providers.scripted_server import (
@@ -85,6 +87,17 @@ def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None
     rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
     assert set(trials.values_list("cause", "cause_signature")) == {("", "")}
+
+
+def test_bodies_removed_during_the_replay_keep_the_verdict(corrected: Run) -> None:
+    trials = Trial.objects.filter(run=corrected, scenario=STRICT)
+    replayed = list(replay_trials(trials.values_list("pk", flat=True), use_current_scenarios=True))
+    trials.update(bodies_removed_at=timezone.now(), bodies_rule="Failed trials after 1 day")
+    result = rejudge.RejudgeResult()
+    with transaction.atomic():
+        assert rejudge._store_verdicts(replayed, result) == []
+    assert (result.judged, result.without_bodies) == (0, 2)
+    assert set(trials.values_list("outcome", flat=True)) == {"fail"}
 
 
 def test_failed_rejudgement_says_so_and_can_be_requested_again(

@@ -199,7 +199,7 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
         trial = locked.get(replayed.trial.pk)
         if trial is None or trial.execution != replayed.trial.execution or trial.state != Trial.State.DONE:
             continue
-        if replayed.is_not_replayable:
+        if replayed.is_not_replayable or trial.bodies_removed_at is not None:
             result.without_bodies += trial.bodies_removed_at is not None
             continue
         if replayed.unknown_from is not None:

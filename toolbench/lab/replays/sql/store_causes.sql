@@ -1,4 +1,4 @@
--- Replace the causes of trials that were not executed again in the meantime.
+-- Replace the causes of trials that were not executed again and kept their bodies in the meantime.
 --
 -- Parameters: one JSON array of rows.
 -- Parts: assignments: the assignments of columns; typed: the columns with their types.
@@ -8,4 +8,5 @@ UPDATE lab_trial AS trial SET {assignments}
 FROM json_to_recordset(%s::json) AS row(id bigint, execution integer,
     {typed})
 WHERE trial.id = row.id AND trial.state = 'done' AND trial.execution = row.execution
+    AND trial.bodies_removed_at IS NULL
 RETURNING trial.cell_id
