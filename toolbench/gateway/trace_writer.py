@@ -104,7 +104,7 @@ class TraceWriter:
     async def stop(self) -> None:
         """End the task, and store the costs and the queued traces.
 
-        The task is not cancelled: a call in the thread would go on, and nobody would know whether it stored the costs.
+        The task is not cancelled: a call in the thread would go on, and its result would be unknown.
         """
         self._stopping.set()
         if self._task is not None:

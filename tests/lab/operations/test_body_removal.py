@@ -133,7 +133,7 @@ def test_running_trials_and_trials_that_never_ran_are_left_alone() -> None:
     assert remove_due_bodies(EVERYTHING).removed == 0
 
 
-def test_preview_weighs_bodies_and_changes_nothing() -> None:
+def test_preview_counts_bytes_and_changes_nothing() -> None:
     make_old()
     make_old()
     (due,) = preview_removal(PASSED_30)

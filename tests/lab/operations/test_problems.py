@@ -59,9 +59,9 @@ def test_replaced_process_is_named_for_an_hour() -> None:
     make_process("worker", silent=600)
     make_process("worker", silent=7_000)
     found = list_problems()
-    assert list(found) == ["died"]
-    assert "(10 min ago)" in found["died"].sentence
-    assert "(2 h ago)" not in found["died"].sentence
+    assert list(found) == ["ended"]
+    assert "(10 min ago)" in found["ended"].sentence
+    assert "(2 h ago)" not in found["ended"].sentence
 
 
 def test_process_that_stopped_in_order_is_no_problem() -> None:
@@ -116,7 +116,7 @@ def test_leases_and_cells_that_no_sweep_repaired_are_counted() -> None:
     cell = make_cell(make_config(run))
     make_trial(cell, "running", lease_until=timezone.now() - timedelta(minutes=5))
     found = list_problems()
-    assert found["sessions"].title == "1 trial of dead worker sessions not requeued"
+    assert found["sessions"].title == "1 trial of ended worker sessions not requeued"
     assert found["stale"].title == "1 cell of ended runs not recomputed"
     Cell.objects.update(stale=False)
     Trial.objects.update(lease_until=timezone.now())

@@ -124,7 +124,7 @@ def _check_disk(space: StorageSpace) -> Iterator[HealthProblem]:
 
 
 def _check_processes(processes: Sequence[ProcessStatus]) -> Iterator[HealthProblem]:
-    """Yield the kinds of process of which none is alive on a host, and processes that died and were replaced."""
+    """Yield the kinds of process of which none is alive on a host, and replaced processes that ended unasked."""
     alive = {(process.kind, process.host) for process in processes if process.is_alive}
     silent = [process for process in processes if not process.is_alive]
     gone = [process for process in silent if (process.kind, process.host) not in alive]
@@ -140,7 +140,7 @@ def _check_processes(processes: Sequence[ProcessStatus]) -> Iterator[HealthProbl
     replaced = [process for process in silent if process not in gone and process.silent_seconds < limit]
     if replaced:
         yield HealthProblem(
-            "died",
+            "ended",
             f"{len(replaced)} process{pluralize(len(replaced), 'es')} ended without a stop in the last hour",
             f"Ended: {_list_names(replaced)}. Others of the same kind on the same host are alive.",
             "If it happens again, read the end of the process's log: memory may be short.",
@@ -177,7 +177,7 @@ def _check_repairs(work: StuckWork) -> Iterator[HealthProblem]:
     if work.expired_trials:
         yield HealthProblem(
             "sessions",
-            f"{work.expired_trials} trial{pluralize(work.expired_trials)} of dead worker sessions not requeued",
+            f"{work.expired_trials} trial{pluralize(work.expired_trials)} of ended worker sessions not requeued",
             f"Their leases ended more than {SETTLE_SECONDS} s ago, and no sweep has requeued them.",
             f"Start a scheduler or a worker; `{build_command('sweep')}` repairs it at once.",
         )

@@ -9,7 +9,7 @@ WITH due AS (
     {due}
 ), ranked AS (
     SELECT id, kind, row_number() OVER (PARTITION BY kind ORDER BY id DESC) AS place FROM due
-), weighed AS (
+), sampled AS (
     SELECT ranked.kind, count(DISTINCT ranked.id) AS trials, coalesce(sum(
         pg_column_size(body.request) + pg_column_size(body.response) + pg_column_size(body.facts)
     ), 0) AS bytes
@@ -19,6 +19,6 @@ WITH due AS (
     WHERE ranked.place <= %(sample_size)s
     GROUP BY ranked.kind
 )
-SELECT counted.kind, counted.trials, (weighed.bytes * counted.trials / weighed.trials)::bigint
+SELECT counted.kind, counted.trials, (sampled.bytes * counted.trials / sampled.trials)::bigint
 FROM (SELECT kind, count(*) AS trials FROM due GROUP BY kind) AS counted
-JOIN weighed USING (kind)
+JOIN sampled USING (kind)
