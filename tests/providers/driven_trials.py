@@ -37,7 +37,7 @@ def build_plan(**policy: object) -> LoopPlan:
 
 @dataclass
 class TrialNotes:
-    """A recorder, a gate that never waits, and an application with one tool."""
+    """A recorder, a gate that waits for `gate_seconds`, and an application with one tool."""
 
     steps: list[ExchangeStep | ToolStep] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -46,6 +46,7 @@ class TrialNotes:
     reserved: int = 0
     allowed: int = 1000
     waits_for_real: bool = False
+    gate_seconds: float = 0.0
     tool: Callable[[str, JsonObject, str], object] = lambda name, arguments, call_id: {"city": arguments["city"]}
 
     def record(self, step: ExchangeStep | ToolStep) -> None:
@@ -55,6 +56,7 @@ class TrialNotes:
         if self.reserved >= self.allowed:
             raise TrialStoppedError(StopReason.BUDGET)
         self.reserved += 1
+        await asyncio.sleep(self.gate_seconds)
 
     async def back_off(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -63,6 +65,9 @@ class TrialNotes:
     def has_received(self) -> bool:
         """Whether anything of a body has come."""
         return any(exchange.body_bytes for exchange in self.opened)
+
+    def waits_at_gate(self) -> bool:
+        return self.reserved > 0
 
     def waits_long(self) -> bool:
         return bool(self.waits)

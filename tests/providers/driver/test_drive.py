@@ -195,6 +195,29 @@ def test_the_deadline_counts_the_waiting_between_attempts(provider: ScriptedServ
     assert notes.codes == ["rate_limited"]
 
 
+def test_drive_with_long_waits_at_the_gate_keeps_the_deadline(provider: ScriptedServer) -> None:
+    provider.set_script(tool_call_reply(OSLO_CALL), text_reply("Rain."))
+    notes = TrialNotes(gate_seconds=1.5)
+    ended = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.4)), notes)
+    assert (ended.end, notes.reserved) == (EndReason.FINAL, 2)
+
+
+def test_drive_after_a_wait_at_the_gate_still_has_a_deadline(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.HANG))
+    notes = TrialNotes(gate_seconds=0.2)
+    ended = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.0)), notes)
+    assert ended.end is EndReason.DEADLINE_EXCEEDED
+    assert notes.codes == ["deadline"]
+
+
+def test_drive_cancelled_at_the_gate_sends_nothing(provider: ScriptedServer) -> None:
+    provider.set_script(text_reply("never asked for"))
+    notes = TrialNotes(gate_seconds=50)
+    ended = drive_trial(provider.endpoint(), notes, cancel_at=notes.waits_at_gate)
+    assert ended.end is EndReason.CANCELLED
+    assert provider.seen == []
+
+
 def test_a_cancel_ends_what_is_in_flight_and_keeps_it(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.HANG))
     notes = TrialNotes()

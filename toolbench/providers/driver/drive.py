@@ -75,7 +75,8 @@ async def drive(plan: LoopPlan, context: RunContext) -> LoopResult:
     """Run one trial to its end.
 
     The deadline, a cancellation and a stop by the gate are sent into the loop as `StopRun`, after the current step has
-    been recorded. They are part of the result, not exceptions.
+    been recorded. They are part of the result, not exceptions. The deadline leaves out the time spent in the gate's
+    `reserve`.
 
     Raises:
         asyncio.CancelledError: this task was cancelled.
@@ -185,13 +186,25 @@ class _TrialRun:
         while True:
             if self._context.cancelled.is_set():
                 raise TrialStoppedError(StopReason.CANCELLED)
-            await self._context.gate.reserve()
+            await self._pass_gate()
             attempt = Attempt(ask.request, number, self._log.now_ms(), backoff_ms, reason)
             exchange, answer = await self._send_attempt(ask, attempt)
             reason = self._find_retry_reason(ask, number, answer)
             if not reason:
                 return answer if isinstance(answer, Turn) else FailedExchange(answer)
             number, backoff_ms = number + 1, await self._back_off(number, exchange)
+
+    async def _pass_gate(self) -> None:
+        """Wait until the gate permits a request. The deadline is later by this wait, for which no model is to blame."""
+        loop, deadline = asyncio.get_running_loop(), self._timeout.when()
+        started_at = loop.time()
+        if not self._timeout.expired():
+            self._timeout.reschedule(None)
+        await self._context.gate.reserve()
+        if self._context.cancelled.is_set():
+            raise TrialStoppedError(StopReason.CANCELLED)
+        if deadline is not None and not self._timeout.expired():
+            self._timeout.reschedule(deadline + loop.time() - started_at)
 
     def _find_retry_reason(self, ask: Ask, number: int, answer: Turn | ExchangeError) -> str:
         """Return the error code for which the request is sent again after attempt `number`, "" if it is not.

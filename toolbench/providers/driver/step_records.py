@@ -103,6 +103,8 @@ class Gate(Protocol):
     async def reserve(self) -> None:
         """Count one request against the run's request budget before it is sent.
 
+        The deadline of the trial is later by the time that this takes.
+
         Raises:
             TrialStoppedError: the budget is used up or the run was cancelled.
         """

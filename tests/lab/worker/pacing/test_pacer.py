@@ -1,4 +1,5 @@
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -50,14 +51,29 @@ def test_adaptive_session_slows_down_after_rejections() -> None:
 
 
 def test_session_keeps_the_requests_a_minute(scripted: ScriptedServer) -> None:
-    model = make_scripted_model(scripted, concurrency=9, requests_per_minute=600)
-    run = launch_run(model, trials=5)
-    run_worker_session(model)
+    received: list[float] = []
+
+    def answer(seen: ReceivedRequest) -> ScriptedReply:
+        received.append(time.time())
+        return answer_correctly(seen)
+
+    with ScriptedServer(answer) as noting:
+        model = make_scripted_model(noting, concurrency=9, requests_per_minute=120)
+        run = launch_run(model, trials=2)
+        run_worker_session(model)
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
-    pace = ProviderPace.objects.get(provider=model.provider)
+    assert len(received) == 6
     first = run.trials.order_by("started_at").values_list("started_at", flat=True)[0]
     assert first is not None
-    assert (pace.next_request_at - first).total_seconds() > 14 * 0.1
+    assert all(at - first.timestamp() >= 0.5 * place for place, at in enumerate(received))
+
+
+def test_session_leaves_waits_for_the_rate_out_of_the_deadline(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, requests_per_minute=60)
+    run = launch_run(model, trials=1, deadline_seconds=2.0)
+    run_worker_session(model)
+    assert len(scripted.seen) == 3  # the third one no earlier than two seconds after the first one
+    assert run.trials.get().outcome == "pass"
 
 
 def test_session_pauses_when_headers_say_that_nothing_remains() -> None:
