@@ -9,7 +9,8 @@ from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject
 from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.credentials.keys import KeyUnavailableError
-from toolbench.lab.models import ModelAlias, Provider
+from toolbench.lab.models import ModelAlias, Provider, ProviderPace
+from toolbench.lab.worker.pacing.state import FIRST_LIMIT
 from toolbench.lab.worker.trial_plan import (
     ServedElsewhereError,
     ServerNotReadyError,
@@ -28,7 +29,7 @@ class ServedAlias:
     Attributes:
         endpoint: the endpoint of the model; None if no request can be sent.
         refusal: why no request can be sent; empty if requests can be sent.
-        concurrency: concurrency limit of the provider.
+        concurrency: present concurrency limit of the provider.
         price: price of the model's tokens; None if none is known.
         policies: resolved policies by the JSON text of the tool choice.
     """
@@ -67,7 +68,8 @@ class ServedAlias:
 
 def load_served_aliases() -> Mapping[str, ServedAlias]:
     """Return all aliases by name. The number of queries grows with the number of local servers."""
-    return {row.name: _build_served_alias(row) for row in ModelAlias.objects.select_related("model__provider")}
+    rows = ModelAlias.objects.select_related("model__provider__pace")
+    return {row.name: _build_served_alias(row) for row in rows}
 
 
 def _build_served_alias(row: ModelAlias) -> ServedAlias:
@@ -84,7 +86,7 @@ def _build_served_alias(row: ModelAlias) -> ServedAlias:
         simulated=provider.kind == Provider.Kind.SIMULATED,
         endpoint=endpoint,
         refusal=refusal,
-        concurrency=provider.concurrency,
+        concurrency=_find_concurrency(provider),
         layers=tuple((name, patch) for name, patch in row.layers),
         repairs=row.repairs,
         fallbacks=tuple(row.fallbacks),
@@ -93,3 +95,11 @@ def _build_served_alias(row: ModelAlias) -> ServedAlias:
         price=read_price(row.model.price, provider.template, row.model.name)
         or find_price(provider.template, row.model.name),
     )
+
+
+def _find_concurrency(provider: Provider) -> int:
+    """Return the concurrency limit, as concurrency_limit.sql computes it for trials."""
+    if not provider.adaptive:
+        return provider.concurrency
+    pace: ProviderPace | None = getattr(provider, "pace", None)  # no row before the first paced trial
+    return min(provider.concurrency, pace.concurrency if pace else FIRST_LIMIT)

@@ -127,6 +127,14 @@ def test_known_key_is_masked_in_spans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.django_db
+def test_span_of_a_trial_that_waited_ends_with_its_last_step() -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "pass", duration_ms=300.0)
+    make_step(trial, started_ms=60_000.0, duration_ms=200.0)  # its wait for the rate is not part of the duration
+    agent, step = read_spans(render_trial_line(trial.pk))
+    assert agent["endTimeUnixNano"] == step["endTimeUnixNano"] == agent["events"][0]["timeUnixNano"]
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("request_body", "facts"),
     [

@@ -42,8 +42,11 @@ def build_spans(trial: Trial) -> list[JsonObject]:
     """
     started_at = trial.started_at or trial.run.created_at
     trace_key = f"{trial.run.created_at.isoformat()}/{trial.run_id}/{trial.pk}/{trial.execution}"
-    builder = _SpanBuilder(trial, started_at, trace_key)
-    return [builder.build_trial_span(), *(builder.build_step_span(step) for step in list_steps(trial))]
+    builder, steps = _SpanBuilder(trial, started_at, trace_key), list_steps(trial)
+    # The duration leaves out waits for the rate of the provider, the times of the steps do not.
+    duration_ms = max((step.step.started_ms + step.step.duration_ms for step in steps), default=0.0)
+    duration_ms = max(duration_ms, trial.duration_ms or 0.0)
+    return [builder.build_trial_span(duration_ms), *(builder.build_step_span(step) for step in steps)]
 
 
 class _SpanBuilder:
@@ -60,7 +63,7 @@ class _SpanBuilder:
         self._provider = _name_provider(trial)
         self._root_id = build_span_id(trace_key, "trial")
 
-    def build_trial_span(self) -> JsonObject:
+    def build_trial_span(self, duration_ms: float) -> JsonObject:
         trial = self._trial
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
@@ -83,8 +86,9 @@ class _SpanBuilder:
         }
         error = (trial.failure_class or "_OTHER") if trial.outcome == Trial.Outcome.INFRA else ""
         span = self._build_span(f"invoke_agent {trial.scenario}", SPAN_INTERNAL, attributes, error, trial.sentence)
-        span |= self._build_times(0.0, trial.duration_ms or 0.0)
-        return span | {"spanId": self._root_id, "events": list(self._iter_evaluations())}
+        times = self._build_times(0.0, duration_ms)
+        events = list(self._iter_evaluations(times["endTimeUnixNano"]))
+        return span | times | {"spanId": self._root_id, "events": events}
 
     def build_step_span(self, step: StepWithDetails) -> JsonObject:
         row = step.step
@@ -108,8 +112,8 @@ class _SpanBuilder:
             "endTimeUnixNano": render_time(self._started_at, end),
         }
 
-    def _iter_evaluations(self) -> Iterator[JsonObject]:
-        """Yield the verdict as an event, if the trial has one."""
+    def _iter_evaluations(self, ended_at: str) -> Iterator[JsonObject]:
+        """Yield the verdict as an event at the end of the trial, if it has one."""
         trial = self._trial
         if trial.outcome not in _GRADES:
             return
@@ -119,9 +123,8 @@ class _SpanBuilder:
             "gen_ai.evaluation.score.label": trial.outcome,
             "gen_ai.evaluation.explanation": trial.sentence or None,
         }
-        times = self._build_times(0.0, trial.duration_ms or 0.0)
         name = "gen_ai.evaluation.result"
-        yield {"timeUnixNano": times["endTimeUnixNano"], "name": name, "attributes": build_attributes(attributes)}
+        yield {"timeUnixNano": ended_at, "name": name, "attributes": build_attributes(attributes)}
 
     def _describe_exchange(self, step: StepWithDetails) -> tuple[str, int, JsonObject]:
         row, facts = step.step, step.facts
