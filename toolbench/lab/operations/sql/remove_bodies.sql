@@ -9,7 +9,7 @@ WITH chosen AS (
     UPDATE lab_stepbody AS body SET request = '', response = '', facts = '{}'
     FROM lab_step AS step, chosen
     WHERE step.id = body.step_id AND step.trial_id = chosen.id
-), unsearched AS (
+), deleted_texts AS (
     DELETE FROM lab_trialtext USING chosen WHERE trial_id = chosen.id
 )
 UPDATE lab_trial AS trial
