@@ -1,4 +1,4 @@
-// Keys of the trial page: links marked data-key, the two panes, and the rail.
+// Keys of the trial page: links marked data-key, the two panes, and the timeline.
 import { onKey } from "./keys.js";
 
 for (const key of ["j", "k", "f", "b", "d"]) {
@@ -17,7 +17,7 @@ onKey("r", () => {
 });
 
 function walk(by) {
-  const steps = [...document.querySelectorAll(".rail a.step")];
+  const steps = [...document.querySelectorAll(".timeline a.step")];
   const here = steps.findIndex((step) => step.hasAttribute("aria-current"));
   const next = steps[here + by];
   if (!next) return false;

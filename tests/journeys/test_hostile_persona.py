@@ -85,7 +85,7 @@ def test_every_step_of_a_hostile_trial_shows_markup_as_text(
     wait_until_finished(page, 1)
     trial = Trial.objects.get()
     page.goto(f"/trials/{trial.pk}/")
-    steps = [link.get_attribute("href") for link in page.locator(".rail a.step").all()]
+    steps = [link.get_attribute("href") for link in page.locator(".timeline a.step").all()]
     assert len(steps) > 4
 
     for step in steps:

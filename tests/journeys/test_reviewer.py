@@ -38,7 +38,7 @@ def test_reviewer_reaches_first_bad_step_in_four_keys_and_shares_link(
     wait_until_finished(page, 2)
 
     assert to_the_first_bad_step(page) <= 4
-    expect(page.locator('.rail a[aria-current="step"].bad')).to_be_visible()
+    expect(page.locator('.timeline a[aria-current="step"].bad')).to_be_visible()
     step = page.locator("#step h2").inner_text()
     address = page.url
 
@@ -50,5 +50,5 @@ def test_reviewer_reaches_first_bad_step_in_four_keys_and_shares_link(
     colleague.goto(f"/sign-in/{create_token()}/")
     colleague.goto(address)
     expect(colleague.locator("#step h2")).to_have_text(step)
-    expect(colleague.locator('.rail a[aria-current="step"].bad')).to_be_visible()
+    expect(colleague.locator('.timeline a[aria-current="step"].bad')).to_be_visible()
     fresh.close()

@@ -55,7 +55,7 @@ def test_a_run_is_planned_watched_and_read_without_a_script(
     expect(page.locator("[data-rows] tbody tr")).to_have_count(3)
     page.locator("[data-rows] tbody a").first.click()
     expect(page.locator(".verdict.fail")).to_be_visible()
-    page.locator(".rail a.step").first.click()
+    page.locator(".timeline a.step").first.click()
     expect(page.locator("#step")).to_be_visible()
     page.get_by_role("textbox", name="Note").fill("seen without a script")
     page.get_by_role("button", name="Save", exact=True).click()
@@ -91,7 +91,7 @@ def test_a_provider_is_connected_edited_and_deleted_without_a_script(
     expect(page.get_by_text("1 model added")).to_be_visible()
 
     page.get_by_text("Limits, timeouts, headers, defaults").click()
-    page.get_by_label("Trials at once").fill("3")
+    page.get_by_label("Trials at once", exact=True).fill("3")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved.")).to_be_visible()
     assert Provider.objects.get(name="Plain").concurrency == 3

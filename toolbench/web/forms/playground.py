@@ -24,7 +24,7 @@ from toolbench.lab.models import Case
 from toolbench.lab.planning.launch_form import list_choices, list_profile_choices, list_strategy_choices
 from toolbench.lab.planning.lookup import METHODS
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.web.forms.cases import CaseForm, CaseRunForm
 from toolbench.web.forms.errors import add_form_errors
 
@@ -179,7 +179,7 @@ def fill_in_forms(query: QueryDict) -> tuple[MessageForm, MessageRunForm, str]:
         CaseNotCreatedError: there is no such trial, or a case cannot send its messages.
         UnknownCaseError: there is no such case.
     """
-    trial, slug = query.get("trial", ""), query.get("case", "")
+    trial, slug = query.get("trial", ""), clean_text(query.get("case", ""))
     if trial:
         trial_id = parse_whole_number(trial)
         if trial_id is None:

@@ -1,6 +1,5 @@
 """Views of health: a page with problems and processes, metrics, and a check for a supervisor."""
 
-from importlib import import_module
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -10,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.accounts.tokens import Scope, find_access
+from toolbench.lab.operations import prometheus
 from toolbench.lab.operations.health_page import get_health_page
 from toolbench.lab.worker.health import check_database
 from toolbench.web.rendering import render_page
@@ -41,7 +41,6 @@ def check_live(request: HttpRequest) -> HttpResponse:
 def show_metrics(request: HttpRequest) -> HttpResponse:
     """Return metrics for Prometheus to a token or to a program on this machine (GET /health/metrics)."""
     if _may_read_metrics(request):
-        prometheus = import_module("toolbench.lab.operations.prometheus")  # its library is needed here only
         return HttpResponse(prometheus.render_metrics(), content_type=prometheus.CONTENT_TYPE)
     headers = {"WWW-Authenticate": 'Bearer realm="Toolbench"'}
     return HttpResponse(METRICS_REFUSAL, status=401, content_type="text/plain; charset=utf-8", headers=headers)
