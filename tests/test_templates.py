@@ -20,6 +20,13 @@ def test_a_template_compiles(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_templates_that_a_template_includes_exist(name: str) -> None:
+    included = re.findall(r'{% (?:include|include_kept|extends) "([^"#]+)', (FOLDER / name).read_text())
+
+    assert [path for path in included if not (FOLDER / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_no_line_of_a_template_is_longer_than_120_characters(name: str) -> None:
     long = [number for number, line in enumerate((FOLDER / name).read_text().splitlines(), 1) if len(line) > 120]
 
