@@ -3,6 +3,7 @@
 import os
 from importlib import import_module
 
+from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
@@ -10,4 +11,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 application = get_wsgi_application()
 warm_up = import_module("toolbench.web.warm_up")  # needs the models, which are loaded now
 warm_up.prepare_pages()
-warm_up.prepare_results()
+
+
+def prepare_application() -> WSGIHandler:
+    """Return the application after computing the result pages once. gunicorn calls it in its worker."""
+    warm_up.prepare_results()
+    return application

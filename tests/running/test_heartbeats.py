@@ -17,8 +17,8 @@ def test_silent_seconds_takes_newest_row_of_a_number() -> None:
     with connection.cursor() as cursor:
         for kind, pid, age in rows:
             cursor.execute(
-                "INSERT INTO lab_process (name, kind, host, pid, loop_lag_ms, seen_at)"
-                " VALUES (%s, %s, %s, %s, 0, clock_timestamp() - make_interval(secs => %s))",
+                "INSERT INTO lab_process (name, kind, host, pid, loop_lag_ms, clock_offset_ms, seen_at)"
+                " VALUES (%s, %s, %s, %s, 0, 0, clock_timestamp() - make_interval(secs => %s))",
                 [f"{kind}@{pid}", kind, socket.gethostname(), pid, age],
             )
 

@@ -50,7 +50,15 @@ def build_web_command(handle: int) -> list[str]:
     Args:
         handle: file descriptor of the listening socket.
     """
-    command = [sys.executable, "-m", "gunicorn", "toolbench.wsgi", "--bind", f"fd://{handle}", "--no-control-socket"]
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "toolbench.wsgi:prepare_application()",
+        "--bind",
+        f"fd://{handle}",
+        "--no-control-socket",
+    ]
     command += ["--config", "python:toolbench.gunicorn_config"]
     command += ["--limit-request-line", str(MAX_REQUEST_LINE_BYTES)]
     return [*command, "--worker-class", "gthread", "--workers", "1", "--threads", str(WEB_THREADS)]
