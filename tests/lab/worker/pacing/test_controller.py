@@ -95,6 +95,14 @@ def test_adjust_learns_the_rate_with_few_in_flight() -> None:
     assert compute_rate(state, ADAPTIVE) == pytest.approx(388)
 
 
+def test_adjust_learns_no_rate_from_few_answers_and_doubles_the_pause() -> None:
+    state = PaceState(updated_at=NOW - 0.5, limit=4.0, seconds=((int(NOW) - 1, 4, 0, 2),))
+    for moment, pause in ((0, 1), (2, 2), (5, 4)):
+        report = PaceReport("a", sent=1, rejections=(Rejection(1, 0.1),))
+        state = adjust(state, report, ADAPTIVE, now=NOW + moment)
+        assert (state.rate, state.held_until) == (None, NOW + moment + pause)
+
+
 def test_adjust_holds_as_long_as_an_answer_asks() -> None:
     report = PaceReport("a", sent=1, rejections=(Rejection(20, 0.1, wait_seconds=17.0),))
     for settings in (ADAPTIVE, PaceSettings(requests_per_minute=60)):

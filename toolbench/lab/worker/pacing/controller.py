@@ -4,7 +4,8 @@
   was accepted, and tries a little more after about a minute (the cubic curve of TCP CUBIC).
 - A rejection above the requests in flight that were accepted lately means that too many were in flight: the limit
   below that number. A rejection with clearly fewer in flight means too many requests a minute: the number of answers in
-  the last 60 seconds becomes the limit of requests a minute, which is tried out by the same curve.
+  the last 60 seconds, if it is at least ten, becomes the limit of requests a minute, which is tried out by the same
+  curve. After fewer answers, a pause follows that doubles with each further rejection.
 - Latency that doubles while more requests are in flight lowers the limit as well.
 """
 
@@ -27,6 +28,9 @@ REACTION_SECONDS = 0.5  # until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
 RATE_REPEATED_SECONDS = 30.0
 ACCEPTED_MARGIN = 1.02  # times the rate; with more accepted requests the last minute is from before the rate was set
+MIN_RATE_REQUESTS = (
+    10  # accepted in the last minute, before a rate is learned from them; with fewer, only a pause follows
+)
 MIN_RATE_SECONDS = 5.0  # for which a rate has to be used before it is lowered
 MAX_HOLD_SECONDS = 30.0  # pause that the provider did not ask for
 MAX_STEP_SECONDS = 2.0  # time between two reports that counts at most
@@ -187,17 +191,17 @@ def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_secon
 def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState:
     """Return the state with a lower rate and the concurrency limit of before this overload.
 
-    While the last minute still has more requests than the rate allows, the rate may be right already, and only the
-    pause becomes longer.
+    After few requests no rate is learned. While the last minute still has more requests than the rate allows, the rate
+    may be right already, and only the pause becomes longer.
     """
     is_repeated = now - state.rate_limited_at < RATE_REPEATED_SECONDS
     rate, accepted = state.rate, float(state.accepted_per_minute)
     hold_seconds = min(2 * state.hold_seconds, MAX_HOLD_SECONDS) if is_repeated else 1.0
-    if rate is None:
+    if rate is None and accepted >= MIN_RATE_REQUESTS:
         rate = accepted
         if rejection.wait_seconds is None and state.seconds:  # the oldest requests have to leave the last minute first
             hold_seconds = max(1.0, state.seconds[0][0] + WINDOW_SECONDS + 1 - now)
-    elif state.rate_seconds >= MIN_RATE_SECONDS:
+    elif rate is not None and state.rate_seconds >= MIN_RATE_SECONDS:
         learned = _compute_learned_rate(state, rate)
         if accepted <= ACCEPTED_MARGIN * learned:
             rate = min(accepted, learned * (0.8 if is_repeated else 0.95))
@@ -209,7 +213,7 @@ def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState
         cap=limit,
         steady_seconds=0.0,
         overloaded_at=now + REACTION_SECONDS,
-        rate=max(1.0, rate),
+        rate=None if rate is None else max(1.0, rate),
         rate_seconds=0.0,
         rate_limited_at=now,
         hold_seconds=hold_seconds if is_repeated else 1.0,
