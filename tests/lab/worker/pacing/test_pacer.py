@@ -41,7 +41,7 @@ def read_state(run: Run) -> PaceState:
 def test_adaptive_session_slows_down_after_rejections() -> None:
     with ScriptedServer(SomeRejections()) as limited:
         model = make_scripted_model(limited, concurrency=20, adaptive=True, max_attempts=6)
-        run = launch_run(model, trials=12)
+        run = launch_run(model, trials=3)  # nine answers: too few to learn a rate, which would be ten a minute
         run_worker_session(model)
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
     assert read_state(run).overloaded_at > 0
