@@ -15,7 +15,7 @@ SCHEMA = load_schema(every_boundary=True)
 
 
 @SCHEMA.parametrize()
-@hypothesis.settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+@hypothesis.settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=SLOW)
 def test_every_bound_and_generated_requests_are_answered_as_documented(
     case: schemathesis.Case[Any],
     secret: str,  # the fixture
