@@ -67,7 +67,7 @@ def _launch_run(model: Model, trials: int) -> int:
         deadline_seconds=60,
         enforce_applicability=False,
     )
-    return int(launch(request, agreed=sys.maxsize).pk)
+    return int(launch(request, confirmed_requests=sys.maxsize).pk)
 
 
 def wait_until_done(seconds: str) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def play_trials(
         server: who answers; a server of the published personas where none is given.
         silent_seconds: how long is waited for a model that never answers.
     """
-    return asyncio.run(_play(tuple(trials), server or SimulatedServer(latency=0), silent_seconds))
+    return asyncio.run(_play(tuple(trials), server or SimulatedServer(latency_factor=0), silent_seconds))
 
 
 def judge_trials(cell: Cell, seeds: Iterable[int]) -> list[Verdict]:

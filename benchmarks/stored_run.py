@@ -35,7 +35,7 @@ def launch_run(base_url: str, trials: int, concurrency: int, **settings: Any) ->
     )
     model = Model.objects.create(provider=provider, name=MODEL_NAME, canonical=MODEL_NAME)
     request = RunRequest(models=(model.pk,), strategies=(STRATEGY,), scenarios=(SCENARIO,), trials=trials, seed=1)
-    return launch(request, agreed=sys.maxsize)
+    return launch(request, confirmed_requests=sys.maxsize)
 
 
 def wait_for_end(run: Run) -> float:

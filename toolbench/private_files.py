@@ -1,4 +1,4 @@
-"""Writing of files that only their owner can access (mode 0600) and that other processes never see incomplete.
+"""Files that only their owner can access (mode 0600), written so that no process reads a part.
 
 Each file is written under a temporary name in the same folder first.
 """
@@ -13,7 +13,15 @@ from pathlib import Path
 def replace_file(path: Path, data: bytes) -> None:
     """Create a file or replace its content in one step.
 
-    A process that reads the file meanwhile gets either the whole old content or the whole new content.
+    A process that reads the file meanwhile gets either the whole old content or the whole new content. The mode becomes
+    0600, whatever it was.
+
+    Args:
+        path: path of the file; its folder must exist.
+        data: the new content.
+
+    Raises:
+        FileNotFoundError: the folder does not exist.
     """
     os.replace(_write_temporary_file(path, data), path)
 
@@ -26,7 +34,8 @@ def create_once(path: Path, build_content: Callable[[], bytes]) -> bytes:
 
     Args:
         path: path of the file; its folder is created if necessary.
-        build_content: called for the content of a new file.
+        build_content: called if the file does not exist; its result is discarded if another caller creates the file
+            first.
     """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

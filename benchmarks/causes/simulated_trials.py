@@ -30,9 +30,9 @@ class PlayedTrial:
 class PersonaServer(SimulatedServer):
     """The simulated provider, with models that have every drift of the personas in their name, in every trial."""
 
-    latency: float = 0
+    latency_factor: float = 0
 
-    def find_personas(self, name: str) -> tuple[Persona, ...]:
+    def find_models(self, name: str) -> tuple[Persona, ...]:
         known = load_personas()
         return tuple(replace(known[item], rate=1.0) for item in name.split("+") if item in known)
 

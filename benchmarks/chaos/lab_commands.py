@@ -40,7 +40,7 @@ def launch_counted(base_url: str, trials: int, cap: int | None, *, poisoned: boo
         read_seconds=POISONED_READ_SECONDS if poisoned else None,
         deadline_seconds=POISONED_DEADLINE_SECONDS if poisoned else None,
     )
-    return launch(request, agreed=sys.maxsize).pk
+    return launch(request, confirmed_requests=sys.maxsize).pk
 
 
 def launch_simulated(persona: str, trials: int, *, until: bool) -> int:
@@ -54,7 +54,7 @@ def launch_simulated(persona: str, trials: int, *, until: bool) -> int:
         until=StoppingRule(target=50).to_json() if until else {},
         seed=1,
     )
-    return launch(request, agreed=sys.maxsize).pk
+    return launch(request, confirmed_requests=sys.maxsize).pk
 
 
 def check_runs(runs: list[dict[str, Any]]) -> dict[str, Any]:

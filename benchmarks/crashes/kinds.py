@@ -62,7 +62,7 @@ class Scene:
         return RunRequest(**(defaults | fields))
 
     def launch(self, model: Model, **fields: Any) -> Run:
-        return launch(self.build_request(model, seed=7, **fields), agreed=sys.maxsize)
+        return launch(self.build_request(model, seed=7, **fields), confirmed_requests=sys.maxsize)
 
     def work(self) -> None:
         """Run a worker session of the provider, as a Celery task does."""

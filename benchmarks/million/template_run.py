@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _start_server() -> SimulatedServer:
-    server, started = SimulatedServer(key=SECRET_KEY, latency=0), threading.Event()
+    server, started = SimulatedServer(key=SECRET_KEY, latency_factor=0), threading.Event()
 
     async def serve() -> None:
         await server.start()

@@ -93,7 +93,7 @@ async def run_gateway(token: str) -> AsyncIterator[RunningGateway]:
 
 @asynccontextmanager
 async def run_simulated() -> AsyncIterator[SimulatedServer]:
-    server = SimulatedServer(latency=0)
+    server = SimulatedServer(latency_factor=0)
     await server.start()
     try:
         yield server

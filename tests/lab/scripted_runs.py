@@ -95,7 +95,7 @@ def build_request(*models: Model, **fields: Any) -> RunRequest:
 
 
 def launch_run(*models: Model, **fields: Any) -> Run:
-    return launch(build_request(*models, **fields), agreed=sys.maxsize)
+    return launch(build_request(*models, **fields), confirmed_requests=sys.maxsize)
 
 
 def build_session_options(seconds: float, **others: Any) -> SessionOptions:

@@ -17,7 +17,7 @@ from toolbench.providers.simulated.server import SimulatedServer
 def serve_simulated_models(server: SimulatedServer | None = None) -> Iterator[None]:
     """The catalogue is loaded and its personas can be asked, without latency."""
     builtin_data.load_builtin_data()
-    server, loop = server or SimulatedServer(latency=0), asyncio.new_event_loop()
+    server, loop = server or SimulatedServer(latency_factor=0), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(20)

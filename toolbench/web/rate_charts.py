@@ -1,9 +1,9 @@
-"""Drawings of the rate control of a provider, as coordinates that the template writes as SVG."""
+"""Charts of the rate control of a provider, as coordinates that the template writes as SVG."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import zip_longest
 
 from toolbench.lab.endpoints.rate_control import RateControlPage
 from toolbench.lab.models import PacePoint
@@ -11,12 +11,12 @@ from toolbench.lab.models import PacePoint
 WIDTH, HEIGHT = 620, 132
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 612, 12, 108
 MIN_BAR_HEIGHT = 8  # so that a single rejection can be seen
-GAP_SECONDS = 120.0  # without a point, after which a line is interrupted
+GAP_SECONDS = 120.0  # a line is interrupted between points further apart than this
 
 
 @dataclass(frozen=True, slots=True)
-class RateAxisLine:
-    """A horizontal line of the axis; `y` is its coordinate."""
+class RateGridLine:
+    """A horizontal grid line; `y` is its coordinate."""
 
     y: float
     label: str
@@ -24,7 +24,13 @@ class RateAxisLine:
 
 @dataclass(frozen=True, slots=True)
 class RateBar:
-    """Rejections of one point."""
+    """Bar of the rejections in one interval.
+
+    Attributes:
+        x: coordinate of the middle of the bar.
+        y: coordinate of its top; it ends at the time axis.
+        title: the time and the number of rejections, in words.
+    """
 
     x: float
     y: float
@@ -33,20 +39,20 @@ class RateBar:
 
 @dataclass(frozen=True, slots=True)
 class RateChart:
-    """One drawing.
+    """One chart.
 
     Attributes:
         title: what it shows.
-        limits, values: corners of the lines of the limit and of what happened, as SVG `points` attributes, one for
-            each part without a gap.
-        bars: rejections; empty in the first drawing.
+        limits, values: vertices of the lines of the limit and of the measured values, as SVG `points` attributes, one
+            for each part without a gap.
+        bars: rejections; empty in the chart of requests in flight.
         first_time, last_time: labels of the ends of the time axis.
     """
 
     title: str
     limit_name: str
     value_name: str
-    grid: tuple[RateAxisLine, ...]
+    grid: tuple[RateGridLine, ...]
     limits: tuple[str, ...]
     values: tuple[str, ...]
     bars: tuple[RateBar, ...]
@@ -55,7 +61,7 @@ class RateChart:
 
 
 def build_rate_charts(page: RateControlPage | None) -> tuple[RateChart, ...]:
-    """Return the drawings of requests in flight and of requests a minute; () with fewer than two points."""
+    """Return the charts of requests in flight and of answers per minute; () with fewer than two points."""
     if page is None or len(page.points) < 2:
         return ()
     return (
@@ -69,13 +75,13 @@ def build_rate_charts(page: RateControlPage | None) -> tuple[RateChart, ...]:
             page.points,
             ("Answers per minute", "limit of requests per minute", "answers"),
             lambda point: point.requests_per_minute,
-            lambda point: _count_per_minute(point.answers, point),
-            count_rejections=lambda point: _count_per_minute(point.rejections, point),
+            lambda point: _compute_per_minute(point.answers, point),
+            read_rejection_rate=lambda point: _compute_per_minute(point.rejections, point),
         ),
     )
 
 
-def _count_per_minute(count: int, point: PacePoint) -> float:
+def _compute_per_minute(count: int, point: PacePoint) -> float:
     return 60 * count / max(point.seconds, 1.0)
 
 
@@ -85,7 +91,7 @@ def _build_chart(
     read_limit: Callable[[PacePoint], float | None],
     read_value: Callable[[PacePoint], float],
     *,
-    count_rejections: Callable[[PacePoint], float] | None = None,
+    read_rejection_rate: Callable[[PacePoint], float] | None = None,
 ) -> RateChart:
     top = _find_top([*(read_limit(point) or 0.0 for point in points), *map(read_value, points)])
     start, end = points[0].at, points[-1].at
@@ -98,21 +104,21 @@ def _build_chart(
         return round(_BOTTOM - (_BOTTOM - _TOP) * min(value, top) / top, 1)
 
     def draw(read: Callable[[PacePoint], float | None]) -> tuple[str, ...]:
-        placed = [(point, value) for point in points if (value := read(point)) is not None]
+        known_values = [(point, value) for point in points if (value := read(point)) is not None]
         parts: list[list[str]] = [[]]
-        for (point, value), following in [*pairwise(placed), *([(placed[-1], None)] if placed else [])]:
+        for (point, value), following in zip_longest(known_values, known_values[1:]):
             parts[-1].append(f"{place_x(point)},{place_y(value)}")
             if following and (following[0].at - point.at).total_seconds() > GAP_SECONDS:
                 parts.append([])
         return tuple(" ".join(part) for part in parts if part)
 
-    bars = [(point, count_rejections(point)) for point in points if count_rejections and point.rejections]
+    bars = [(point, read_rejection_rate(point)) for point in points if read_rejection_rate and point.rejections]
     title, limit_name, value_name = names
     return RateChart(
         title,
         limit_name,
         value_name,
-        tuple(RateAxisLine(place_y(share * top), f"{share * top:g}") for share in (1.0, 0.5, 0.0)),
+        tuple(RateGridLine(place_y(share * top), f"{share * top:g}") for share in (1.0, 0.5, 0.0)),
         draw(read_limit),
         draw(read_value),
         tuple(

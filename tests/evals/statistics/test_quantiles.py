@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from toolbench.evals import statistics as stats
-from toolbench.evals.statistics.quantiles import Quantile, compute_quantile_ranks, count_answers_until_closed
+from toolbench.evals.statistics.quantiles import Quantile, compute_quantile_ranks, count_more_answers_for_bounds
 
 QS = (0.5, 0.95, 0.99)
 SIZES = (1, 2, 5, 6, 40, 71, 72, 73, 367, 368, 1_000, 20_000)
@@ -92,7 +92,7 @@ def test_quantile_of_nothing_is_refused() -> None:
 
 @given(q=st.sampled_from([0.05, 0.25, *QS]), n=st.integers(1, 500))
 def test_answers_until_closed_are_as_many_as_it_takes(q: float, n: int) -> None:
-    more = count_answers_until_closed(q, n)
+    more = count_more_answers_for_bounds(q, n)
 
     assert None not in compute_quantile_ranks(q, n + more)
     assert more == 0 or None in compute_quantile_ranks(q, n + more - 1)
@@ -100,7 +100,7 @@ def test_answers_until_closed_are_as_many_as_it_takes(q: float, n: int) -> None:
 
 @pytest.mark.parametrize(("q", "n", "more"), [(0.5, 0, 6), (0.95, 40, 32), (0.95, 72, 0), (0.99, 100, 268)])
 def test_answers_until_closed_of_known_counts(q: float, n: int, more: int) -> None:
-    assert count_answers_until_closed(q, n) == more
+    assert count_more_answers_for_bounds(q, n) == more
 
 
 @pytest.mark.parametrize(

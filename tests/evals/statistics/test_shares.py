@@ -44,7 +44,7 @@ def test_the_share_lies_inside_its_interval(counts: tuple[int, int]) -> None:
 
 
 def test_more_trials_at_the_share_seen_would_clear_the_target() -> None:
-    more = stats.count_more_trials_to_clear(38, 40, 0.9)
+    more = stats.count_more_trials_to_reach_target(38, 40, 0.9)
     assert more is not None
     whole = 40 + more
     assert stats.compute_wilson_interval(round(0.95 * whole) + 1, whole)[0] >= 0.9
@@ -52,18 +52,18 @@ def test_more_trials_at_the_share_seen_would_clear_the_target() -> None:
 
 
 def test_a_share_at_or_under_the_target_never_clears_it() -> None:
-    assert stats.count_more_trials_to_clear(36, 40, 0.9) is None
-    assert stats.count_more_trials_to_clear(0, 0, 0.9) is None
+    assert stats.count_more_trials_to_reach_target(36, 40, 0.9) is None
+    assert stats.count_more_trials_to_reach_target(0, 0, 0.9) is None
 
 
 def test_a_share_that_clears_already_needs_no_more() -> None:
-    assert stats.count_more_trials_to_clear(100, 100, 0.9) == 0
+    assert stats.count_more_trials_to_reach_target(100, 100, 0.9) == 0
 
 
 @pytest.mark.parametrize("target", [0, 1, 95])
 def test_a_target_is_a_fraction_between_0_and_1(target: float) -> None:
     with pytest.raises(ValueError, match="fraction"):
-        stats.count_more_trials_to_clear(1, 1, target)
+        stats.count_more_trials_to_reach_target(1, 1, target)
 
 
 @pytest.mark.parametrize("n", [1, 7, 40, 1450])

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from toolbench.lab.accounts.audit import PAGE_SIZE, Action, get_audit_page, record_action
+from toolbench.lab.accounts.audit import PAGE_SIZE, WITHOUT_SIGN_IN, Action, get_audit_page, record_action
 from toolbench.lab.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,15 @@ def test_pages_of_one_person() -> None:
         for name in ("ana", "ben")
     )
     first, second = get_audit_page("ana"), get_audit_page("ana", 2)
-    assert (len(first.entries), first.older) == (PAGE_SIZE, 2)
-    assert (len(second.entries), second.older) == (1, None)
+    assert (len(first.entries), first.next_page) == (PAGE_SIZE, 2)
+    assert (len(second.entries), second.next_page) == (1, None)
     assert {entry.username for entry in (*first.entries, *second.entries)} == {"ana"}
-    assert list(first.usernames) == ["ana", "ben"]
+    assert list(first.persons) == [("ana", "ana"), ("ben", "ben")]
+
+
+def test_entries_without_a_sign_in_are_listed_alone() -> None:
+    record_action(None, Action.DELETED, "bodies")
+    record_action(User(username="ana"), Action.LAUNCHED, "run 1")
+    page = get_audit_page(WITHOUT_SIGN_IN)
+    assert [entry.subject for entry in page.entries] == ["bodies"]
+    assert list(page.persons) == [(WITHOUT_SIGN_IN, "Without sign-in"), ("ana", "ana")]

@@ -49,7 +49,7 @@ def saved(draft: CaseDraft = DRAFT) -> Case:
 
 
 def tried(case: Case, model: Model, trials: int = 4) -> Run:
-    run = launch(build_run_request((case.slug,), model.pk, trials), agreed=sys.maxsize)
+    run = launch(build_run_request((case.slug,), model.pk, trials), confirmed_requests=sys.maxsize)
     run_worker_session(model)
     run.refresh_from_db()
     return run
@@ -155,7 +155,7 @@ def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
     with serve_simulated_models():
         model = get_simulated_model("wrong-value")
         case = saved(replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "17"}}'))
-        run = launch(replace(build_run_request((case.slug,), model.pk, 20), seed=7), agreed=sys.maxsize)
+        run = launch(replace(build_run_request((case.slug,), model.pk, 20), seed=7), confirmed_requests=sys.maxsize)
         run_worker_session(model)
         run.refresh_from_db()
         (one,) = get_case_page(case.slug).runs
@@ -189,7 +189,7 @@ def test_repeated_trials_use_old_version_after_case_is_edited_or_deleted() -> No
         edit_case(case.slug, "Changed", parse_draft(replace(DRAFT, message="Cancel order 18."))[1])
         delete_case(case.slug)
         again = resend_trial(trial.pk)
-        repeated = control.start_repeat(run.pk, owner=None, agreed=1000)
+        repeated = control.start_repeat(run.pk, owner=None, confirmed_requests=1000)
         run_worker_session(model)
     sent = [seen.body for seen in provider.seen]
     assert len(sent) == 3

@@ -123,7 +123,7 @@ def test_copies_are_run_judged_and_replayed_like_their_scenarios() -> None:
     with serve_simulated_models():
         model = get_simulated_model("perfect")
         request = RunRequest(models=(model.pk,), scenarios=tuple(case.slug for case in cases), trials=1)
-        run = launch(request, agreed=sys.maxsize)
+        run = launch(request, confirmed_requests=sys.maxsize)
         run_worker_session(model)
     trials = run.trials.order_by("pk")
     assert {trial.scenario: trial.outcome for trial in trials} == {case.slug: "pass" for case in cases}
@@ -153,7 +153,9 @@ def test_several_messages_and_templates_are_played_judged_and_replayed() -> None
 
     with ScriptedServer(play) as provider:
         model = make_scripted_model(provider)
-        run = launch(build_run_request((add_case(*parse_draft(draft)).slug,), model.pk, 1), agreed=sys.maxsize)
+        run = launch(
+            build_run_request((add_case(*parse_draft(draft)).slug,), model.pk, 1), confirmed_requests=sys.maxsize
+        )
         run_worker_session(model)
     trial = run.trials.get()
     sent = [message["content"] for message in provider.seen[-1].json()["messages"] if message["role"] == "tool"]

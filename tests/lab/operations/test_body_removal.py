@@ -172,6 +172,6 @@ def test_job_removes_once_a_day_and_at_once_when_rules_change() -> None:
 def test_retried_trial_has_bodies_again(owner: User) -> None:
     trial = make_old("infra")
     remove_due_bodies(EVERYTHING)
-    retry_errored_trials(trial.run_id, agreed=0)
+    retry_errored_trials(trial.run_id, confirmed_requests=0)
     trial.refresh_from_db()
     assert (trial.state, trial.bodies_removed_at, trial.bodies_rule) == ("queued", None, "")

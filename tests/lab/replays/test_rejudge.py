@@ -219,7 +219,7 @@ def test_verdicts_of_an_execution_before_a_retry_are_not_shown(run: Run, monkeyp
     rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
     trial = Trial.objects.filter(scenario=STRICT)[0]
     Trial.objects.filter(pk=trial.pk).update(outcome="infra", failure_class="upstream_failed")
-    retry_errored_trials(run.pk, agreed=99)
+    retry_errored_trials(run.pk, confirmed_requests=99)
     assert trial.config.model is not None
     run_worker_session(trial.config.model)
     trial.refresh_from_db()

@@ -302,9 +302,9 @@ def test_paid_requests_above_the_limit_need_confirmation() -> None:
     cell = run.cells.get()
     run.trials.update(state="done", outcome="infra")
     verbs: list[tuple[Callable[..., object], int]] = [
-        (lambda agreed: control.start_repeat(run.pk, owner=None, agreed=agreed), 3600),
-        (lambda agreed: control.add_trials(run.pk, cell.pk, 1000, agreed=agreed), 12_000),
-        (lambda agreed: control.retry_errored_trials(run.pk, agreed=agreed), 3600),
+        (lambda confirmed: control.start_repeat(run.pk, owner=None, confirmed_requests=confirmed), 3600),
+        (lambda confirmed: control.add_trials(run.pk, cell.pk, 1000, confirmed_requests=confirmed), 12_000),
+        (lambda confirmed: control.retry_errored_trials(run.pk, confirmed_requests=confirmed), 3600),
     ]
     for verb, most in verbs:
         with pytest.raises(PaidRequestsUnconfirmedError, match=f"up to {most:,} requests to Example"):

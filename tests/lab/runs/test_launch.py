@@ -92,8 +92,8 @@ def test_paid_launch_needs_confirmation_of_at_least_its_number() -> None:
     assert str(needed.value).startswith("This may send up to ")
     assert not Run.objects.exists()
     with pytest.raises(PaidRequestsUnconfirmedError):
-        launch(replace(request, trials=301), agreed=needed.value.max_request_count)
-    assert launch(request, agreed=needed.value.max_request_count).trial_count == 300
+        launch(replace(request, trials=301), confirmed_requests=needed.value.max_request_count)
+    assert launch(request, confirmed_requests=needed.value.max_request_count).trial_count == 300
 
 
 def test_a_simulated_model_marks_the_run() -> None:

@@ -61,8 +61,8 @@ def test_repeat_of_a_run_never_probed_asks_the_probe_and_counts_it(settings: Set
     Probe.objects.all().delete()
 
     with pytest.raises(PaidRequestsUnconfirmedError, match="up to 35 requests to Example"):
-        control.start_repeat(run.pk, owner=None, agreed=34)
-    again = control.start_repeat(run.pk, owner=None, agreed=35)
+        control.start_repeat(run.pk, owner=None, confirmed_requests=34)
+    again = control.start_repeat(run.pk, owner=None, confirmed_requests=35)
 
     assert Probe.objects.get().why == f"Run {again.pk} uses it for the first time."
     assert decide_all_waiting_methods() == 0

@@ -104,6 +104,6 @@ def test_paid_requests_of_a_resumed_run_need_confirmation() -> None:
     run = launch_run(make_model(provider=make_provider(max_attempts=2)), trials=300, overrides={"max_turns": 4})
     control.cancel_run(run.pk)
     with pytest.raises(PaidRequestsUnconfirmedError, match="up to 3,600 requests to Example"):
-        control.resume_cancelled_run(run.pk, agreed=3599)
+        control.resume_cancelled_run(run.pk, confirmed_requests=3599)
     assert not Trial.objects.filter(state="queued").exists()
-    assert control.resume_cancelled_run(run.pk, agreed=3600) == 300
+    assert control.resume_cancelled_run(run.pk, confirmed_requests=3600) == 300

@@ -28,13 +28,13 @@ TRIALS, HEALTHY_NIGHTS, MAX_NIGHTS = 40, 2, 8
 class DegradingServer(SimulatedServer):
     """Simulated models whose model `reliable-95` makes its fault at `rate`."""
 
-    latency: float = 0
+    latency_factor: float = 0
     rate: float = 0.0
 
-    def find_personas(self, name: str) -> tuple[Persona, ...]:
+    def find_models(self, name: str) -> tuple[Persona, ...]:
         return tuple(
             replace(persona, rate=self.rate) if persona.slug == "reliable-95" else persona
-            for persona in super(DegradingServer, self).find_personas(name)
+            for persona in super(DegradingServer, self).find_models(name)
         )
 
 

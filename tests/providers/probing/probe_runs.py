@@ -52,7 +52,7 @@ def probe_personas(
     """Each persona probed once, on one server."""
 
     async def run() -> dict[str, ProbeFindings]:
-        server = SimulatedServer(latency=0)
+        server = SimulatedServer(latency_factor=0)
         await server.start()
         limits = Timeouts(connect=5, read=1, deadline=20)
         try:

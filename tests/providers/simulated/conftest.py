@@ -6,16 +6,16 @@ import pytest
 
 from toolbench.providers.simulated.server import SimulatedServer
 
-Serving = Callable[[], AbstractAsyncContextManager[aiohttp.ClientSession]]
+Serving = Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
 
 
 @pytest.fixture
 def serving() -> Serving:
-    """Serves the personas without their latency, and gives a client that holds the key."""
+    """Serves the personas without their latency, or another server, and gives a client that holds the key."""
 
     @asynccontextmanager
-    async def serve() -> AsyncIterator[aiohttp.ClientSession]:
-        server = SimulatedServer(latency=0)
+    async def serve(server: SimulatedServer | None = None) -> AsyncIterator[aiohttp.ClientSession]:
+        server = server or SimulatedServer(latency_factor=0)
         await server.start()
         try:
             headers = {"Authorization": f"Bearer {server.key}"}

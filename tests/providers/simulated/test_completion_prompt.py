@@ -9,7 +9,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.answer import RefusedTurns, build_answer
 from toolbench.providers.simulated.completion_prompt import parse_prompt
 from toolbench.providers.simulated.personas import load_personas
-from toolbench.providers.simulated.wire_formats import PROMPT
+from toolbench.providers.simulated.wire_formats import COMPLETIONS
 
 CALL = TextCall("get_weather", {"city": "Rome"}, "c1")
 TALK = (
@@ -25,7 +25,7 @@ READ = ("hermes", "qwen3_coder", "lfm2", "olmo3", "seed_oss", "pythonic", "llama
 
 def completed(prompt: object, **more: Any) -> JsonObject:
     request = {"model": "perfect", "prompt": prompt, "seed": 1, **more}
-    given = build_answer(request, load_personas()["perfect"], RefusedTurns(), PROMPT)
+    given = build_answer(request, load_personas()["perfect"], RefusedTurns(), COMPLETIONS)
     body: JsonObject = json.loads(given.reply.body)
     return body
 

@@ -72,7 +72,7 @@ async def compare(wire: str) -> Found:
 
 @asynccontextmanager
 async def served() -> AsyncIterator[SimulatedServer]:
-    server = SimulatedServer(latency=0)
+    server = SimulatedServer(latency_factor=0)
     await server.start()
     try:
         yield server

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import dataclass, replace
 
 import aiohttp
 import pytest
@@ -11,8 +12,9 @@ from tests.providers.simulated.state_tasks import (
     post_bytes,
     post_request,
 )
-from toolbench.providers.simulated.personas import load_personas
+from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.seeded_random import build_random
+from toolbench.providers.simulated.server import SimulatedServer
 
 
 def test_every_persona_is_listed_with_its_true_rates(serving: Serving) -> None:
@@ -135,3 +137,32 @@ def test_a_persona_that_hangs_is_still_silent_when_others_have_answered(serving:
             silent.cancel()
 
     asyncio.run(journey())
+
+
+@dataclass(slots=True)
+class TwoModelsServer(SimulatedServer):
+    """Every answer is that of `perfect`, with the fault of the named model."""
+
+    latency_factor: float = 0
+
+    def find_models(self, name: str) -> tuple[Persona, ...]:
+        models = load_personas()
+        return models["perfect"], replace(models[name], rate=1.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "is_streamed", "fault"),
+    [
+        ("rate-limited", False, "rate_limited"),
+        ("tools-dropped", False, "tools_dropped"),
+        ("prose-only", False, "only_prose"),
+        ("arguments-object", False, "arguments_object"),
+        ("stream-no-done", True, "done_missing"),
+    ],
+)
+def test_label_names_the_fault_of_a_further_model(serving: Serving, model: str, is_streamed: bool, fault: str) -> None:
+    async def journey() -> str:
+        async with serving(TwoModelsServer()) as client:
+            return (await post_request(client, build_state_request(model, 1) | {"stream": is_streamed})).label
+
+    assert asyncio.run(journey()) == f"perfect; drift={fault}"

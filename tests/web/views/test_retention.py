@@ -74,6 +74,14 @@ def test_wrong_number_of_days_is_explained_beside_its_field(owner_client: Client
     assert RetentionRule.objects.count() == 0
 
 
+def test_invalid_rule_leaves_the_preview_of_the_others(owner_client: Client) -> None:
+    make_old_trial()
+    response = owner_client.get("/settings/retention/?passed=30&failed=soon")
+    due = {row.kind: row.due.trials if row.due else None for row in response.context["page"].rows}
+    assert response.status_code == 422
+    assert (due[Kind.PASSED], due[Kind.FAILED]) == (1, None)
+
+
 def test_operator_previews_and_does_not_save(client: Client) -> None:
     user = User(username="op")
     set_role(user, Role.OPERATOR)

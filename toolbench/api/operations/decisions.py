@@ -167,7 +167,7 @@ def launch_missing(request: HttpRequest, body: MissingTrialsBody) -> Status[Run]
     """Launch the trials that would decide."""
     query = _read_rule(body.rule)
     try:
-        run = launch_missing_trials(query, owner=get_user(request), shown=body.shown, agreed=body.agreed)
+        run = launch_missing_trials(query, owner=get_user(request), shown=body.shown, confirmed_requests=body.agreed)
     except (NewTrialsError, LaunchError) as refused:
         raise ProblemError(409, f"Nothing was planned. {refused}") from refused
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
@@ -205,7 +205,9 @@ def confirm_record(request: HttpRequest, record_id: int, body: ConfirmBody) -> S
     """Launch new trials of the leader; only their result is reported."""
     decision_record = _get_record_or_404(record_id)
     try:
-        run = launch_confirmation(decision_record, owner=get_user(request), trials=body.trials, agreed=body.agreed)
+        run = launch_confirmation(
+            decision_record, owner=get_user(request), trials=body.trials, confirmed_requests=body.agreed
+        )
     except (NewTrialsError, LaunchError) as refused:
         raise ProblemError(409, str(refused)) from refused
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")

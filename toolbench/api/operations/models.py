@@ -121,7 +121,7 @@ def probe_provider(request: HttpRequest, provider_id: int, body: AgreedBody) -> 
     provider = Provider.objects.filter(pk=provider_id).first()
     if provider is None:
         raise Http404(f"There is no provider {provider_id}; it may have been deleted.")
-    probes = queue_probes(provider_id, agreed=body.agreed)
+    probes = queue_probes(provider_id, confirmed_requests=body.agreed)
     record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", "/compatibility/")
     return Status(201, {"ids": [probe.pk for probe in probes]})
 

@@ -72,7 +72,7 @@ def launch_run(request: HttpRequest, body: LaunchBody, idempotency_key: str = ID
     try:
         values = body.model_dump(mode="json", exclude={"agreed"})
         run, is_new = launch_once(
-            run_request, owner=get_user(request), key=idempotency_key, body=values, agreed=body.agreed
+            run_request, owner=get_user(request), key=idempotency_key, body=values, confirmed_requests=body.agreed
         )
     except LaunchKeyError as error:
         raise ProblemError(409, str(error)) from error
@@ -175,7 +175,7 @@ def cancel_run(request: HttpRequest, run_id: int) -> Run:
 def retry_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, str]:
     """Queue all trials with an infrastructure error again."""
     _get_run_or_404(run_id)
-    count = _run_action(control.retry_errored_trials, run_id, agreed=body.agreed)
+    count = _run_action(control.retry_errored_trials, run_id, confirmed_requests=body.agreed)
     _finish(request, run_id, "retry")
     return {"sentence": f"{count} trials with infrastructure errors are queued again."}
 
@@ -184,7 +184,7 @@ def retry_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, 
 def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, str]:
     """Queue all cancelled trials again."""
     _get_run_or_404(run_id)
-    count = _run_action(control.resume_cancelled_run, run_id, agreed=body.agreed)
+    count = _run_action(control.resume_cancelled_run, run_id, confirmed_requests=body.agreed)
     _finish(request, run_id, "resume-cancelled")
     return {"sentence": f"{count} cancelled trials are queued again. Requests already sent stay counted."}
 
@@ -203,7 +203,7 @@ def add_trials(request: HttpRequest, run_id: int, cell_id: int, body: AddTrialsB
     run = _get_run_or_404(run_id)
     if not run.cells.filter(pk=cell_id).exists():
         raise Http404(f"Run {run_id} has no cell {cell_id}.")
-    count = _run_action(control.add_trials, run_id, cell_id, body.count, agreed=body.agreed)
+    count = _run_action(control.add_trials, run_id, cell_id, body.count, confirmed_requests=body.agreed)
     _finish(request, run_id, "add")
     return {"sentence": f"{count} trials added; they are marked as added manually."}
 
@@ -213,7 +213,7 @@ def repeat_run(request: HttpRequest, run_id: int, body: RepeatBody) -> Status[Ru
     """Launch a run again with its frozen settings."""
     _get_run_or_404(run_id)
     repeat = control.start_repeat if body.kind == "same" else control.start_noise_repeat
-    run = _run_action(repeat, run_id, owner=get_user(request), agreed=body.agreed)
+    run = _run_action(repeat, run_id, owner=get_user(request), confirmed_requests=body.agreed)
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201, run)
 

@@ -98,7 +98,7 @@ class TemplateMethod:
         )
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return a builder of functions that find calls in streamed text; see CallMethod."""
+        """Return a function that builds a call finder for each attempt of a streamed answer; see CallMethod."""
         return lambda: _build_call_finder(stream(self.text_format, tools, guess_untyped=self._guess_untyped))
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
@@ -116,7 +116,7 @@ class TemplateMethod:
     def list_dropped_keywords(
         self, tools_json: list[JsonObject], tool_choice: RequestChoice
     ) -> tuple[TransformChange, ...]:
-        """Return the keywords that are not enforced; see CallMethod."""
+        """Return (): this method sends no constraint, so no JSON Schema keyword is dropped; see CallMethod."""
         return ()
 
 
@@ -155,7 +155,7 @@ def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
 
 
 def _get_reasoning(message: Message) -> str:
-    """Return the assistant's reasoning in its own field; "" for none."""
+    """Return the text of the first reasoning field of the message; "" without one."""
     return next((text for key in _REASONING_FIELDS if isinstance(text := message.get(key), str)), "")
 
 

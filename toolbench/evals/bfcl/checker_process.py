@@ -1,9 +1,14 @@
 """BFCL's checker as a process: `python -m toolbench.evals.bfcl.checker_process`.
 
-It reads and writes one JSON object per line. For an answer the input has the members category, functions, calls and
-answers; for a conversation it has entry, turns and answers, where a turn is a list of answers, each a list of calls in
-Python. The output has the members valid and error. BFCL's table of models, whose import would load the clients of
-thirty vendors, is replaced by one entry that does not change names.
+It reads and writes one JSON object per line. The output has the members `valid` and `error`. The input has one of two
+forms:
+
+- an answer: `category`, `functions`, `calls` ([name, arguments] pairs) and `answers` (the expected answers);
+- a conversation: `entry`, `answers` (the expected answers) and `turns`. A turn is the list of the model's answers, each
+  a list of Python call expressions as text.
+
+BFCL's table of models, whose import would load the clients of thirty vendors, is replaced by one entry that keeps the
+dots in function names.
 """
 
 import importlib
@@ -31,32 +36,36 @@ def main() -> None:
 def _run_check(check: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
     """Return the checker's verdict; an answer for which it raises an exception is not valid."""
     try:
-        answer = check(request)
+        verdict = check(request)
     except Exception as error:
         return {"valid": False, "error": f"the checker failed: {type(error).__name__}: {error}"}
-    return {"valid": answer["valid"], "error": str(answer.get("error", answer.get("error_message", "")))[:500]}
+    return {"valid": verdict["valid"], "error": str(verdict.get("error", verdict.get("error_message", "")))[:500]}
 
 
 def _check_answer(request: dict[str, Any]) -> dict[str, Any]:
     check = importlib.import_module("bfcl_eval.eval_checker.ast_eval.ast_checker").ast_checker
     python = importlib.import_module("bfcl_eval.constants.enums").Language.PYTHON
     calls = [{name: arguments} for name, arguments in request["calls"]]
-    answer: dict[str, Any] = check(
+    verdict: dict[str, Any] = check(
         request["functions"], calls, request["answers"], python, request["category"], MODEL_NAME
     )
-    return answer
+    return verdict
 
 
 def _check_turns(request: dict[str, Any]) -> dict[str, Any]:
-    """Check a conversation, then delete the instances that BFCL stored under global names."""
+    """Check a conversation.
+
+    Then delete the instances that BFCL stored under global names, so that the next conversation starts in a fresh
+    state.
+    """
     check = importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_checker").multi_turn_checker
     try:
-        answer: dict[str, Any] = check(request["turns"], request["answers"], request["entry"], "", MODEL_NAME)
+        verdict: dict[str, Any] = check(request["turns"], request["answers"], request["entry"], "", MODEL_NAME)
     finally:
         global_names = vars(importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_utils"))
         for name in [name for name in global_names if name.endswith("_instance")]:
             del global_names[name]
-    return answer
+    return verdict
 
 
 if __name__ == "__main__":

@@ -1,22 +1,24 @@
 """Selection of the one cause of a failed trial.
 
-A departure is a problem in a step from which no later step recovered. The first of these rules that applies gives the
-cause:
+The first of these rules that applies gives the cause:
 
 1. Failure class: some classes are a cause by themselves, for instance a trial that could not be started, or tools that
    the server's template dropped.
-2. Broken off: if the trial deadline passed, that is the cause. If the provider ended the trial, the cause is that of
-   the exchange.
+2. Broken off: without any step the cause is `never_sent`. If the trial deadline passed, the cause is
+   `deadline_passed`. If the provider ended the trial, the cause is the last one found at a failed exchange.
 3. Needless call: if the task needs no call and one was made, the call is the cause.
-4. Departure: the cause is the first departure of the last turn that has one. For instance, a truncated answer explains
-   arguments that cannot be read. The following count as departures:
-   - a problem of an answer; a blank answer only if a call or a text was still needed;
+4. Unrecovered problem: the cause is the first candidate of the last turn that has one. For instance, a truncated answer
+   explains arguments that cannot be read. Candidates are problems from which no later step recovered and which are not
+   harmless (`healed`), if they are
+   - a problem of an answer; a blank answer, or a truncated one without a call, only if a call or a text was still
+     needed or the needed tools are not known;
    - a failed call of a tool that the task needs, or, if a call was still needed, of a tool that does not exist;
+   - any failed call, if the needed tools are not known or the run ended with TOOL_ERROR;
    - a failed call of any other tool if a call was still needed and the model made no call in a later turn.
-   An error that the task provokes counts only from the occurrence after those that the task provokes.
-5. End: if there is no such departure, or the turns ran out after later work, the cause is that the turns were used up
-   (`turns_used_up`), the last answer has no call although one was needed (`no_call`), the calls were not in one message
-   (`calls_apart`), or else that the result is wrong (`task_not_done`).
+   If the task provokes a code n times, the first n steps with that code do not count.
+5. End: if there is no candidate, or the turns ran out in a later turn than that of the candidate, the cause is that the
+   turns were used up (`turns_used_up`), the last answer has no call although one was needed (`no_call`), the calls were
+   not in one message (`calls_apart`), or else that the result is wrong (`task_not_done`).
 """
 
 from collections import Counter
@@ -31,7 +33,7 @@ from toolbench.evals.record_counts import CALLS_PATH
 
 FAILED_OUTCOMES = ("fail", "infra")
 BLANK_ANSWER_CODES = ("empty_answer", "empty_final")
-CUT_ANSWER_CODE = "cut_by_length"
+TRUNCATED_ANSWER_CODE = "cut_by_length"
 UNKNOWN_TOOL_CODES = ("tool_unknown", "calls_wrapped", "name_unclean")
 MISSING_CALL_CLASSES = ("no_tool_calls", "never_patched", "missing_call")  # failure classes
 
@@ -58,18 +60,18 @@ def find_cause(
     return (
         (_find_last_failed_exchange(steps, occurrences) if is_ended_by_provider else None)
         or _find_needless_call(steps, ending)
-        or _find_departure(steps, occurrences, ending)
+        or _find_unrecovered_problem(steps, occurrences, ending)
         or _classify_end(steps, ending)
     )
 
 
-def iter_departures(
+def iter_candidates(
     steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence], ending: TrialEnd
 ) -> Iterator[CauseOccurrence]:
-    """Yield the departures that may be the cause by rule 4, in the order of the steps."""
+    """Yield the candidate causes of rule 4, in the order of the steps."""
     by_ordinal = {step.ordinal: step for step in steps}
     needs = ending.needs
-    is_call_missing = _lacks_call(steps, ending)
+    is_call_missing = _is_call_missing(steps, ending)
     last_calling_turn = _find_last_calling_turn(steps)
     for occurrence in _skip_provoked(occurrences, needs.provoked_causes):
         step = by_ordinal[occurrence.ordinal]
@@ -77,24 +79,30 @@ def iter_departures(
             continue
         if isinstance(step, ExchangeAttempt):
             is_text_needed = is_call_missing or needs.needs_reply or needs.tools is None
-            is_departure = is_text_needed or not _is_missing_text(occurrence, step)
+            is_candidate = is_text_needed or not _is_missing_text(occurrence, step)
         else:
             is_last = is_call_missing and occurrence.turn == last_calling_turn
-            is_departure = is_last or _is_relevant_call(step, occurrence, ending, is_call_missing)
-        if is_departure:
+            is_candidate = is_last or _is_relevant_call(step, occurrence, ending, is_call_missing)
+        if is_candidate:
             yield occurrence
 
 
 def _is_missing_text(occurrence: CauseOccurrence, step: ExchangeAttempt) -> bool:
     """Return whether the problem is missing text: a blank answer, or a truncated one without a call."""
-    is_text_cut = occurrence.code == CUT_ANSWER_CODE and step.answer is not None and not step.answer.calls_found
-    return occurrence.code in BLANK_ANSWER_CODES or is_text_cut
+    if occurrence.code == TRUNCATED_ANSWER_CODE:
+        return step.answer is not None and not step.answer.calls_found
+    return occurrence.code in BLANK_ANSWER_CODES
 
 
 def _find_named_cause(code: str, steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence]) -> CauseOccurrence:
-    """Return the cause that a failure class names, at its last occurrence; if it did not occur, at the first step."""
-    of_code = [occurrence for occurrence in occurrences if occurrence.code == code]
-    return of_code[-1] if of_code else CauseOccurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
+    """Return the last occurrence of the cause that a failure class names.
+
+    If it did not occur, return one at the first step.
+    """
+    named_occurrences = [occurrence for occurrence in occurrences if occurrence.code == code]
+    if named_occurrences:
+        return named_occurrences[-1]
+    return CauseOccurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
 
 
 def _find_last_failed_exchange(
@@ -111,24 +119,28 @@ def _find_needless_call(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOcc
     return _build_occurrence("needless_call", calling_steps[-1], CALLS_PATH) if calling_steps else None
 
 
-def _find_departure(
+def _find_unrecovered_problem(
     steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence], ending: TrialEnd
 ) -> CauseOccurrence | None:
-    """Return the first departure of the last turn that has one; None if there is none or the turns ran out later."""
-    departures = tuple(iter_departures(steps, occurrences, ending))
-    if not departures:
+    """Return the first candidate of the last turn that has one.
+
+    Returns:
+        None if there is no candidate, or if the turns ran out in a later turn.
+    """
+    candidates = tuple(iter_candidates(steps, occurrences, ending))
+    if not candidates:
         return None
-    turn = departures[-1].turn
+    turn = candidates[-1].turn
     if _has_used_all_turns(steps, ending) and turn < steps[-1].turn:
         return None
-    return next(occurrence for occurrence in departures if occurrence.turn == turn)
+    return next(occurrence for occurrence in candidates if occurrence.turn == turn)
 
 
 def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrence:
     last = steps[-1]
     if _has_used_all_turns(steps, ending):
         return _build_occurrence("turns_used_up", last)
-    if _lacks_call(steps, ending) and not _count_calls(_find_last_answer(steps)):
+    if _is_call_missing(steps, ending) and not _count_calls(_find_last_answer(steps)):
         return _build_occurrence("no_call", last)
     if ending.needs.parallel_calls > max(1, _count_parallel_calls(steps)):
         return _build_occurrence("calls_apart", last)
@@ -136,9 +148,10 @@ def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrenc
 
 
 def _is_relevant_call(step: ToolRun, occurrence: CauseOccurrence, ending: TrialEnd, is_call_missing: bool) -> bool:
-    """Return whether a failed call is of a tool that the task needs, or of an unknown one while a call is missing.
+    """Return whether a failed call is a candidate cause, wherever it stands in the run.
 
-    Every failed call is relevant if the needed tools are not known, or if a failed call ended the run.
+    It is one if its tool is needed, or unknown while a call is missing. Every failed call is one if the needed tools
+    are not known, or if a failed call ended the run.
     """
     needed_tools = ending.needs.tools
     if needed_tools is None or ending.end == EndReason.TOOL_ERROR:
@@ -162,11 +175,11 @@ def _skip_provoked(occurrences: Sequence[CauseOccurrence], provoked_causes: Sequ
             yield occurrence
 
 
-def _lacks_call(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
+def _is_call_missing(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
     """Return whether a needed call was never made with success.
 
-    If the needed tools are not known, a call is missing if one was needed and none succeeded, or if the failure class
-    says so.
+    If the needed tools are not known, a call is missing if one was expected, and either none succeeded or the failure
+    class is one of MISSING_CALL_CLASSES.
     """
     is_call_missing = lacks_call(steps, ending.needs)
     if is_call_missing is not None:
@@ -176,7 +189,10 @@ def _lacks_call(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
 
 
 def _has_used_all_turns(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
-    """Return whether the turns ran out; False for a run of one turn, which always ends at that limit."""
+    """Return whether the turns ran out.
+
+    It is False if the last step is in the first turn: with a limit of one turn, every call reaches it.
+    """
     return ending.end == EndReason.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from toolbench.evals.decisions.assessments import RELIABLE, DecisionRule, MeasuredConfig
 from toolbench.evals.decisions.requirements import assess_config, describe_shortfall
-from toolbench.evals.statistics import count_answers_until_closed
+from toolbench.evals.statistics import count_more_answers_for_bounds
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import PooledRate, pool_samples
 from toolbench.evals.statistics.rounding import format_rounded
@@ -195,7 +195,7 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
         "slow",
         CONDITIONAL,
         "The upper bound of p95 lies above the limit; "
-        f"it exists from {count_answers_until_closed(0.95, 0)} answers on.",
+        f"it exists from {count_more_answers_for_bounds(0.95, 0)} answers on.",
         lambda result, target: result.is_slow,
         lambda result, target: (
             f"The upper bound of p95 is {format_rounded((result.p95_high_ms or 0) / 1000, 1)} s, above the limit."

@@ -21,7 +21,7 @@ from toolbench.evals.decisions.assessments import (
 from toolbench.evals.statistics import Z, compute_quantile
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import count_trials_per_scenario, list_smallest_samples
-from toolbench.evals.statistics.quantiles import count_answers_until_closed
+from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
 UNDECIDED, P95_UNKNOWN = "undecided", "p95-unknown"
@@ -99,7 +99,7 @@ def _count_more_passes(assessment: Assessment, rule: DecisionRule, scenario_indi
 
 def _count_more_answers(assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]) -> int | None:
     """Return how many trials of each scenario are needed so that no bound of p95 is open."""
-    return math.ceil(count_answers_until_closed(0.95, len(assessment.measured.times)) / len(scenario_indices))
+    return math.ceil(count_more_answers_for_bounds(0.95, len(assessment.measured.times)) / len(scenario_indices))
 
 
 def describe_shortfall(shortfall: TrialShortfall, measured: MeasuredConfig) -> str:

@@ -1,17 +1,17 @@
-"""Statistics of trials: shares, quantiles, differences, pairs, clusters, sequential stopping, drift and power."""
+"""Statistics of trials: rates, quantiles, comparisons, clusters, stopping, drift and power."""
 
 from toolbench.evals.statistics.quantiles import (
     Quantile,
     compute_nearest_rank_percentile,
     compute_quantile,
-    count_answers_until_closed,
+    count_more_answers_for_bounds,
 )
 from toolbench.evals.statistics.shares import (
     CONFIDENCE_LEVEL,
     Z,
     compute_exact_interval,
     compute_wilson_interval,
-    count_more_trials_to_clear,
+    count_more_trials_to_reach_target,
 )
 
 __all__ = [
@@ -22,6 +22,6 @@ __all__ = [
     "compute_nearest_rank_percentile",
     "compute_quantile",
     "compute_wilson_interval",
-    "count_answers_until_closed",
-    "count_more_trials_to_clear",
+    "count_more_answers_for_bounds",
+    "count_more_trials_to_reach_target",
 ]

@@ -81,7 +81,7 @@ def compute_quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | Non
     return max(value, 1), low or None, high + 1 if high < n else None
 
 
-def count_answers_until_closed(q: float, n: int) -> int:
+def count_more_answers_for_bounds(q: float, n: int) -> int:
     """Return how many answers are needed beside `n` so that no bound of the quantile is open; 0 if none is."""
     return max(0, math.ceil(math.log(TAIL_PROBABILITY) / math.log(max(q, 1 - q))) - n)
 

@@ -33,7 +33,7 @@ def compute_wilson_interval(k: float, n: float) -> tuple[float, float]:
     return (0.0 if k == 0 else centre - half_width), (1.0 if k == n else centre + half_width)
 
 
-def count_more_trials_to_clear(k: float, n: float, target: float) -> int | None:
+def count_more_trials_to_reach_target(k: float, n: float, target: float) -> int | None:
     """Return how many more trials at the observed share would lift the lower Wilson bound to `target`, a fraction.
 
     With a share p, the lower Wilson bound reaches t at n = z² · t(1 - t) / (p - t)².

@@ -1,4 +1,4 @@
-"""Audit list of the launches, changes, deletions, imports and key changes by each person."""
+"""Audit list: actions of users, and of Toolbench without a sign-in."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from toolbench.lab.query_params import clean_text
 
 Action = AuditEntry.Action
 PAGE_SIZE = 50
+WITHOUT_SIGN_IN = "(none)"  # in the filter; no username can have parentheses
 _MAX_SUBJECT_CHARS = 300
 
 
@@ -19,15 +20,15 @@ class AuditPage:
 
     Attributes:
         entries: newest first.
-        username: the person whose entries are listed; empty for all.
-        usernames: the persons with entries, by name; "" stands for actions without a sign-in.
-        older: number of the next page; None on the last one.
+        person: the username whose entries are listed; WITHOUT_SIGN_IN for those without one, "" for all.
+        persons: (value, label) pairs of the filter, by value.
+        next_page: number of the page with older entries; None on the last one.
     """
 
     entries: Sequence[AuditEntry]
-    username: str
-    usernames: Sequence[str]
-    older: int | None
+    person: str
+    persons: Sequence[tuple[str, str]]
+    next_page: int | None
 
 
 def record_action(user: User | None, action: Action, subject: str, url: str = "") -> None:
@@ -43,12 +44,19 @@ def record_action(user: User | None, action: Action, subject: str, url: str = ""
     AuditEntry.objects.create(username=username, action=action, subject=subject[:_MAX_SUBJECT_CHARS], url=url)
 
 
-def get_audit_page(username: str = "", page: int = 1) -> AuditPage:
-    """Return one page of the entries of a person; of all persons if `username` is empty."""
-    username = clean_text(username)
-    entries = AuditEntry.objects.filter(username=username) if username else AuditEntry.objects.all()
+def get_audit_page(person: str = "", page: int = 1) -> AuditPage:
+    """Return one page of the audit list.
+
+    Args:
+        person: a username; WITHOUT_SIGN_IN for entries without one, "" for all entries.
+        page: number of the page, from 1.
+    """
+    person = clean_text(person)
+    entries = AuditEntry.objects.all()
+    if person:
+        entries = entries.filter(username="" if person == WITHOUT_SIGN_IN else person)
     start = (page - 1) * PAGE_SIZE
     rows = list(entries[start : start + PAGE_SIZE + 1])
     usernames = AuditEntry.objects.order_by("username").values_list("username", flat=True).distinct()
-    older = page + 1 if len(rows) > PAGE_SIZE else None
-    return AuditPage(rows[:PAGE_SIZE], username, list(usernames), older)
+    persons = [(name, name) if name else (WITHOUT_SIGN_IN, "Without sign-in") for name in usernames]
+    return AuditPage(rows[:PAGE_SIZE], person, persons, page + 1 if len(rows) > PAGE_SIZE else None)

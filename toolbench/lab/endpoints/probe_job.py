@@ -82,42 +82,44 @@ def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
     return probe
 
 
-def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
+def queue_probes(provider_id: int, *, confirmed_requests: int = 0) -> list[Probe]:
     """Queue a conformance probe of every model of the provider, unless one is open. They run one after the other.
 
     Args:
         provider_id: the provider.
-        agreed: the number of paid requests that a user has confirmed.
+        confirmed_requests: the number of paid requests that a user has confirmed.
 
     Returns:
         The new and open probes, by the name of the model.
 
     Raises:
         PaidRequestsUnconfirmedError: more paid requests may be sent than are allowed without confirmation,
-            and more than `agreed`.
+            and more than `confirmed_requests`.
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
     models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
-    return queue_conformance_probes(models, agreed=agreed, why="All models of the provider are probed.")
+    return queue_conformance_probes(
+        models, confirmed_requests=confirmed_requests, why="All models of the provider are probed."
+    )
 
 
-def queue_conformance_probes(models: Iterable[Model], *, why: str, agreed: int = 0) -> list[Probe]:
+def queue_conformance_probes(models: Iterable[Model], *, why: str, confirmed_requests: int = 0) -> list[Probe]:
     """Queue a conformance probe of every model, unless one is open.
 
     Args:
         models: models with their provider loaded.
         why: the reason that the pages of the probes show.
-        agreed: the number of paid requests that a user has confirmed, over all providers.
+        confirmed_requests: the number of paid requests that a user has confirmed, over all providers.
 
     Raises:
         PaidRequestsUnconfirmedError: more paid requests may be sent than are allowed without confirmation,
-            and more than `agreed`.
+            and more than `confirmed_requests`.
     """
     models = tuple(models)
     paid_models = [model for model in models if may_cost_money(model.provider, model.name, model.price)]
     counts = Counter(model.provider.name for model in paid_models)
-    check_confirmed({name: count * MAX_REQUESTS for name, count in counts.items()}, agreed)
+    check_confirmed({name: count * MAX_REQUESTS for name, count in counts.items()}, confirmed_requests)
     with transaction.atomic():
         return [queue_probe(model, Probe.Kind.CONFORMANCE, why=why) for model in models]
 

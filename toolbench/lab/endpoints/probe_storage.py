@@ -1,6 +1,6 @@
 """Claims and results of probes.
 
-Every write is guarded by the lease. Times come from the database.
+Results are stored only with the lease of the claim. Times come from the database.
 """
 
 import hashlib
@@ -38,7 +38,10 @@ WHERE state = 'running' AND lease_until < clock_timestamp()
 
 
 class ProbeLeaseLostError(Exception):
-    """Another worker has claimed the probe, or it was deleted; no more results are stored."""
+    """The probe is no longer running with this lease, so no more results are stored.
+
+    It was requeued, claimed again, finished or deleted.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,9 @@ class ClaimedProbe:
 
 
 def claim_probe(probe_id: int) -> ClaimedProbe | None:
-    """Claim a queued probe; it then holds a slot of its provider.
+    """Claim a queued probe and clear its checks.
+
+    Trials then leave one slot of the provider to it. Wait with `has_free_slot` before sending.
 
     Returns:
         The claimed probe; None if it is not queued or was deleted, or if another probe of its provider is running.
@@ -112,7 +117,8 @@ def finish_probe(
     Args:
         claimed: the claimed probe.
         checks: the results; empty if the probe failed. Stored checks are then kept.
-        exchanges: all exchanges in order; the time and hash of the first one are stored.
+        exchanges: all exchanges in order. Of the first one, the duration and the SHA-256 of the response body are
+            stored, and the error code if the check of tools is inconclusive. `store_exchanges` stores the exchanges.
         address: the base URL; it is stored with keys masked.
         sentence: why the probe failed; ignored if the check of tools is among `checks`.
 

@@ -1,4 +1,4 @@
-"""ASCII JSON of exported files, in which NUL and lone surrogates are escaped."""
+"""JSON of exported files, and reading of stored bodies as text or JSON."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from toolbench.engine.strict_json import read_json
 
 
 def render_json_bytes(value: Any) -> bytes:
-    """Return a value as indented JSON with a final line break.
+    """Return a value as indented ASCII JSON with a final line break.
 
     NaN and infinities become null. Objects without a JSON type are written as `str` renders them.
     """
@@ -23,7 +23,8 @@ def clean_json(value: Any) -> Any:
 def decode_text(stored: bytes | memoryview | None) -> str:
     r"""Return stored bytes as text; "" for None.
 
-    Lone surrogates are kept. If any byte is not UTF-8, such bytes become `\xNN` escapes.
+    Lone surrogates are kept if all other bytes are UTF-8. Else all invalid bytes, those of surrogates included, become
+    `\xNN` escapes.
     """
     content = bytes(stored or b"")
     try:

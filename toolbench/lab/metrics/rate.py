@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toolbench.evals.statistics import count_more_trials_to_clear
+from toolbench.evals.statistics import count_more_trials_to_reach_target
 from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign, compute_interval
 from toolbench.evals.statistics.pooling import PooledRate
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
@@ -165,7 +165,7 @@ def count_trials_to_decide(rate: Rate) -> int | None:
     if rate.target is None or not rate.n or rate.withheld or rate.error or rate.target_status != "open":
         return None
     if 100 * rate.k > rate.target * rate.n:
-        return count_more_trials_to_clear(rate.k, rate.n, rate.target / 100)
+        return count_more_trials_to_reach_target(rate.k, rate.n, rate.target / 100)
     if 100 * rate.k == rate.target * rate.n:
         return None
-    return count_more_trials_to_clear(rate.n - rate.k, rate.n, (100 - rate.target) / 100)
+    return count_more_trials_to_reach_target(rate.n - rate.k, rate.n, (100 - rate.target) / 100)

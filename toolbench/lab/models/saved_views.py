@@ -9,7 +9,7 @@ class SavedView(models.Model):
 
     Attributes:
         address: path and query string.
-        shared: whether other users see it. Only its owner and owners of the site can change it.
+        shared: whether other users see the view. Only its owner can change it; owners of the site can delete it.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")

@@ -7,7 +7,6 @@ from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.operations.body_removal import DueTrials, preview_removal
 from toolbench.lab.operations.retention_policy import (
     Kind,
-    RetentionPolicy,
     load_retention_policy,
     parse_retention_policy,
 )
@@ -20,7 +19,7 @@ class RetentionRow:
     Attributes:
         text: the days as typed or saved; "" for none.
         errors: what is wrong with the text.
-        due: what the rule would remove now; None without a preview or a valid rule.
+        due: what the rule would remove now; None without a preview, without a rule or for an invalid text.
     """
 
     kind: Kind
@@ -30,13 +29,13 @@ class RetentionRow:
 
     @property
     def field_id(self) -> str:
-        """The id of the field."""
+        """Return the HTML id of the input for the days."""
         return f"days-{self.kind.value}"
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPage:
-    """What the page shows.
+    """The rules of all kinds, saved or typed.
 
     Attributes:
         is_preview: whether the rules are typed ones that are not saved.
@@ -46,18 +45,18 @@ class RetentionPage:
     is_preview: bool
 
     @property
-    def trials(self) -> int:
-        """Number of trials whose bodies are due."""
+    def trial_count(self) -> int:
+        """Return the number of trials whose bodies are due."""
         return sum(row.due.trials for row in self.rows if row.due)
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of these bodies, estimated."""
+        """Return the estimated stored bytes of the bodies that are due."""
         return sum(row.due.stored_bytes for row in self.rows if row.due)
 
     @property
     def has_errors(self) -> bool:
-        """Whether a text is not a number of days."""
+        """Return whether a text is not a number of days."""
         return any(row.errors for row in self.rows)
 
 
@@ -73,7 +72,8 @@ def get_retention_page(typed: Mapping[str, str] | None = None) -> RetentionPage:
     try:
         policy = parse_retention_policy(texts)
     except InvalidFieldsError as error:
-        policy, errors = RetentionPolicy({}), error.errors
+        errors = error.errors
+        policy = parse_retention_policy({kind: text for kind, text in texts.items() if kind not in errors})
     due = {trials.kind: trials for trials in preview_removal(policy)} if typed is not None else {}
     rows = tuple(RetentionRow(kind, texts.get(kind, ""), tuple(errors.get(kind, ())), due.get(kind)) for kind in Kind)
     return RetentionPage(rows, is_preview=typed is not None)

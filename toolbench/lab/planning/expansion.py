@@ -250,9 +250,9 @@ def _assemble_plan(
     if not cells:
         reasons = [f"{item.what}: {item.why}" for item in skipped]
         raise LaunchError({"models": ["No configuration and scenario can be tried.", *reasons]})
-    if request.until.get("rule") == "best" and max(count_competitors(cells).values(), default=0) < 2:
+    if request.until.get("rule") == "best" and max(count_applicable_cells(cells).values(), default=0) < 2:
         raise LaunchError({"until": ["Finding the best needs at least two configurations: choose another one."]})
-    first_trials = count_first_blocks(request)
+    first_trials = count_initial_repeats(request)
     limit = request.request_cap if request.request_cap is not None else 2**62
     paid_requests: dict[str, int] = defaultdict(int)
     for name, max_requests in _iter_paid_requests(configs, cells):
@@ -272,12 +272,12 @@ def _assemble_plan(
     )
 
 
-def count_first_blocks(request: RunRequest) -> int:
+def count_initial_repeats(request: RunRequest) -> int:
     """Return how many trials of each cell a launch queues: all, or the first round of sequential stopping."""
     return min(FIRST_ANALYSIS_TRIALS, request.trials) if request.until else request.trials
 
 
-def count_competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
+def count_applicable_cells(cells: Sequence[PlannedCell]) -> Counter[str]:
     """Count the applicable cells of each scenario, by slug."""
     return Counter(cell.scenario for cell in cells if cell.applicable)
 

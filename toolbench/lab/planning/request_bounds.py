@@ -62,7 +62,7 @@ def check_paid_requests(
     trials: Iterable[tuple[Cell, Policy, int]],
     *,
     cap_left: int | None,
-    agreed: int,
+    confirmed_requests: int,
     probes: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
     """Check that the paid requests that trials and probes may send need no confirmation or were confirmed.
@@ -70,7 +70,7 @@ def check_paid_requests(
     Args:
         trials: cells with their policies and numbers of trials.
         cap_left: requests that the run's limit still allows; None without a limit.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
         probes: paid requests of probes by provider name; the run's limit does not apply to them.
 
     Raises:
@@ -87,4 +87,4 @@ def check_paid_requests(
             max_requests = count_max_requests(policy, config.provider, instance, stream=config.stream)
             paid_requests[config.provider_name] += count * max_requests
     limited = {name: count if cap_left is None else min(count, cap_left) for name, count in paid_requests.items()}
-    check_confirmed(Counter(limited) + Counter(probes), agreed)
+    check_confirmed(Counter(limited) + Counter(probes), confirmed_requests)

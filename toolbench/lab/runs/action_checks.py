@@ -67,7 +67,7 @@ def count_paid_probes(run: Run) -> dict[str, int]:
 def check_trials(
     run: Run,
     counts_by_cell: Mapping[int, int],
-    agreed: int,
+    confirmed_requests: int,
     *,
     used: int,
     probes: Mapping[str, int] = MappingProxyType({}),
@@ -77,7 +77,7 @@ def check_trials(
     Args:
         run: the run.
         counts_by_cell: number of trials to queue by cell id.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
         used: requests that already count against the run's limit.
         probes: paid requests of probes by provider name; the run's limit does not apply to them.
 
@@ -99,7 +99,7 @@ def check_trials(
         raise RunActionError(f"Nothing was queued. {error}") from error
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]
-    check_paid_requests(trials, cap_left=cap_left, agreed=agreed, probes=probes)
+    check_paid_requests(trials, cap_left=cap_left, confirmed_requests=confirmed_requests, probes=probes)
     return policies
 
 

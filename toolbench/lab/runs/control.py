@@ -123,14 +123,14 @@ def set_limits_and_resume(run_id: int, *, request_cap: int | None, token_cap: in
     resume_run(run_id)
 
 
-def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
+def retry_errored_trials(run_id: int, *, confirmed_requests: int = 0) -> int:
     """Requeue all trials that ended with an infrastructure error and whose provider exists; return their number.
 
     Their steps are kept, as steps of a lost execution.
 
     Args:
         run_id: the run.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
@@ -141,7 +141,7 @@ def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
         rows = _lock_trials(errored)
         if not rows:
             raise RunActionError(f"{describe_run(run_id)} has no trial with an infrastructure error to retry.")
-        check_trials(run, Counter(cell_id for _, cell_id in rows), agreed, used=run.requests_reserved)
+        check_trials(run, Counter(cell_id for _, cell_id in rows), confirmed_requests, used=run.requests_reserved)
         _requeue_retried([trial_id for trial_id, _ in rows])
         recompute_immediately(cell_id for _, cell_id in rows)
         reopen_run(run_id)
@@ -153,14 +153,14 @@ def _lock_trials(trials: QuerySet[Trial]) -> list[tuple[int, int]]:
     return list(trials.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id"))
 
 
-def resume_cancelled_run(run_id: int, *, agreed: int = 0) -> int:
+def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
     """Requeue the cancelled trials whose provider exists, without manually added ones; return their number.
 
     Each gets a new execution. Requests, tokens and steps of an earlier execution are kept and counted.
 
     Args:
         run_id: the run.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         RunActionError: the run has not ended or has no such trial.
@@ -175,7 +175,7 @@ def resume_cancelled_run(run_id: int, *, agreed: int = 0) -> int:
         if not rows:
             raise RunActionError(f"{describe_run(run_id)} has no cancelled trial that could be resumed.")
         counts_by_cell = Counter(cell_id for _, cell_id in rows)
-        check_trials(run, counts_by_cell, agreed, used=run.requests_reserved, probes=count_paid_probes(run))
+        check_trials(run, counts_by_cell, confirmed_requests, used=run.requests_reserved, probes=count_paid_probes(run))
         Trial.objects.filter(pk__in=[trial_id for trial_id, _ in rows]).update(**_get_blank_columns())
         recompute_immediately(counts_by_cell)
         queue_first_probes(run)
@@ -183,7 +183,7 @@ def resume_cancelled_run(run_id: int, *, agreed: int = 0) -> int:
     return len(rows)
 
 
-def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int:
+def add_trials(run_id: int, cell_id: int, count: int, *, confirmed_requests: int = 0) -> int:
     """Add `count` repeats to a cell and return their number.
 
     They are marked as added manually, since users add them after they have seen results.
@@ -192,7 +192,7 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
         run_id: the run.
         cell_id: the cell.
         count: number of repeats.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
@@ -202,12 +202,12 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
     run = get_local_run(run_id)
     with transaction.atomic():
         _lock_cells(run, [cell_id])
-        _queue_added_trials(run, {cell_id: count}, agreed)
+        _queue_added_trials(run, {cell_id: count}, confirmed_requests)
     return count
 
 
 def add_missing_trials(
-    run_id: int, cell_ids: Collection[int], target: int, *, shown: int = MAX_MISSING_TRIALS, agreed: int = 0
+    run_id: int, cell_ids: Collection[int], target: int, *, shown: int = MAX_MISSING_TRIALS, confirmed_requests: int = 0
 ) -> int:
     """Add trials to each of these cells until it has `target` trials; return the number of added trials.
 
@@ -218,7 +218,7 @@ def add_missing_trials(
         cell_ids: the cells.
         target: wanted number of trials in each cell, without cancelled ones.
         shown: number of missing trials that the user was shown; if more are missing now, none is added.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         RunActionError: no trial is missing, or more are missing than were shown or may be added at once.
@@ -239,7 +239,7 @@ def add_missing_trials(
                 f"These are {total:,} trials, more than the {limit:,} that were shown or may be added at once. "
                 "Nothing was added: read the estimate again."
             )
-        _queue_added_trials(run, missing, agreed)
+        _queue_added_trials(run, missing, confirmed_requests)
     return total
 
 
@@ -261,7 +261,7 @@ def _lock_cells(run: Run, cell_ids: Collection[int]) -> None:
     Run.objects.select_for_update().get(pk=run.pk)
 
 
-def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], agreed: int) -> None:
+def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests: int) -> None:
     """Queue more trials of cells of a run, in turn by repeat. Call it in the transaction that locked the cells.
 
     Raises:
@@ -272,7 +272,7 @@ def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], agreed: int
     for cell in cells.values():
         if cell.config.provider_id is None:
             raise RunActionError(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
-    policies = check_trials(run, counts_by_cell, agreed, used=run.requests_reserved)
+    policies = check_trials(run, counts_by_cell, confirmed_requests, used=run.requests_reserved)
     trials = [
         trial for pk, count in counts_by_cell.items() for trial in _build_added_trials(cells[pk], count, policies[pk])
     ]
@@ -285,27 +285,27 @@ def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], agreed: int
     reopen_run(run.pk)
 
 
-def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
+def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_requests: int = 0) -> Run:
     """Launch a repeat of the run with its frozen settings and the same seeds.
 
     Args:
         run_id: the run to repeat.
         owner: owner of the repeat; None for none.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
-    return repeat_run(_check_repeatable(run_id, agreed), owner=owner)
+    return repeat_run(_check_repeatable(run_id, confirmed_requests), owner=owner)
 
 
-def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
+def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_requests: int = 0) -> Run:
     """Launch a repeat of the run with new sampling seeds, for an A/A comparison.
 
     Args:
         run_id: the run to repeat.
         owner: owner of the repeat; None for none.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         RunActionError: it is a run of the playground, or as in `start_repeat`.
@@ -313,10 +313,10 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: i
     """
     if get_run(run_id).purpose == Run.PLAYGROUND:
         raise RunActionError("Results leave out runs of the playground: save the case, run it and repeat that run.")
-    return repeat_for_noise(_check_repeatable(run_id, agreed), owner=owner)
+    return repeat_for_noise(_check_repeatable(run_id, confirmed_requests), owner=owner)
 
 
-def _check_repeatable(run_id: int, agreed: int) -> Run:
+def _check_repeatable(run_id: int, confirmed_requests: int) -> Run:
     """Return the run if it can be repeated.
 
     Raises:
@@ -329,7 +329,7 @@ def _check_repeatable(run_id: int, agreed: int) -> Run:
         raise RunActionError(f"The run cannot be repeated: the provider {deleted_provider} was deleted.")
     planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
     counts_by_cell = Counter(planned.values_list("cell_id", flat=True))
-    check_trials(run, counts_by_cell, agreed, used=0, probes=count_paid_probes(run))
+    check_trials(run, counts_by_cell, confirmed_requests, used=0, probes=count_paid_probes(run))
     return run
 
 

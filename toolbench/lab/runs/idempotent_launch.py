@@ -18,7 +18,9 @@ class LaunchKeyError(Exception):
     """Raised if a key cannot be used; the message says why and what to do."""
 
 
-def launch_once(request: RunRequest, *, owner: User, key: str, body: JsonObject, agreed: int = 0) -> tuple[Run, bool]:
+def launch_once(
+    request: RunRequest, *, owner: User, key: str, body: JsonObject, confirmed_requests: int = 0
+) -> tuple[Run, bool]:
     """Launch a run, or return the run that the user launched with this key before.
 
     If two requests with the same key arrive at the same time, the second one waits for the first. If the launch is
@@ -29,7 +31,7 @@ def launch_once(request: RunRequest, *, owner: User, key: str, body: JsonObject,
         owner: the user who launches it.
         key: the idempotency key, at most MAX_KEY_CHARACTERS; "" to launch in any case.
         body: the request body; a later request with the same key must have an equal one.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
 
     Returns:
         The run, and whether it is new.
@@ -40,13 +42,13 @@ def launch_once(request: RunRequest, *, owner: User, key: str, body: JsonObject,
         PaidRequestsUnconfirmedError: as in `launch`.
     """
     if not key:
-        return launch(request, owner=owner, agreed=agreed), True
+        return launch(request, owner=owner, confirmed_requests=confirmed_requests), True
     body_hash = _hash_body(body)
     with transaction.atomic():
         row, is_new = LaunchKey.objects.get_or_create(user=owner, key=key, defaults={"body_hash": body_hash})
         if not is_new:
             return _get_run(row, body_hash), False
-        row.run = launch(request, owner=owner, agreed=agreed)
+        row.run = launch(request, owner=owner, confirmed_requests=confirmed_requests)
         row.save(update_fields=["run"])
         return row.run, True
 

@@ -17,7 +17,7 @@ from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_prov
 from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
 from toolbench.lab.paid_requests import check_confirmed
 from toolbench.lab.planning.auto_method import queue_first_probes
-from toolbench.lab.planning.expansion import build_plan, count_competitors, count_first_blocks
+from toolbench.lab.planning.expansion import build_plan, count_applicable_cells, count_initial_repeats
 from toolbench.lab.planning.run_names import build_run_title
 from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.worker.queue import notify_workers, queue_trials
@@ -26,13 +26,13 @@ LOCAL_DEMO_PURPOSE = "first_page"  # Run.purpose of the local demo
 MAX_SEED = 0x7FFFFFFF  # every endpoint accepts seeds up to this
 
 
-def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed: int = 0) -> Run:
+def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confirmed_requests: int = 0) -> Run:
     """Launch a run.
 
     Args:
         request: models, settings and scenarios of the run.
         owner: owner of the run; None for none.
-        agreed: the confirmed number of paid requests.
+        confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         LaunchError: the request is invalid, or a provider has spent its budget for the month.
@@ -43,11 +43,11 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
         check_provider_budgets(config.provider for config in plan.configs)
     except BudgetReachedError as error:
         raise LaunchError({"models": [str(error)]}) from error
-    check_confirmed(plan.paid_requests, agreed)
+    check_confirmed(plan.paid_requests, confirmed_requests)
     with transaction.atomic():
         run = _write_run(request, plan, owner)
         cells = _write_cells(run, plan, _write_configs(run, request, plan))
-        trials = list(_iter_trials(run, plan, cells, count_first_blocks(request)))
+        trials = list(_iter_trials(run, plan, cells, count_initial_repeats(request)))
         queue_trials(trials)
         if all(trial.state == Trial.State.DONE for trial in trials):
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
@@ -88,7 +88,7 @@ def _write_run(request: RunRequest, plan: Plan, owner: AbstractBaseUser | None) 
         seed=seed,
         order_seed=derive_seed("order", seed),
         trials_per_cell=request.trials,
-        trial_count=len(plan.cells) * count_first_blocks(request),
+        trial_count=len(plan.cells) * count_initial_repeats(request),
         until=request.until,
         request_cap=request.request_cap,
         token_cap=request.token_cap,
@@ -143,8 +143,8 @@ def _copy_model_columns(model: Model) -> dict[str, Any]:
 
 
 def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cell]:
-    until = StoppingRule.read(run.until) if run.until else None
-    competitor_counts = count_competitors(plan.cells)
+    stopping_rule = StoppingRule.read(run.until) if run.until else None
+    applicable_counts = count_applicable_cells(plan.cells)
     return Cell.objects.bulk_create(
         Cell(
             run=run,
@@ -155,7 +155,11 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
             control=cell.control,
             instance_kind=run.instance_kind,
             deterministic=cell.deterministic,
-            error=until.compute_cell_error(competitor_counts[cell.scenario]) if until and cell.applicable else None,
+            error=(
+                stopping_rule.compute_cell_error(applicable_counts[cell.scenario])
+                if stopping_rule and cell.applicable
+                else None
+            ),
             position=position,
         )
         for position, cell in enumerate(plan.cells)
@@ -173,7 +177,10 @@ def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> It
 
 
 def _shuffle_cells(run: Run, plan: Plan, block: int) -> list[int]:
-    """Return the indexes of the cells in the order of a block; the local demo starts with method constrained."""
+    """Return the indexes of the cells in the order of a block.
+
+    In the local demo, cells with method constrained come first.
+    """
     cell_indexes = list(range(len(plan.cells)))
     random.Random(derive_seed(run.order_seed, block)).shuffle(cell_indexes)
     if run.purpose == LOCAL_DEMO_PURPOSE:
@@ -189,7 +196,7 @@ def build_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: 
         cell: the cell, with its configuration.
         index: number of the repeat, from 1.
         position: place in the order of the run.
-        applicable: False if tools are off for the model; the trial is then done, with outcome `na`.
+        applicable: False if tools are off and the scenario is no control; the trial is then done, with outcome `na`.
     """
     config = cell.config
     trial = Trial(

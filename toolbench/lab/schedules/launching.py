@@ -88,7 +88,7 @@ def _launch_run(schedule: Schedule) -> Run:
         request = RunRequest.from_json(schedule.request)
         limit = min(request.request_cap or schedule.requests_per_run, schedule.requests_per_run)
         request = replace(request, title=schedule.name, request_cap=limit)
-        run = launch(request, owner=schedule.owner, agreed=schedule.requests_per_run)
+        run = launch(request, owner=schedule.owner, confirmed_requests=schedule.requests_per_run)
     except LaunchError as error:
         raise SkippedError(f"The plan cannot be launched: {error}") from error
     except PaidRequestsUnconfirmedError as error:

@@ -28,12 +28,13 @@ _MAX_LABEL_BYTES = 80  # a longer key or id is treated as ""
 
 
 def join_split_texts(data: bytes) -> bytes | None:
-    """Return the texts that are split into parts, joined and decoded, one per line.
+    """Return the texts that are split into parts, each joined, separated by line breaks.
 
     It is faster than `extract_texts`, because it parses the body as JSON and finds no positions.
 
     Returns:
-        None if `data` cannot be parsed; use `extract_texts` then.
+        The texts as UTF-8, with JSON escapes decoded; b"" for plain text, in which no text is split. None
+        if `data` cannot be parsed; use `extract_texts` then.
     """
     collector = _TextCollector()
     try:
@@ -44,10 +45,10 @@ def join_split_texts(data: bytes) -> bytes | None:
 
 
 def _parse_documents(data: bytes) -> Sequence[Any]:
-    """Return the JSON value of a body, or those of the events of a stream.
+    """Return the JSON value of a body, or those of the events of a stream; empty for plain text without events.
 
     Raises:
-        ValueError: the body is not JSON.
+        ValueError: the body or an event is not valid JSON.
         RecursionError: the JSON is nested too deeply.
     """
     whole = data.removeprefix(_BOM).lstrip()
@@ -64,7 +65,7 @@ class _TextNode:
     Attributes:
         texts: texts with this path.
         name_texts: texts with the same field name at any path; the nodes of that name share the list.
-        children: nodes by (key,) of a field, or by index or id of an item.
+        children: nodes by label: the 1-tuple (key,) for a field, so that it cannot equal an item's index or id.
     """
 
     __slots__ = ("children", "name_texts", "texts")
@@ -93,12 +94,12 @@ class _TextCollector:
         for document in documents:
             if type(document) is dict:
                 index = document.get("index", document.get("output_index"))
-                node = self._root if index is None else self._get_item_node(self._root, index, "")
+                node = self._root if index is None else self._ensure_item_node(self._root, index, "")
                 self._add_object(document, node)
             else:
                 self._add_list((document,), self._root, "")
 
-    def _get_item_node(self, node: _TextNode, label: object, name: str) -> _TextNode:
+    def _ensure_item_node(self, node: _TextNode, label: object, name: str) -> _TextNode:
         label = label if isinstance(label, (int, str)) else ""
         return node.children.get(label) or node.children.setdefault(label, self._add_node(name))
 
@@ -116,13 +117,13 @@ class _TextCollector:
                     self._add_list(item, child, key)
                 else:
                     index = item.get("index")
-                    self._add_object(item, child if index is None else self._get_item_node(child, index, key))
+                    self._add_object(item, child if index is None else self._ensure_item_node(child, index, key))
 
     def _add_list(self, items: Sequence[Any], node: _TextNode, name: str) -> None:
         for item in items:
             kind = type(item)
             if kind is dict:
-                self._add_object(item, self._get_item_node(node, item.get("index", item.get("id", "")), name))
+                self._add_object(item, self._ensure_item_node(node, item.get("index", item.get("id", "")), name))
             elif kind is list:
                 self._add_list(item, node, name)
             elif kind is str:
@@ -172,7 +173,7 @@ class BodyTexts:
     """Texts of a body, joined in groups of parts that belong together.
 
     Attributes:
-        joined: the parts, group by group, with a separator after each group.
+        joined: the parts as in the body, with JSON escapes, group by group, with a separator after each group.
         part_spans: spans of the parts in the body.
         part_starts: start of each part in `joined`.
         numbers: spans of numbers in the body.
@@ -214,7 +215,7 @@ class _TokenScanner:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._container = _JsonContainer()
-        self._excess_depth = 0  # open containers below `_MAX_DEPTH`
+        self._excess_depth = 0  # open containers deeper than `_MAX_DEPTH`
         self._texts: list[tuple[_JsonContainer, str, Span]] = []
         self._keys: list[Span] = []
         self._numbers: list[Span] = []

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parse_arguments(arguments)
     try:
-        asyncio.run(_serve(options.port, SimulatedServer(latency=options.latency)))
+        asyncio.run(_serve(options.port, SimulatedServer(latency_factor=options.latency)))
     except ServerStartError as error:
         return report_start_error(error)
     return 0

@@ -44,12 +44,12 @@ class SimulatedAnswer:
 
     Attributes:
         reply: the HTTP response.
-        has_fault: whether a fault changed this answer.
+        faults: faults that changed this answer, each once.
         seconds: the latency.
     """
 
     reply: Reply
-    has_fault: bool
+    faults: tuple[str, ...]
     seconds: float
 
 
@@ -95,27 +95,29 @@ def build_answer(
         request = wire_format.parse_request(convert_legacy_request(body) if is_legacy else body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         refusal = build_error_reply(400, f"{error} (simulated)", "invalid_request_error")
-        return SimulatedAnswer(wire_format.render_error(refusal), has_fault=False, seconds=0)
+        return SimulatedAnswer(wire_format.render_error(refusal), faults=(), seconds=0)
     seconds = _draw_latency_seconds(persona, request)
     faulty = [persona for persona in personas if _is_faulty(persona, request)]
     for faulty_persona in faulty:
         if (failure := _build_failure(faulty_persona, request, refusals)) is not None:
-            return SimulatedAnswer(wire_format.render_error(failure), has_fault=True, seconds=seconds)
-    completion, has_fault = _build_completion(persona, faulty, request)
+            return SimulatedAnswer(wire_format.render_error(failure), faults=(faulty_persona.drift,), seconds=seconds)
+    completion, faults = _build_completion(persona, faulty, request)
     if not body.get("stream"):
-        return SimulatedAnswer(Reply(wire_format.render_body(completion)), has_fault, seconds)
+        return SimulatedAnswer(Reply(wire_format.render_body(completion)), tuple(dict.fromkeys(faults)), seconds)
     generator = _build_turn_generator(persona, request)
     events = wire_format.stream_events(completion, generator, with_usage=_requests_usage(body))
-    chunks = correct_chunks = wire_format.encode_events(events)
+    chunks = wire_format.encode_events(events)
     move = choose_next_move(request)
     for fault in (persona.drift for persona in faulty if _applies_to_move(persona, move)):
+        earlier_chunks = chunks
         if fault in wire_format.stream_faults:
             wire_format.stream_faults[fault](events)
             chunks = wire_format.encode_events(events)
         if fault in LINE_FAULTS:
             chunks = LINE_FAULTS[fault](chunks)
-    has_fault = has_fault or chunks != correct_chunks
-    return SimulatedAnswer(Reply(content_type=EVENTS_TYPE, chunks=chunks), has_fault, seconds)
+        if chunks != earlier_chunks:
+            faults.append(fault)
+    return SimulatedAnswer(Reply(content_type=EVENTS_TYPE, chunks=chunks), tuple(dict.fromkeys(faults)), seconds)
 
 
 def _is_faulty(persona: Persona, request: ChatRequest) -> bool:
@@ -139,29 +141,35 @@ def _build_failure(persona: Persona, request: ChatRequest, refusals: RefusedTurn
     return ALL_FAILURES[persona.drift](request)
 
 
-def _build_completion(persona: Persona, faulty: Sequence[Persona], request: ChatRequest) -> tuple[JsonObject, bool]:
-    """Return the completion, and whether it differs from that of a correct model.
+def _build_completion(
+    persona: Persona, faulty: Sequence[Persona], request: ChatRequest
+) -> tuple[JsonObject, list[str]]:
+    """Return the completion, and the faults by which it differs from that of a correct model.
 
     Args:
         persona: the model that answers.
         faulty: the models whose faults occur in this trial.
         request: the request.
     """
+    faults: list[str] = []
     correct_move = move = choose_next_move(request)
     if any(persona.drift == TOOLS_DROPPED for persona in faulty):
         request = replace(request, functions=())
         move = choose_next_move(request)
+        if move != correct_move:
+            faults.append(TOOLS_DROPPED)
     affected = [persona for persona in faulty if _applies_to_move(persona, correct_move)]
     for affected_persona in affected:
-        move = _apply_move_fault(affected_persona, move, request)
+        earlier_move, move = move, _apply_move_fault(affected_persona, move, request)
+        if move != earlier_move:
+            faults.append(affected_persona.drift)
     generator = _build_turn_generator(persona, request)
     completion = build_completion(move, request, persona.slug, generator)
-    has_shape_fault = False
     for fault in (persona.drift for persona in affected):
         if _is_shape_fault_of(fault, completion):
             SHAPE_FAULTS[fault](completion, generator)
-            has_shape_fault = True
-    return completion, has_shape_fault or move != correct_move
+            faults.append(fault)
+    return completion, faults
 
 
 def _build_turn_generator(persona: Persona, request: ChatRequest) -> random.Random:

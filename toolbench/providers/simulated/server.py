@@ -1,7 +1,8 @@
 """HTTP server of the simulated models.
 
 Its routes are `/health`, `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/responses` and `/v1/messages`.
-The header `x-simulated` of answers and errors names the simulated model and, if its fault occurred, the fault.
+The header `x-simulated` of a response names the model and the faults that changed the response. Of errors before a
+model is found it says `simulated`.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.answer import RefusedTurns, SimulatedAnswer, build_answer
 from toolbench.providers.simulated.error_replies import Reply, build_error_reply
 from toolbench.providers.simulated.personas import Persona, describe_persona, load_personas
-from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, PROMPT, RESPONSES, SimulatedWireFormat
+from toolbench.providers.simulated.wire_formats import CHAT, COMPLETIONS, MESSAGES, RESPONSES, SimulatedWireFormat
 
 SERVER_NAME = "simulated"
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
@@ -27,16 +28,16 @@ class SimulatedServer:
 
     Attributes:
         key: the key that requests must carry.
-        latency: factor for every model's latency; 0 for none.
+        latency_factor: factor for every model's latency; 0 for none.
         url: address without a path; "" before `start`.
-        refusals: turns that recovering models have refused.
+        refused_turns: turns that recovering models have refused.
         runner: runner of the web application; None before `start`.
     """
 
     key: str = field(default_factory=lambda: f"sim-{secrets.token_urlsafe(24)}")
-    latency: float = 1.0
+    latency_factor: float = 1.0
     url: str = ""
-    refusals: RefusedTurns = field(default_factory=RefusedTurns)
+    refused_turns: RefusedTurns = field(default_factory=RefusedTurns)
     runner: web.AppRunner | None = None
 
     async def start(self, port: int = 0) -> None:
@@ -49,12 +50,12 @@ class SimulatedServer:
             OSError: the port is in use.
         """
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
-        app.router.add_get("/health", self.health)
-        app.router.add_get("/v1/models", self.models)
-        app.router.add_post("/v1/chat/completions", self.chat)
-        app.router.add_post("/v1/completions", self.completions)
-        app.router.add_post("/v1/messages", self.messages)
-        app.router.add_post("/v1/responses", self.responses)
+        app.router.add_get("/health", self.answer_health)
+        app.router.add_get("/v1/models", self.answer_models)
+        app.router.add_post("/v1/chat/completions", self.answer_chat)
+        app.router.add_post("/v1/completions", self.answer_completions)
+        app.router.add_post("/v1/messages", self.answer_messages)
+        app.router.add_post("/v1/responses", self.answer_responses)
         self.runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
         await self.runner.setup()
         site = web.TCPSite(self.runner, "127.0.0.1", port)
@@ -66,37 +67,37 @@ class SimulatedServer:
         if self.runner is not None:
             await self.runner.cleanup()
 
-    def find_personas(self, name: str) -> tuple[Persona, ...]:
-        """Return the model of that name, () if there is none.
+    def find_models(self, name: str) -> tuple[Persona, ...]:
+        """Return the model of that name; () if there is none.
 
         A subclass may return further models, whose faults occur as well in the answers of the first.
         """
-        persona = load_personas().get(name)
-        return (persona,) if persona else ()
+        model = load_personas().get(name)
+        return (model,) if model else ()
 
-    async def health(self, request: web.Request) -> web.Response:
+    async def answer_health(self, request: web.Request) -> web.Response:
         """Answer `/health`; no key is required."""
         return web.json_response({"status": "ok"})
 
-    async def models(self, request: web.Request) -> web.Response:
+    async def answer_models(self, request: web.Request) -> web.Response:
         """Answer `/v1/models` with all simulated models."""
         if not self._is_authorised(request):
             return _build_response(_build_key_error(), SERVER_NAME)
         return web.json_response({"object": "list", "data": list(map(describe_persona, load_personas().values()))})
 
-    async def chat(self, request: web.Request) -> web.StreamResponse:
+    async def answer_chat(self, request: web.Request) -> web.StreamResponse:
         """Answer `/v1/chat/completions`."""
         return await self._answer_request(request, CHAT)
 
-    async def completions(self, request: web.Request) -> web.StreamResponse:
+    async def answer_completions(self, request: web.Request) -> web.StreamResponse:
         """Answer `/v1/completions`."""
-        return await self._answer_request(request, PROMPT)
+        return await self._answer_request(request, COMPLETIONS)
 
-    async def messages(self, request: web.Request) -> web.StreamResponse:
+    async def answer_messages(self, request: web.Request) -> web.StreamResponse:
         """Answer `/v1/messages`."""
         return await self._answer_request(request, MESSAGES)
 
-    async def responses(self, request: web.Request) -> web.StreamResponse:
+    async def answer_responses(self, request: web.Request) -> web.StreamResponse:
         """Answer `/v1/responses`."""
         return await self._answer_request(request, RESPONSES)
 
@@ -106,15 +107,15 @@ class SimulatedServer:
         try:
             body = _parse_body(await request.read())
         except ValueError as error:
-            refusal = build_error_reply(400, f"{error} (simulated)", "invalid_request_error")
-            return _build_response(wire_format.render_error(refusal), SERVER_NAME)
+            error_reply = build_error_reply(400, f"{error} (simulated)", "invalid_request_error")
+            return _build_response(wire_format.render_error(error_reply), SERVER_NAME)
         name = str(body.get("model")).removeprefix(wire_format.name_prefix)
-        persona, *further_personas = self.find_personas(name) or (None,)
-        if persona is None:
-            refusal = build_error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found")
-            return _build_response(wire_format.render_error(refusal), SERVER_NAME)
-        answer = build_answer(body, persona, self.refusals, wire_format, further_personas)
-        label = f"{persona.slug}; drift={persona.drift}" if answer.has_fault else persona.slug
+        model, *further_models = self.find_models(name) or (None,)
+        if model is None:
+            error_reply = build_error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found")
+            return _build_response(wire_format.render_error(error_reply), SERVER_NAME)
+        answer = build_answer(body, model, self.refused_turns, wire_format, further_models)
+        label = f"{model.slug}; drift={','.join(answer.faults)}" if answer.faults else model.slug
         if answer.reply.chunks:
             return await self._stream_answer(answer, label, request)
         await self._wait(answer, request)
@@ -128,17 +129,17 @@ class SimulatedServer:
     async def _stream_answer(self, answer: SimulatedAnswer, label: str, request: web.Request) -> web.StreamResponse:
         """Send a streamed answer, half of its latency before the first chunk and the rest between the chunks."""
         response = web.StreamResponse(headers={"Content-Type": answer.reply.content_type, "x-simulated": label})
-        await asyncio.sleep(answer.seconds * self.latency / 2)
+        await asyncio.sleep(answer.seconds * self.latency_factor / 2)
         await response.prepare(request)
         for chunk in answer.reply.chunks:
             await response.write(chunk)
-            await asyncio.sleep(answer.seconds * self.latency / 2 / len(answer.reply.chunks))
+            await asyncio.sleep(answer.seconds * self.latency_factor / 2 / len(answer.reply.chunks))
         await response.write_eof()
         return response
 
     async def _wait(self, answer: SimulatedAnswer, request: web.Request) -> None:
         """Wait for the answer's latency; never return if the answer hangs or drops the connection."""
-        await asyncio.sleep(answer.seconds * self.latency)
+        await asyncio.sleep(answer.seconds * self.latency_factor)
         if answer.reply.drops and request.transport is not None:
             request.transport.abort()
         if answer.reply.hangs or answer.reply.drops:

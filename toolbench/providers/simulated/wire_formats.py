@@ -93,7 +93,7 @@ def _encode_text_events(events: Events) -> tuple[bytes, ...]:
 CHAT = SimulatedWireFormat(
     parse_chat_request, _return_unchanged, _return_unchanged, build_events, encode_chat_events, STREAM_FAULTS
 )
-PROMPT = SimulatedWireFormat(
+COMPLETIONS = SimulatedWireFormat(
     _parse_prompt_request, render_text_completion, _return_unchanged, build_events, _encode_text_events, STREAM_FAULTS
 )
 MESSAGES = SimulatedWireFormat(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django import forms
 from django.http import QueryDict
 
-from toolbench.evals.statistics.quantiles import count_answers_until_closed
+from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds
 from toolbench.lab.planning.launch_form import RATE_CHOICES, FormChoice, LaunchChoices, ProviderChoices, list_choices
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.scenarios.case_sets import expand_set_words
@@ -86,7 +86,8 @@ class LaunchForm(forms.Form):
         initial=10,
         label="Trials for each scenario",
         help_text=(
-            f"p95 has an upper bound from {count_answers_until_closed(0.95, 0)} answers; below that its bound is open."
+            f"p95 has an upper bound from {count_more_answers_for_bounds(0.95, 0)} answers; below that its bound is "
+            "open."
         ),
     )
     points = forms.IntegerField(

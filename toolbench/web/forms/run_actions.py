@@ -47,7 +47,7 @@ class RunAction:
         """
         if self.name in REPEAT_ACTIONS:
             repeat, sentence = REPEAT_ACTIONS[self.name]
-            return ActionResult(sentence, repeat(run_id, owner=owner, agreed=_parse_agreed(self.values)).pk)
+            return ActionResult(sentence, repeat(run_id, owner=owner, confirmed_requests=_parse_agreed(self.values)).pk)
         if self.name == "delete":
             control.delete_run(run_id)
             return ActionResult(f"Run {run_id} is deleted.", None)
@@ -77,12 +77,12 @@ def _resume(run_id: int, values: Mapping[str, str]) -> str:
 
 
 def _retry_errored(run_id: int, values: Mapping[str, str]) -> str:
-    count = control.retry_errored_trials(run_id, agreed=_parse_agreed(values))
+    count = control.retry_errored_trials(run_id, confirmed_requests=_parse_agreed(values))
     return f"{count} trials with infrastructure errors are queued again."
 
 
 def _resume_cancelled(run_id: int, values: Mapping[str, str]) -> str:
-    count = control.resume_cancelled_run(run_id, agreed=_parse_agreed(values))
+    count = control.resume_cancelled_run(run_id, confirmed_requests=_parse_agreed(values))
     return f"{count} cancelled trials are queued again. Requests already sent stay counted."
 
 
@@ -96,7 +96,7 @@ def _add_trials(run_id: int, values: Mapping[str, str]) -> str:
     cell, count = _parse_count(values, "cell"), _parse_count(values, "count")
     if cell is None or count is None:
         raise RunActionError("Enter how many trials to add; nothing was added.")
-    added = control.add_trials(run_id, cell, count, agreed=_parse_agreed(values))
+    added = control.add_trials(run_id, cell, count, confirmed_requests=_parse_agreed(values))
     return f"{added} trials added; they are marked as added manually."
 
 

@@ -62,7 +62,7 @@ def plan_or_launch(
             is_one_of_each = start is StartMode.ONE_OF_EACH
             launched_request = replace(run_request, trials=1, until={}) if is_one_of_each else run_request
             with suppress(PaidRequestsUnconfirmedError):
-                run = launch(launched_request, owner=owner, agreed=agreed)
+                run = launch(launched_request, owner=owner, confirmed_requests=agreed)
                 record_action(owner, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
                 return LaunchResult(run=run)
         plan = build_plan(run_request)

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from toolbench.evals.decisions import requirements
 from toolbench.evals.statistics.quantile_texts import UNKNOWN_VALUE, render_quantile_bounds, render_quantile_value
-from toolbench.evals.statistics.quantiles import Quantile, count_answers_until_closed
+from toolbench.evals.statistics.quantiles import Quantile, count_more_answers_for_bounds
 from toolbench.evals.statistics.rounding import format_rounded, round_to_int
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.retries import RetryCounts
@@ -179,7 +179,7 @@ def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
 @register.simple_tag
 def answers_needed(percent: int) -> str:
     """Return how many answers a percentile needs so that both of its bounds are closed: 72 for 95."""
-    return str(count_answers_until_closed(percent / 100, 0))
+    return str(count_more_answers_for_bounds(percent / 100, 0))
 
 
 @register.simple_tag

@@ -37,7 +37,7 @@ def _save(request: HttpRequest) -> HttpResponse:
     page = get_retention_page(typed)
     if page.has_errors:
         return _render(request, page)
-    if page.trials > (parse_whole_number(typed.get("confirmed", "")) or 0):
+    if page.trial_count > (parse_whole_number(typed.get("confirmed", "")) or 0):
         return _render(request, page, needs_confirmation=True)
     save_retention_policy(parse_retention_policy(typed))
     record(request, Action.CHANGED, "rules of retention", reverse("retention"))

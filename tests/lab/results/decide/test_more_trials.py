@@ -49,10 +49,12 @@ def page(query: DecideQuery = DEMO) -> DecidePage:
     return get_decide_page(query)
 
 
-def planned_now(query: DecideQuery, *, agreed: int = 0) -> Run:
+def planned_now(query: DecideQuery, *, confirmed_requests: int = 0) -> Run:
     """Launch the plan that the page shows now."""
     offer = get_missing_trials_plan(page(query))
-    return launch_missing_trials(query, owner=None, shown=offer.shown if offer else "", agreed=agreed)
+    return launch_missing_trials(
+        query, owner=None, shown=offer.shown if offer else "", confirmed_requests=confirmed_requests
+    )
 
 
 def test_missing_trials_are_launched_and_decide(run: Run) -> None:
@@ -177,4 +179,4 @@ def test_paid_missing_trials_need_confirmation(run: Run) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
     with pytest.raises(PaidRequestsUnconfirmedError) as asked:
         planned_now(DEMO)
-    assert planned_now(DEMO, agreed=asked.value.max_request_count).trials.count() == 32
+    assert planned_now(DEMO, confirmed_requests=asked.value.max_request_count).trials.count() == 32

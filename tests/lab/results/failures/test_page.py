@@ -95,7 +95,7 @@ def test_group_of_several_scenarios_and_models_opens_its_trials() -> None:
     (column, _) = get_failures(FailuresQuery(chosen=chosen)).heat_map.columns
     (row,) = get_failures(FailuresQuery(chosen=chosen)).heat_map.rows
     assert row.cells[0] is not None
-    assert (column.failed, row.cells[0].rate.k, behind(row.cells[0].query), behind(row.query)) == (4, 4, 4, 8)
+    assert (column.failure_count, row.cells[0].rate.k, behind(row.cells[0].query), behind(row.query)) == (4, 4, 4, 8)
 
 
 def test_first_problem_is_counted_by_failure_class(runs: tuple[Run, Run]) -> None:

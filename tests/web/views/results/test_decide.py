@@ -115,7 +115,7 @@ def test_paid_missing_trials_are_asked_about_first(owner_client: Client) -> None
     model = make_model("gpt-4o", provider=make_provider("OpenAI", template="openai"))
     SamplingProfile.objects.create(name="default")
     request = RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=40, instance_kind="drawn")
-    run = launch(request, agreed=1_000_000)
+    run = launch(request, confirmed_requests=1_000_000)
     run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
     recompute([cell.pk for cell in run.cells.all()])
     asked = {"want": "fastest", "success": "90", "within": "20"}

@@ -24,7 +24,7 @@ def build_input_items(messages: list[Message], changes: WireChanges) -> list[Jso
 
     Args:
         messages: chat messages without leading system messages; not modified.
-        changes: records what had to be changed.
+        changes: records what had to be changed. A result with neither a call nor text is dropped without a record.
     """
     builder = _InputBuilder(changes)
     for message in messages:
@@ -81,7 +81,10 @@ class _InputBuilder:
             self._later_items.append(build_message_item("user", text))
 
     def _add_results(self) -> None:
-        """Append the outputs of the unanswered calls, also for missing ones, then the items that follow them."""
+        """Append one output per call of the last turn, then the later items.
+
+        A missing result gets a placeholder.
+        """
         for chat_id, wire_id in self._unanswered_calls:
             if wire_id not in self._results_by_wire_id:
                 self._changes.record("missing_result_added", "$.messages[*]", chat_id)

@@ -141,24 +141,24 @@ class Command(BaseCommand):
             LaunchError: the request cannot be planned.
             RunActionError: the run cannot be resumed.
         """
-        agreed = 0
+        confirmed_requests = 0
         while True:
             try:
                 with transaction.atomic():
                     notes = update_openrouter(os.environ, options)
                     source = _build_checked_request(options) if resume is None else _get_unfinished_run(resume)
-                    if not agreed:
+                    if not confirmed_requests:
                         self._print(*list_unused_variables(os.environ), *_list_plan_lines(source))
                     if isinstance(source, Run):
                         run = _resume_run(source, options)
                     else:
-                        run = launch(source.request, agreed=agreed)
+                        run = launch(source.request, confirmed_requests=confirmed_requests)
                 self._print(*notes)
                 return run
             except PaidRequestsUnconfirmedError as error:
                 if not (yes or is_confirmed(str(error))):
                     raise EvalError(f"{error} Add --yes.") from error
-                agreed = error.max_request_count
+                confirmed_requests = error.max_request_count
 
     def _run_sessions(self, run: Run) -> None:
         """Run sessions until no trial of the run is left to run.

@@ -85,7 +85,7 @@ def _queue(models: tuple[Model, ...], *, yes: bool) -> list[Probe]:
     except PaidRequestsUnconfirmedError as error:
         if not (yes or is_confirmed(str(error))):
             raise EvalError(f"{error} Add --yes.") from error
-        return queue_conformance_probes(models, why=why, agreed=error.max_request_count)
+        return queue_conformance_probes(models, why=why, confirmed_requests=error.max_request_count)
 
 
 def _finish(probe_id: int, interrupts: InterruptCounter) -> bool:

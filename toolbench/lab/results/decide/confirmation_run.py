@@ -9,7 +9,7 @@ from django.db import transaction
 
 from toolbench.evals.decisions.assessments import Assessment, DecisionRule
 from toolbench.evals.decisions.requirements import assess_config, count_passes_without_failure
-from toolbench.evals.statistics import count_answers_until_closed, count_more_trials_to_clear
+from toolbench.evals.statistics import count_more_answers_for_bounds, count_more_trials_to_reach_target
 from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE
 from toolbench.lab.models import DecisionRecord, Run
 from toolbench.lab.planning.run_request import RunRequest
@@ -55,27 +55,29 @@ def count_trials_needed(record: DecisionRecord) -> int:
         return 0
     successes, tried = row.get("delivered", row["passed"]), row["tried"]
     share = row.get("share", successes / max(1, tried))
-    more_trials = count_more_trials_to_clear(share * tried, tried, rule.target) or 0
+    more_trials = count_more_trials_to_reach_target(share * tried, tried, rule.target) or 0
     needed = count_passes_without_failure(rule.target) if successes == tried else tried + more_trials
-    total = max(needed, count_answers_until_closed(0.95, 0) if rule.timed else 0)
+    total = max(needed, count_more_answers_for_bounds(0.95, 0) if rule.timed else 0)
     return min(MAX_TRIALS, math.ceil(total / max(1, len(row["scenarios"]))))
 
 
-def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, agreed: int = 0) -> Run:
+def launch_confirmation(
+    record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, confirmed_requests: int = 0
+) -> Run:
     """Launch the confirmation run of a record: the leader's settings with a new seed.
 
     Args:
         record: the decision to confirm.
         owner: user that the run belongs to, or None.
         trials: trials per scenario.
-        agreed: number of paid requests that the user has confirmed.
+        confirmed_requests: number of paid requests that the user has confirmed.
 
     Raises:
         NewTrialsError: the number is out of range, the record has a confirmation or no leader, or the same settings
             cannot be tried.
         LaunchError: the plan cannot be launched.
-        PaidRequestsUnconfirmedError: the run may send more paid requests than `agreed`, and than are allowed without
-            confirmation.
+        PaidRequestsUnconfirmedError: the run may send more paid requests than `confirmed_requests`, and than are
+            allowed without confirmation.
     """
     if not 1 <= trials <= MAX_TRIALS:
         raise NewTrialsError(f"Enter 1 to {MAX_TRIALS} trials of each scenario.")
@@ -85,7 +87,9 @@ def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | Non
             raise NewTrialsError(
                 "This record has a confirmation already. A second one would let you choose between results."
             )
-        run = launch(build_confirmation_request(record, trials=trials), owner=owner, agreed=agreed)
+        run = launch(
+            build_confirmation_request(record, trials=trials), owner=owner, confirmed_requests=confirmed_requests
+        )
         DecisionRecord.objects.filter(pk=record.pk).update(confirmation=run)
     return run
 

@@ -74,27 +74,29 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
     return MissingTrialsPlan(labels, more.per_scenario, more.scenarios, request, refusal, shown)
 
 
-def launch_missing_trials(query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str, agreed: int = 0) -> Run:
+def launch_missing_trials(
+    query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str, confirmed_requests: int = 0
+) -> Run:
     """Launch the missing trials of the decision with a new seed, if the plan is still the one that was shown.
 
     Args:
         query: the decision.
         owner: user that the run belongs to, or None.
         shown: `MissingTrialsPlan.shown` of the plan that the user has seen.
-        agreed: number of paid requests that the user has confirmed.
+        confirmed_requests: number of paid requests that the user has confirmed.
 
     Raises:
         NewTrialsError: no trials are missing, the plan has changed, or the same settings cannot be tried.
         LaunchError: the plan cannot be launched.
-        PaidRequestsUnconfirmedError: the run may send more paid requests than `agreed`, and than are allowed without
-            confirmation.
+        PaidRequestsUnconfirmedError: the run may send more paid requests than `confirmed_requests`, and than are
+            allowed without confirmation.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_PLAN_LOCK_ID])
         page = get_decide_page(query)
         request = _check_shown_plan(get_missing_trials_plan(page), shown)
-        run = launch(request, owner=owner, agreed=agreed)
+        run = launch(request, owner=owner, confirmed_requests=confirmed_requests)
         Run.objects.filter(pk=run.pk).update(repeat_of=_find_original_run_id(_list_candidates(page)[0]))
     return run
 

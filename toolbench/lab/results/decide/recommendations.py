@@ -1,12 +1,10 @@
 """Recommendations of the page /recommendations/: published ones, computed ones, and their differences."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.evals.decisions.assessments import Assessment
 from toolbench.evals.decisions.recommendations import (
-    PROFILE_RULES,
     RECOMMENDATION_RULES,
     Disagreement,
     ModelRecommendation,
@@ -25,7 +23,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
 PUBLISHED_SCOPE = "published"
-OVERLAP_SHARE = 0.9  # share of the row that the page compares with the best one
+COMPARED_RATE = 0.9  # the page compares the first row with this rate with the best row
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,8 @@ class RecommendationRow:
     """Computed and published recommendation for one model.
 
     Attributes:
-        rate: success of the recommended profile by the rules of Toolbench; None if its tools were off.
+        rate: end-to-end success of the recommended profile, for measured trials pooled over scenarios; None if its
+            tools were off.
         published_rate: success of that profile as published; None for measured trials.
         published: the published recommendation; None if there is none for the model.
         p95: the p95 of the recommended profile, in words.
@@ -54,19 +53,19 @@ class Recommendations:
     """Recommendations of a scope.
 
     Attributes:
-        published: the published matrix if the recommendations are computed from it; else None.
-        overlap: the published rate with the highest lower bound, and a rate of 90 % whose interval overlaps with that
-            of the former; None for measured trials, or without such a pair.
+        published_matrix: the published matrix if the recommendations are computed from it; else None.
+        overlap: (best, other): `best` is the published rate with the highest lower bound, `other` the first rate of
+            exactly 90 %. None if their intervals do not overlap, if either does not exist, or for measured trials.
     """
 
     query: DecideQuery
     rows: tuple[RecommendationRow, ...] = ()
-    published: PublishedMatrix | None = None
+    published_matrix: PublishedMatrix | None = None
     overlap: tuple[Rate, Rate] | None = None
     rules: tuple[RecommendationRule, ...] = RECOMMENDATION_RULES
 
     @property
-    def target(self) -> float:
+    def target_percent(self) -> float:
         """Return the required success in percent."""
         return self.query.rule.success
 
@@ -78,12 +77,10 @@ class Recommendations:
 
 def recommend_from_published(query: DecideQuery) -> Recommendations:
     """Return recommendations from the published matrix; without rows if it is not loaded."""
-    published = get_published_matrix()
-    if published is None:
+    matrix = get_published_matrix()
+    if matrix is None:
         return Recommendations(query)
-    return Recommendations(
-        query, _build_published_rows(published, query.rule.target), published, _find_overlap(published)
-    )
+    return Recommendations(query, _build_published_rows(matrix, query.rule.target), matrix, _find_overlap(matrix))
 
 
 def recommend_from_trials(query: DecideQuery) -> Recommendations:
@@ -91,16 +88,11 @@ def recommend_from_trials(query: DecideQuery) -> Recommendations:
     return Recommendations(query, _build_measured_rows(query))
 
 
-def get_profile_rules() -> Mapping[str, str]:
-    """Return the descriptions of the rules that choose a profile, by rule name."""
-    return PROFILE_RULES
-
-
-def _build_published_rows(published: PublishedMatrix, target: float) -> tuple[RecommendationRow, ...]:
+def _build_published_rows(matrix: PublishedMatrix, target: float) -> tuple[RecommendationRow, ...]:
     by_model: dict[str, list[PublishedRow]] = defaultdict(list)
-    for row in published.rows:
+    for row in matrix.rows:
         by_model[row.model].append(row)
-    recommendations = {recommendation.model: recommendation for recommendation in published.recommendations}
+    recommendations = {recommendation.model: recommendation for recommendation in matrix.recommendations}
     return tuple(_build_published_row(rows, recommendations.get(model), target) for model, rows in by_model.items())
 
 
@@ -130,10 +122,10 @@ def _build_published_result(row: PublishedRow) -> ProfileResult:
     )
 
 
-def _find_overlap(published: PublishedMatrix) -> tuple[Rate, Rate] | None:
-    applicable_rows = [row for row in published.rows if not row.not_applicable]
+def _find_overlap(matrix: PublishedMatrix) -> tuple[Rate, Rate] | None:
+    applicable_rows = [row for row in matrix.rows if not row.not_applicable]
     best = max(applicable_rows, key=lambda row: row.tool.low, default=None)
-    other = next((row for row in applicable_rows if row.tool.k == OVERLAP_SHARE * row.tool.n), None)
+    other = next((row for row in applicable_rows if row.tool.k == COMPARED_RATE * row.tool.n), None)
     if best is None or other is None or not has_overlap(_build_published_result(best), _build_published_result(other)):
         return None
     return best.tool, other.tool
@@ -176,7 +168,10 @@ def _build_measured_result(candidate: Candidate, assessment: Assessment, p95_lim
 
 
 def _shorten_label(label: str) -> str:
-    """Return only the profile if strategy and method are the defaults; published profiles are named like this."""
+    """Return only the profile if strategy and method are the defaults.
+
+    Published profiles are named like this.
+    """
     return label.removesuffix(" · production · native")
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from toolbench.lab.metrics.cause_pools import CauseLine
 from toolbench.lab.models import Trial
 from toolbench.lab.results.failures.counts import FailureCounts
-from toolbench.lab.results.failures.heat_map import HeatCause, build_trials_query, load_problems
+from toolbench.lab.results.failures.heat_map import HeatCause, build_trials_query, load_heat_causes
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.trial.diff_page import find_nearest_passes
 
@@ -97,11 +97,11 @@ def list_failure_groups(query: FailuresQuery, counts: FailureCounts) -> FailureG
 
 
 def _get_signature(query: FailuresQuery, line: CauseLine) -> str:
-    return line.signature if query.is_first else line.cause_signature
+    return line.signature if query.counts_failure_classes else line.cause_signature
 
 
 def _get_code(query: FailuresQuery, line: CauseLine) -> str:
-    return line.failure_class if query.is_first else line.cause
+    return line.failure_class if query.counts_failure_classes else line.cause
 
 
 def _get_place(query: FailuresQuery, line: CauseLine) -> str | None:
@@ -144,7 +144,7 @@ def _build_group(
         by_model[line.model.rpartition("/")[2]] += line.count
     return FailureGroup(
         signature=_get_signature(query, first) if is_split else "",
-        cause=load_problems(query).get(code),
+        cause=load_heat_causes(query).get(code),
         scenario=first.scenario if is_split else "",
         version=first.version if is_split else 0,
         place=_SEPARATOR.join(_get_signature(query, first).split(_SEPARATOR)[2:]) if place is None else place,
@@ -161,5 +161,5 @@ def _build_group(
 
 
 def _build_signature_fields(query: FailuresQuery, line: CauseLine) -> dict[str, object]:
-    name = "signature" if query.is_first else "cluster"
+    name = "signature" if query.counts_failure_classes else "cluster"
     return {name: _get_signature(query, line), "version": line.version}

@@ -20,7 +20,7 @@ MAX_MODELS = 30
 
 @dataclass(frozen=True, slots=True)
 class HeatCause:
-    """A row of the table of causes, or of the failure classes."""
+    """A cause or failure class, with its sentence."""
 
     code: str
     sentence: str
@@ -31,15 +31,16 @@ class HeatColumn:
     """One model.
 
     Attributes:
-        failed: number of trials in the cells of the column.
+        failure_count: number of trials in the cells of the column: failures and infrastructure errors.
         tried: number of trials that passed, failed or had an infrastructure error.
         stopping: stopping design of the model's cells.
-        versions: scenario versions of the model of which another model has a newer one, in words.
+        versions: outdated scenario versions that the model's counts use, as "NAME version N"; another model has a newer
+            version.
     """
 
     provider: str
     model: str
-    failed: int
+    failure_count: int
     tried: int
     stopping: StoppingDesign
     versions: tuple[str, ...]
@@ -94,17 +95,18 @@ class HeatMap:
     Attributes:
         columns: at most MAX_MODELS models with failures, most failures first.
         rows: causes in the order of their table.
-        left_out: number of models with failures that have no column.
-        without_failure: number of models without failures.
+        hidden_model_count: number of models with failures that have no column.
+        models_without_failure: number of models without failures.
         model_count: number of models with trials.
-        failed: number of trials in all rows that failed, in the newest version of each scenario.
+        failed: number of trials in all rows that failed without an infrastructure error, in the newest version of each
+            scenario.
         infra: number of trials in all rows that had an infrastructure error, in the newest version of each scenario.
     """
 
     columns: tuple[HeatColumn, ...]
     rows: tuple[HeatRow, ...]
-    left_out: int
-    without_failure: int
+    hidden_model_count: int
+    models_without_failure: int
     model_count: int
     failed: int
     infra: int
@@ -115,19 +117,25 @@ class HeatMap:
         return self.failed + self.infra
 
 
-def load_problems(query: FailuresQuery) -> Mapping[str, HeatCause]:
+def load_heat_causes(query: FailuresQuery) -> Mapping[str, HeatCause]:
     """Return the causes or failure classes that the page counts, by code, in the order of their table."""
-    rows = load_classes() if query.is_first else load_causes().values()
+    rows = load_classes() if query.counts_failure_classes else load_causes().values()
     return {row.code: HeatCause(row.code, row.sentence) for row in rows}
 
 
 def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mapping[ModelKey, StoppingDesign]) -> HeatMap:
-    """Return the heat map. It takes no SQL query."""
+    """Return the heat map. Sends no SQL query.
+
+    Args:
+        query: the scope, and whether causes or failure classes are counted.
+        counts: the failed trials and all trials, by model.
+        stopping: stopping design of each model with sequential stopping.
+    """
     cells: dict[tuple[ModelKey, str], int] = Counter()
     totals, infra = Counter[str](), Counter[str]()
     model_failures = set[str]()  # codes with a failure that is no infrastructure error, in any version of a scenario
     for line in counts.failed:
-        code, key = line.failure_class if query.is_first else line.cause, (line.provider, line.model)
+        code, key = line.failure_class if query.counts_failure_classes else line.cause, (line.provider, line.model)
         if line.count and line.outcome != Trial.Outcome.INFRA:
             model_failures.add(code)
         if is_counted(line, counts.models[key].left_out):
@@ -140,11 +148,11 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
         failed[key] += count
     worst = sorted(failed, key=lambda key: (-failed[key], key))
     columns = tuple(_build_column(key, failed[key], counts, stopping) for key in worst[:MAX_MODELS])
-    problems = load_problems(query)
-    shown = [code for code in problems if any(code == found for _, found in cells)]
+    causes = load_heat_causes(query)
+    shown = [code for code in causes if any(code == found for _, found in cells)]
     rows = tuple(
         HeatRow(
-            problems[code],
+            causes[code],
             totals[code],
             code not in model_failures,
             build_trials_query(query, counts, code, without=counts.list_omitted_tokens(None)),
@@ -152,9 +160,15 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
         )
         for code in shown
     )
-    without = sum(1 for key in counts.tried if key not in failed)
-    models, errors = len({*counts.tried, *failed}), infra.total()
-    return HeatMap(columns, rows, len(worst) - len(columns), without, models, totals.total() - errors, errors)
+    return HeatMap(
+        columns,
+        rows,
+        hidden_model_count=len(worst) - len(columns),
+        models_without_failure=sum(1 for key in counts.tried if key not in failed),
+        model_count=len({*counts.tried, *failed}),
+        failed=totals.total() - infra.total(),
+        infra=infra.total(),
+    )
 
 
 def build_trials_query(
@@ -164,14 +178,14 @@ def build_trials_query(
 
     Args:
         query: the scope.
-        counts: the counts, for the version of the table of causes.
+        counts: only its version of the table of causes is used.
         code: cause code or failure class.
         model: the model; None for all models.
         fields: further fields of TrialFilter.
     """
     uses_scope = not query.runs
     code_fields: dict[str, Any] = (
-        {"failure_class": code} if query.is_first else {"cause": code, "cause_version": counts.version}
+        {"failure_class": code} if query.counts_failure_classes else {"cause": code, "cause_version": counts.version}
     )
     provider, model_name = model or ("", "")
     trial_filter = TrialFilter(
@@ -189,12 +203,12 @@ def build_trials_query(
 
 
 def _build_column(
-    key: ModelKey, failed: int, counts: FailureCounts, stopping: Mapping[ModelKey, StoppingDesign]
+    key: ModelKey, failure_count: int, counts: FailureCounts, stopping: Mapping[ModelKey, StoppingDesign]
 ) -> HeatColumn:
     behind = counts.models[key].behind
     versions = tuple(dict.fromkeys(f"{version.scenario} version {version.version}" for version in behind))
-    tried = max(counts.tried.get(key, 0), failed)
-    return HeatColumn(*key, failed, tried, stopping.get(key, FIXED_STOPPING), versions)
+    tried = max(counts.tried.get(key, 0), failure_count)
+    return HeatColumn(*key, failure_count, tried, stopping.get(key, FIXED_STOPPING), versions)
 
 
 def _build_cell(
@@ -204,6 +218,6 @@ def _build_cell(
         return None
     rate = build_rate(count, column.tried, stopping=column.stopping)
     heat = round(100 * (count / column.tried) ** 0.5, 1)
-    without = counts.list_omitted_tokens(column.key)
-    link = build_trials_query(query, counts, code, model=column.key, without=without)
+    omitted_versions = counts.list_omitted_tokens(column.key)
+    link = build_trials_query(query, counts, code, model=column.key, without=omitted_versions)
     return HeatCell(rate, heat, link)

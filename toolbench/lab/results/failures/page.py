@@ -97,7 +97,7 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
 
 def _build_page(query: FailuresQuery, scope: CauseScope, sums: CauseSums) -> FailuresPage:
     """Return the page without the runs that the form offers."""
-    counts = count_failures(sums.lines, first=query.is_first)
+    counts = count_failures(sums.lines, first=query.counts_failure_classes)
     heat_map = build_heat_map(query, counts, _find_stopping(scope))
     return FailuresPage(
         query=query,

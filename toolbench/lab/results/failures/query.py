@@ -57,8 +57,8 @@ class FailuresQuery:
         return self.runs[0] if len(self.runs) == 1 else None
 
     @property
-    def is_first(self) -> bool:
-        """Whether failure classes of verdicts are counted, that is, the first problem of each trial."""
+    def counts_failure_classes(self) -> bool:
+        """Whether failure classes of verdicts are counted, that is, the first problem of each trial (`look=first`)."""
         return self.look == "first"
 
     @property

@@ -18,7 +18,7 @@ def sort_rows(grid: Grid, sort: str) -> Sequence[GridRow]:
     """
     name = sort.removeprefix("-")
     keys: Mapping[str, Callable[[GridRow], float | None]] = {
-        "overall": lambda row: _get_cell_number(row.overall),
+        "overall": lambda row: _find_cell_sort_value(row.overall),
         **{column.name: _build_figure_key(index) for index, column in enumerate(grid.row_columns)},
         **{column.key: _build_cell_key(index) for index, column in enumerate(grid.columns)},
     }
@@ -32,19 +32,19 @@ def sort_rows(grid: Grid, sort: str) -> Sequence[GridRow]:
 
 
 def _build_cell_key(index: int) -> Callable[[GridRow], float | None]:
-    return lambda row: _get_cell_number(row.cells[index])
+    return lambda row: _find_cell_sort_value(row.cells[index])
 
 
 def _build_figure_key(index: int) -> Callable[[GridRow], float | None]:
-    return lambda row: _get_number(row.figures[index][1])
+    return lambda row: _find_sort_value(row.figures[index][1])
 
 
-def _get_cell_number(cell: GridCell | None) -> float | None:
+def _find_cell_sort_value(cell: GridCell | None) -> float | None:
     """Return the number by which a cell is sorted; None without a value."""
-    return None if cell is None or not cell.has_value else _get_number(cell.value)
+    return None if cell is None or not cell.has_value else _find_sort_value(cell.value)
 
 
-def _get_number(value: MetricValue) -> float | None:
+def _find_sort_value(value: MetricValue) -> float | None:
     """Return the number by which a value is sorted; None if it is unknown."""
     if value.rate:
         return value.rate.share if value.rate.n else None

@@ -30,7 +30,7 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Queue a conformance probe of every model of a provider; ask for confirmation before paid requests."""
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
-        probes = queue_probes(provider_id, agreed=parse_whole_number(request.POST.get("agreed", "")) or 0)
+        probes = queue_probes(provider_id, confirmed_requests=parse_whole_number(request.POST.get("agreed", "")) or 0)
     except PaidRequestsUnconfirmedError as confirmation:
         return render_page(request, "probes/start_all.html", {"provider": provider, "needed": confirmation})
     record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", reverse("compatibility"))

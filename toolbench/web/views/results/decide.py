@@ -44,7 +44,7 @@ def _launch_missing(request: HttpRequest) -> HttpResponse:
     query, shown = DecideQuery.from_query(request.POST), request.POST.get("shown", "")
     agreed = parse_whole_number(request.POST.get("agreed", "")) or 0
     try:
-        run = launch_missing_trials(query, owner=find_user(request), shown=shown, agreed=agreed)
+        run = launch_missing_trials(query, owner=find_user(request), shown=shown, confirmed_requests=agreed)
     except (NewTrialsError, LaunchError) as refused:
         messages.error(request, f"Nothing was planned. {refused}")
     except PaidRequestsUnconfirmedError as needed:

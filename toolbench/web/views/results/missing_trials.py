@@ -48,7 +48,7 @@ def _add_trials(request: HttpRequest, run_id: int, form: MissingTrialsForm) -> b
     if form.target is None:
         return False
     cells = form.cells or frozenset()
-    added = control.add_missing_trials(run_id, cells, form.target, shown=form.shown, agreed=form.agreed)
+    added = control.add_missing_trials(run_id, cells, form.target, shown=form.shown, confirmed_requests=form.agreed)
     sentence = f"{added:,} trials added; they are marked as added manually."
     messages.success(request, sentence)
     record(request, Action.CHANGED, f"run {run_id}: {sentence}", reverse("run", args=[run_id]))

@@ -96,7 +96,7 @@ def _run_action(record: DecisionRecord, values: QueryDict, owner: User | None) -
         save_confirmation(record)
         return "Confirmation saved. The record reports its result."
     trials, agreed = (parse_whole_number(values.get(name, "")) or 0 for name in ("trials", "agreed"))
-    run = launch_confirmation(record, owner=owner, trials=trials, agreed=agreed)
+    run = launch_confirmation(record, owner=owner, trials=trials, confirmed_requests=agreed)
     return f"Run {run.pk} tries the leader on new trials; only its result will be reported."
 
 
