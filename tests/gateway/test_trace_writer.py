@@ -75,6 +75,18 @@ def test_queued_traces_are_stored_or_counted_when_the_writer_stops(
     assert GatewayTrace.objects.count() == 1 - lost
 
 
+def test_refused_trace_is_counted_and_the_others_of_its_batch_are_stored(database: DatabaseThread) -> None:
+    async def write() -> TraceWriter:
+        writer = TraceWriter(database.run)
+        for alias in ("first", "x" * 101, "third"):
+            writer.put(build_trace(alias))
+        await writer.stop()
+        return writer
+
+    assert asyncio.run(write()).lost_count == 1
+    assert list(GatewayTrace.objects.order_by("pk").values_list("alias", flat=True)) == ["first", "third"]
+
+
 class ScriptedThread:
     """Thread of the database that calls functions before and after each piece of work and notes what the work was."""
 
@@ -100,6 +112,11 @@ class ScriptedThread:
 
         await self._database.run(call)
 
+    async def wait_for_calls(self, count: int) -> None:
+        async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+            while len(self.calls) < count:
+                await asyncio.sleep(POLL_SECONDS)
+
 
 @pytest.mark.parametrize("is_available", [True, False])
 def test_costs_are_stored_between_two_batches_of_traces(database: DatabaseThread, is_available: bool) -> None:
@@ -113,9 +130,7 @@ def test_costs_are_stored_between_two_batches_of_traces(database: DatabaseThread
     async def write() -> None:
         writer.put(build_trace("first"))
         writer.start()
-        async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
-            while len(thread.calls) < 3:
-                await asyncio.sleep(POLL_SECONDS)
+        await thread.wait_for_calls(3)
         await writer.stop()
 
     provider_id = make_provider().pk
@@ -140,7 +155,7 @@ def test_costs_are_stored_once_when_their_storage_fails_during_a_stop(database: 
         writer.start()
         assert await asyncio.to_thread(has_begun.wait, POLL_TIMEOUT_SECONDS)
         stop = asyncio.create_task(writer.stop())
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(0)  # the stop begins
         may_fail.set()
         await stop
 
@@ -160,9 +175,7 @@ def test_costs_are_added_once_when_the_answer_to_the_commit_is_lost(database: Da
     async def write() -> None:
         writer.add_spending(provider_id, Spending(0.5, 1))
         writer.start()
-        async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
-            while len(thread.calls) < 3:
-                await asyncio.sleep(POLL_SECONDS)
+        await thread.wait_for_calls(3)
         await writer.stop()
 
     provider_id = make_provider().pk

@@ -10,7 +10,7 @@ from functools import partial
 
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.serving.spending import Spending, SpendingBatch, add_spending
-from toolbench.lab.serving.traces import BODY_COLUMNS, write_traces
+from toolbench.lab.serving.traces import BODY_COLUMNS, TracesRefusedError, write_traces
 from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, is_unavailable
 
 logger = logging.getLogger(__name__)
@@ -162,10 +162,12 @@ class TraceWriter:
             self._attempts += 1
             try:
                 await self._run_in_thread(partial(write_traces, self._batch))
+            except TracesRefusedError as error:
+                self.lost_count += error.count
+                logger.exception("%s of %s traces could not be stored", error.count, len(self._batch))
             except Exception as error:  # a batch that fails must not end the task
-                most = MAX_LAST_ATTEMPTS if self._stopping.is_set() else MAX_ATTEMPTS
-                is_last = self._attempts >= most
-                if not is_last and is_unavailable(error):
+                max_attempts = MAX_LAST_ATTEMPTS if self._stopping.is_set() else MAX_ATTEMPTS
+                if self._attempts < max_attempts and is_unavailable(error):
                     return False
                 self.lost_count += len(self._batch)
                 logger.exception("%s traces could not be stored", len(self._batch))

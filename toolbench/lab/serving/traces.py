@@ -13,6 +13,7 @@ from django.utils import timezone
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.traces.code_view import CodeView, render_body
+from toolbench.lab.worker.database_thread import is_unavailable
 
 TRACES_PER_PAGE = 100
 TRACES_PER_DELETION = 500  # in one statement, so that no lock is held for long
@@ -54,10 +55,26 @@ class TraceBody:
     code: CodeView
 
 
+class TracesRefusedError(Exception):
+    """The database refused traces of a batch; the others are stored.
+
+    Attributes:
+        count: number of the refused traces.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(f"The database refused {count} traces.")
+
+
 def write_traces(traces: Sequence[GatewayTrace]) -> None:
     """Insert traces; those that are stored already, because only the answer of an earlier call was lost, are skipped.
 
-    The first call sets their ids.
+    The first call sets their ids. If the database refuses the traces together, each is inserted by itself.
+
+    Raises:
+        TracesRefusedError: the database refused some traces; the others are stored.
+        django.db.Error: the database is unavailable; the same call may be repeated.
     """
     new = [trace for trace in traces if trace.pk is None]
     if new:
@@ -65,7 +82,25 @@ def write_traces(traces: Sequence[GatewayTrace]) -> None:
             cursor.execute(_RESERVE_IDS, [len(new)])
             for trace, (trace_id,) in zip(new, cursor.fetchall(), strict=True):
                 trace.pk = trace_id
-    GatewayTrace.objects.bulk_create(traces, ignore_conflicts=True)
+    try:
+        GatewayTrace.objects.bulk_create(traces, ignore_conflicts=True)
+    except Exception as error:
+        if is_unavailable(error):
+            raise
+        _write_one_by_one(traces)
+
+
+def _write_one_by_one(traces: Sequence[GatewayTrace]) -> None:
+    refusals = []
+    for trace in traces:
+        try:
+            GatewayTrace.objects.bulk_create([trace], ignore_conflicts=True)
+        except Exception as error:
+            if is_unavailable(error):
+                raise
+            refusals.append(error)
+    if refusals:
+        raise TracesRefusedError(len(refusals)) from refusals[0]
 
 
 def delete_old_traces() -> int:
