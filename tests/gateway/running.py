@@ -121,6 +121,27 @@ async def scripted_gateway(
             yield gateway, upstream
 
 
+@asynccontextmanager
+async def simulated_gateway(persona: str) -> AsyncIterator[RunningGateway]:
+    """Run a gateway whose alias `weather` leads to a simulated model."""
+    async with run_simulated() as simulated:
+        provider = await in_database(make_provider_at, simulated.url, simulated.key)
+        await in_database(make_alias, provider, persona, "weather")
+        async with run_gateway(await in_database(make_token)) as gateway:
+            yield gateway
+
+
+def stream_reply(*texts: str, arguments: str = "", pause: float = 0.0) -> ScriptedReply:
+    """Reply of a stream with these texts and, with `arguments`, a call of get_weather."""
+    deltas: list[Any] = [{"content": text} for text in texts]
+    function = {"name": "get_weather", "arguments": arguments}
+    deltas += [{"tool_calls": [{"index": 0, "id": "c1", "function": function}]}] if arguments else []
+    events: list[Any] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    chunks = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+    return ScriptedReply(200, {"content-type": "text/event-stream"}, chunks, pause=pause)
+
+
 async def post(gateway: RunningGateway, body: Any, path: str = CHAT, **headers: str) -> tuple[int, Any, Any]:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     async with gateway.session.post(path, data=io.BytesIO(data), headers=headers) as response:

@@ -98,6 +98,10 @@ BAD_CHAT: dict[str, tuple[Any, str]] = {
     ),
     "result without an id": (chat_messages(*QUESTION, CHAT_CALLER, {"role": "tool", "content": "x"}), "tool_call_id"),
     "call without a result": (chat_messages(*QUESTION, CHAT_CALLER, *QUESTION), "have no result"),
+    "call without a result before another answer": (
+        chat_messages(*QUESTION, CHAT_CALLER, {"role": "assistant", "content": "x"}, *QUESTION),
+        "Before message 2, 1 calls have no result",
+    ),
     "call without a name": (
         chat_messages(*QUESTION, {"role": "assistant", "tool_calls": [{"id": "c", "function": {}}]}),
         "lacks id, function.name",
@@ -169,6 +173,10 @@ BAD_MESSAGES: dict[str, tuple[Any, str]] = {
     ),
     "choice of another tool": (messages_body(tool_choice={"type": "tool", "name": "other"}), "tool_choice is unknown"),
     "choice of a list": (messages_body(tool_choice={"type": ["any"]}), "tool_choice is unknown"),
+    "choice with a flag that is a text": (
+        messages_body(tool_choice={"type": "auto", "disable_parallel_tool_use": "yes"}),
+        "disable_parallel_tool_use has another value",
+    ),
     "choice without tools": (messages_body(tool_choice={"type": "any"}, tools=None), "there are no tools"),
 }
 BAD_RESPONSES: dict[str, tuple[Any, str]] = {

@@ -1,4 +1,4 @@
-"""Values that requests share: refreshed beside the requests, and used on while the database does not answer."""
+"""Values that requests share: refreshed in the background, and kept while the database does not answer."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -87,7 +87,7 @@ def test_request_waits_for_the_refresh_of_an_old_value() -> None:
     run_scene(body)
 
 
-def test_value_is_used_on_while_the_database_is_away_but_not_for_ever() -> None:
+def test_value_is_kept_while_the_database_is_away_but_not_for_ever() -> None:
     async def body(scene: Scene) -> None:
         await scene.cache.get()
         scene.read.is_failing = True
@@ -113,6 +113,17 @@ def test_failed_read_is_not_repeated_by_every_request() -> None:
         assert scene.read.calls == 2  # a read is tried twice, since the connection may have been closed
 
     run_scene(body)
+
+
+def test_failed_reads_of_one_outage_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(scene: Scene) -> None:
+        for is_failing in (True, True, False, True, True):
+            scene.read.is_failing = is_failing
+            await scene.pass_time(MAX_OUTAGE_SECONDS + 1)
+            await asyncio.gather(scene.cache.get(), return_exceptions=True)
+
+    run_scene(body)
+    assert [record.levelname for record in caplog.records if record.name == cached_read.__name__] == ["WARNING"] * 2
 
 
 def test_request_does_not_wait_for_a_read_that_hangs() -> None:

@@ -11,6 +11,8 @@ from django.db import OperationalError
 from tests.gateway.running import (
     CHAT,
     MESSAGES,
+    POLL_SECONDS,
+    POLL_TIMEOUT_SECONDS,
     chat_body,
     in_database,
     make_token,
@@ -21,7 +23,6 @@ from tests.gateway.running import (
     scripted_gateway,
 )
 from toolbench.gateway import directory as directory_module
-from toolbench.gateway.cached_read import MAX_AGE_SECONDS
 from toolbench.gateway.directory import Directory
 from toolbench.gateway.request import GatewayError
 from toolbench.lab.accounts.tokens import TokenAccess, find_access
@@ -116,13 +117,20 @@ def test_wrong_tokens_do_not_displace_valid_ones(settings: LazySettings, monkeyp
     run_directory(body)
 
 
-def take_database_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make everything fail that a thread of the gateway does with its connection, until the patch is undone."""
+def take_database_away(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """Make everything fail that a thread of the gateway does with its connection, until the patch is undone.
+
+    Returns:
+        A list that gets what failed.
+    """
+    failed: list[Callable[[], object]] = []
 
     def fail(work: Callable[[], object]) -> object:
+        failed.append(work)
         raise OperationalError("the connection is lost")
 
     monkeypatch.setattr(database_thread, "_run_on_connection", fail)
+    return failed
 
 
 @pytest.mark.parametrize(("path", "body"), [(CHAT, chat_body()), (MESSAGES, messages_body())])
@@ -132,8 +140,11 @@ def test_known_token_and_alias_serve_while_the_database_is_away(path: str, body:
         async with scripted_gateway(*[text_reply("Hi")] * 3) as (gateway, _):
             assert (await post(gateway, body, path))[0] == 200
             with pytest.MonkeyPatch.context() as monkeypatch:
-                take_database_away(monkeypatch)
-                await asyncio.sleep(MAX_AGE_SECONDS)
+                failed = take_database_away(monkeypatch)
+                async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
+                    while not failed:  # a value is read again when it is used
+                        assert (await gateway.session.get("/v1/models")).status == 200
+                        await asyncio.sleep(POLL_SECONDS)
                 assert (await post(gateway, body, path))[0] == 200
                 status, answer, headers = await post(gateway, body, path, authorization=f"Bearer {token}")
                 assert (status, headers["retry-after"]) == (503, "5")

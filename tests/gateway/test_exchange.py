@@ -14,6 +14,7 @@ from tests.gateway.running import (
     read_traces,
     run,
     scripted_gateway,
+    stream_reply,
 )
 from toolbench.lab.interchange.traffic.drafts import import_traffic
 from toolbench.lab.models import TrafficDraft
@@ -21,23 +22,15 @@ from toolbench.lab.serving.traces import build_traffic_line
 from toolbench.providers.scripted_server import ScriptedReply, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def stream_call() -> ScriptedReply:
-    """Stream a call of get_weather."""
-    call = {"index": 0, "id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Berlin"}'}}
-    events = [{"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}]
-    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
-    chunks = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
-    return ScriptedReply(200, {"content-type": "text/event-stream"}, chunks)
+ARGUMENTS = '{"city": "Berlin"}'
 
 
 @pytest.mark.parametrize(
     ("path", "body", "reply"),
     [
-        (CHAT, chat_body(stream=True), stream_call()),
+        (CHAT, chat_body(stream=True), stream_reply(arguments=ARGUMENTS)),
         (MESSAGES, messages_body(), tool_call_reply(("get_weather", {"city": "Berlin"}))),
-        (MESSAGES, messages_body(stream=True), stream_call()),
+        (MESSAGES, messages_body(stream=True), stream_reply(arguments=ARGUMENTS)),
         (CHAT, chat_body(), tool_call_reply(("get_weather", {"city": "Berlin"}))),
     ],
 )

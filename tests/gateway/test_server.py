@@ -4,8 +4,9 @@ import asyncio
 import io
 import json
 import logging
-import time
-from typing import Any
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -26,9 +27,9 @@ from tests.gateway.running import (
     post,
     read_traces,
     run,
-    run_gateway,
-    run_simulated,
     scripted_gateway,
+    simulated_gateway,
+    stream_reply,
 )
 from tests.lab.metrics.test_provider_budget import spend
 from toolbench.gateway import server
@@ -36,7 +37,14 @@ from toolbench.gateway.exchange import ClientExchange
 from toolbench.gateway.server import Gateway
 from toolbench.lab.models import ApiToken, GatewaySpending, ModelAlias, Provider, Trial
 from toolbench.log_lines import JsonLineFormatter
-from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply, tool_call_reply
+from toolbench.providers.scripted_server import (
+    ConnectionEnd,
+    ScriptedReply,
+    ScriptedServer,
+    error_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,6 +60,10 @@ async def wait_for_alias(gateway: RunningGateway, name: str) -> None:
     async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
         while name not in await (await gateway.session.get("/v1/models")).text():
             await asyncio.sleep(POLL_SECONDS)
+
+
+async def wait_for_request(upstream: ScriptedServer) -> None:
+    assert await asyncio.to_thread(upstream.arrived.acquire, timeout=POLL_TIMEOUT_SECONDS)
 
 
 def test_call_is_repaired_validated_and_named_in_header_and_body() -> None:
@@ -189,25 +201,23 @@ def test_client_that_leaves_a_stream_gets_a_trace_with_499() -> None:
 
 def test_requests_beyond_the_limit_of_the_provider_get_429() -> None:
     async def body() -> None:
-        slow = text_reply("Hi")
-        async with scripted_gateway(*[ScriptedReply(200, slow.headers, slow.body, delay=0.5)] * 3) as (gateway, _):
+        may_answer = threading.Event()
+
+        def wait_and_answer() -> Iterator[bytes]:
+            assert may_answer.wait(POLL_TIMEOUT_SECONDS)
+            yield cast(bytes, text_reply("Hi").body)
+
+        held = ScriptedReply(200, {"content-type": "application/json"}, wait_and_answer(), ending=ConnectionEnd.CLOSE)
+        async with scripted_gateway(held) as (gateway, upstream):
             await in_database(lambda: Provider.objects.update(concurrency=1))
-            answers = await asyncio.gather(post(gateway, chat_body()), post(gateway, chat_body()))
-            assert sorted(status for status, _, _ in answers) == [200, 429]
-            assert next(headers for status, _, headers in answers if status == 429)["retry-after"] == "1"
+            first = asyncio.create_task(post(gateway, chat_body()))
+            await wait_for_request(upstream)
+            status, _, headers = await post(gateway, chat_body())
+            may_answer.set()
+            assert (status, headers["retry-after"]) == (429, "1")
+            assert (await first)[0] == 200
 
     run(body)
-
-
-def stream_reply(*texts: str, arguments: str = "", pause: float = 0.0) -> ScriptedReply:
-    """Reply of a stream with these texts and, with `arguments`, a call of get_weather."""
-    deltas: list[Any] = [{"content": text} for text in texts]
-    function = {"name": "get_weather", "arguments": arguments}
-    deltas += [{"tool_calls": [{"index": 0, "id": "c1", "function": function}]}] if arguments else []
-    events: list[Any] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    chunks = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
-    return ScriptedReply(200, {"content-type": "text/event-stream"}, chunks, pause=pause)
 
 
 async def read_stream(gateway: RunningGateway, body: Any) -> list[Any]:
@@ -265,14 +275,14 @@ def test_stream_with_other_text_after_a_re_prompt_is_an_error(second: ScriptedRe
 
 def test_client_that_leaves_ends_the_request_to_the_upstream() -> None:
     async def body() -> None:
-        slow = text_reply("Hi")
-        async with scripted_gateway(ScriptedReply(200, slow.headers, slow.body, delay=20)) as (gateway, _):
-            started = time.monotonic()
-            with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(post(gateway, chat_body()), 0.5)
+        # The trace is stored when the request to the upstream has ended, which does not answer.
+        async with scripted_gateway(ScriptedReply(delay=10 * POLL_TIMEOUT_SECONDS)) as (gateway, upstream):
+            request = asyncio.create_task(post(gateway, chat_body()))
+            await wait_for_request(upstream)
+            request.cancel()
+            await asyncio.gather(request, return_exceptions=True)
             (trace,) = await read_traces()
             assert (trace.status, trace.code, trace.requests) == (499, "client_left", 1)
-            assert time.monotonic() - started < 15
         spending = await in_database(GatewaySpending.objects.get)  # the gateway stores sums when it ends
         assert (spending.known, spending.unknown) == (0, 1)
 
@@ -351,12 +361,9 @@ def test_log_lines_of_a_request_have_its_id(stream: bool, monkeypatch: pytest.Mo
 
 def test_models_are_the_aliases_and_simulated_ones_answer() -> None:
     async def body() -> None:
-        async with run_simulated() as simulated:
-            provider = await in_database(make_provider_at, simulated.url, simulated.key)
-            await in_database(make_alias, provider, "perfect", "weather")
-            async with run_gateway(await in_database(make_token)) as gateway:
-                async with gateway.session.get("/v1/models") as response:
-                    assert [model["id"] for model in (await response.json())["data"]] == ["weather"]
-                assert (await post(gateway, messages_body(), MESSAGES))[1]["stop_reason"] == "tool_use"
+        async with simulated_gateway("perfect") as gateway:
+            async with gateway.session.get("/v1/models") as response:
+                assert [model["id"] for model in (await response.json())["data"]] == ["weather"]
+            assert (await post(gateway, messages_body(), MESSAGES))[1]["stop_reason"] == "tool_use"
 
     run(body)

@@ -1,4 +1,4 @@
-"""Value from the database that is read again in the background, and used on while the database does not answer."""
+"""Value from the database that is read again in the background, and kept while the database does not answer."""
 
 import asyncio
 import logging
@@ -78,8 +78,8 @@ class CachedRead(Generic[_Value]):
         try:
             value = await self._read_twice()
         except Exception as error:  # the last value is used meanwhile
-            if self._retry_at < self._read_at or not self._values:
-                logger.warning("A read of the database failed; the last value is used on: %s", error)
+            if self._retry_at <= self._read_at:  # the first failure since a read succeeded
+                logger.warning("A read of the database failed; it is repeated until it succeeds: %s", error)
             self._retry_at = self._clock() + DATABASE_RETRY_SECONDS
         else:
             self._values, self._read_at = (value,), started

@@ -1,4 +1,4 @@
-"""Aliases, tokens and spent budgets, which the gateway reads from the database beside the requests."""
+"""Aliases, tokens and spent budgets, which the gateway reads from the database in the background."""
 
 import hashlib
 from collections import OrderedDict

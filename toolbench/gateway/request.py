@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -96,7 +96,7 @@ class GatewayAnswer:
     path: str
     changes: tuple[TransformChange, ...] = ()
     requests: int = 1
-    id: str = field(default="")
+    id: str = ""
 
     def list_change_names(self) -> tuple[str, ...]:
         """Return the names of the changes, each once, in the order of their first occurrence."""

@@ -220,8 +220,8 @@ class Gateway:
         task = asyncio.create_task(self._ask_in_order(exchange, parsed, targets, sender))
         try:
             part = await sender.wait_for_part(task)
-            if part is None and task.exception() is not None:
-                raise task.exception() or RuntimeError
+            if part is None and (failure := task.exception()) is not None:
+                raise failure
             response = web.StreamResponse(
                 headers=_build_headers(exchange, None) | {"content-type": "text/event-stream"}
             )

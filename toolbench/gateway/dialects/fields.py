@@ -208,6 +208,8 @@ def check_conversation(messages: Iterable[Message]) -> None:
     last = ""
     for number, message in enumerate(messages):
         last = message["role"]
+        if last in ("user", "assistant") and open_calls:
+            raise refuse(f"Before message {number}, {len(open_calls)} calls have no result. Send a result for each.")
         if last == "assistant":
             open_calls = {str(call["id"]) for call in message.get("tool_calls", ())}
         elif last == "tool":
@@ -217,8 +219,6 @@ def check_conversation(messages: Iterable[Message]) -> None:
                     "Send the call with the same id before its result."
                 )
             open_calls.discard(message["tool_call_id"])
-        elif last == "user" and open_calls:
-            raise refuse(f"Before message {number}, {len(open_calls)} calls have no result. Send a result for each.")
     if last not in ("user", "tool"):
         raise refuse("The conversation ends with the assistant. End it with a user's message or a tool's result.")
     if open_calls:

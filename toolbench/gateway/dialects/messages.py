@@ -197,7 +197,7 @@ def _parse_tool_choice(value: Any, tools: list[GatewayTool]) -> tuple[RequestCho
         return "auto", {}
     fields = value if isinstance(value, Mapping) else {}
     kind = str(fields.get("type"))
-    options: JsonObject = {"parallel_tool_calls": False} if fields.get("disable_parallel_tool_use") else {}
+    options: JsonObject = {"parallel_tool_calls": False} if read_flag(fields, "disable_parallel_tool_use") else {}
     name = fields.get("name") if kind == "tool" else None
     return read_tool_choice(_TOOL_CHOICES.get(kind, ""), name, tools, _EXPECTED_CHOICE), options
 
