@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, create_model, model_validator
 
+from toolbench.adapters.python_tools import render_schema_errors
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.engine.types import JsonObject
 
 
@@ -19,8 +19,8 @@ class ToolArguments(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_schema(cls, arguments: Any) -> Any:
-        if errors := list_schema_errors(cls.definition, arguments):
-            raise ValueError("; ".join(f"{error.path}: {error.message}" for error in errors))
+        if errors := render_schema_errors(cls.definition, arguments):
+            raise ValueError(errors)
         return arguments
 
     @classmethod

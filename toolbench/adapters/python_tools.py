@@ -36,6 +36,11 @@ def build_tool_definition(openai_tool: Mapping[str, Any]) -> ToolDefinition:
     return ToolDefinition(function["name"], function.get("description") or "", parameters)
 
 
+def render_schema_errors(definition: ToolDefinition, arguments: JsonObject) -> str:
+    """Return where and why the arguments do not fit the schema of the tool; "" if they fit."""
+    return "; ".join(f"{error.path}: {error.message}" for error in list_schema_errors(definition, arguments))
+
+
 def render_result(value: object) -> str:
     """Return the result of a tool as text for the model: a text as it is, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -72,8 +77,8 @@ class ToolRunner:
         return to_plain_value(await value if inspect.isawaitable(value) else value)
 
     def _call(self, arguments: JsonObject) -> object:
-        if errors := list_schema_errors(self.tool.definition, arguments):
-            raise ToolArgumentError("; ".join(f"{error.path}: {error.message}" for error in errors))
+        if errors := render_schema_errors(self.tool.definition, arguments):
+            raise ToolArgumentError(errors)
         return self.tool.call(arguments)
 
 

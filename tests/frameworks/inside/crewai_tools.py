@@ -5,18 +5,11 @@ from typing import Any
 import pytest
 from crewai.tools import BaseTool, ToolFailure, tool
 from crewai.utilities.agent_utils import convert_tools_to_openai_schema
-from pydantic import BaseModel, Field
 
+from tests.frameworks.inside.sample_tools import SearchArguments, double, wait
 from toolbench.adapters.crewai import build_tool, build_tools, read_tool, read_tools
 from toolbench.engine.errors import PlanError
 from toolbench.engine.tools.python_functions import PythonTools, python_tool
-
-
-class SearchArguments(BaseModel):
-    """Arguments of a search."""
-
-    query: str = Field(description="What to look for")
-    limit: int = 10
 
 
 class Search(BaseTool):
@@ -36,17 +29,6 @@ def report(reason: str) -> ToolFailure:
     return ToolFailure(message=reason)
 
 
-@tool
-async def wait(seconds: int) -> str:
-    """Wait."""
-    return f"waited {seconds}"
-
-
-def double(number: int) -> dict[str, int]:
-    """Double a number."""
-    return {"number": 2 * number}
-
-
 def test_read_tool_of_a_class_has_definition_and_runs() -> None:
     read = read_tool(Search())
     assert (read.definition.name, read.definition.description) == ("search_the_web", "Look something up.")
@@ -55,7 +37,7 @@ def test_read_tool_of_a_class_has_definition_and_runs() -> None:
 
 
 def test_read_tool_of_async_function_runs() -> None:
-    assert read_tool(wait).call({"seconds": 3}) == "waited 3"
+    assert read_tool(tool(wait)).call({"seconds": 3}) == "waited 3"
 
 
 def test_read_tool_raises_the_failure_that_a_tool_reports() -> None:

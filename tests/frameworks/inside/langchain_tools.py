@@ -6,20 +6,13 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, Field
 
+from tests.frameworks.inside.sample_tools import SearchArguments, double, echo, wait
 from toolbench.adapters.langchain import build_tool, build_tools, read_tool, read_tools
 from toolbench.adapters.python_tools import build_python_tool
 from toolbench.engine.errors import PlanError
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.python_functions import PythonTools, python_tool
-
-
-class SearchArguments(BaseModel):
-    """Arguments of a search."""
-
-    query: str = Field(description="What to look for")
-    limit: int = 10
 
 
 class Search(BaseTool):
@@ -34,25 +27,9 @@ class Search(BaseTool):
 
 
 @tool
-async def wait(seconds: int) -> str:
-    """Wait."""
-    await asyncio.sleep(0)
-    return f"waited {seconds}"
-
-
-@tool
 def fail(reason: str) -> str:
     """Fail."""
     raise RuntimeError(reason)
-
-
-def echo(**arguments: Any) -> object:
-    return arguments
-
-
-def double(number: int) -> dict[str, int]:
-    """Double a number."""
-    return {"number": 2 * number}
 
 
 def test_read_tool_of_a_class_has_definition_and_runs() -> None:
@@ -65,7 +42,7 @@ def test_read_tool_of_a_class_has_definition_and_runs() -> None:
 
 
 def test_read_tool_of_async_function_is_async() -> None:
-    read = read_tool(wait)
+    read = read_tool(tool(wait))
     assert read.is_async
 
     async def run() -> Any:
@@ -84,7 +61,7 @@ def test_read_tools_refuses_blank_in_name_and_repeated_names() -> None:
     with pytest.raises(PlanError, match="cannot name a tool"):
         read_tool(tool("look up")(double))
     with pytest.raises(PlanError, match="named twice"):
-        read_tools([wait, wait])
+        read_tools([tool(wait), tool(wait)])
 
 
 def test_built_tool_has_the_schema_of_its_definition() -> None:

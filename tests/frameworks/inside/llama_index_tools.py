@@ -8,6 +8,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from llama_index.core.workflow import Context
 
+from tests.frameworks.inside.sample_tools import double, echo, wait
 from toolbench.adapters.llama_index import build_tool, build_tools, read_tool, read_tools
 from toolbench.adapters.python_tools import build_python_tool
 from toolbench.engine.errors import PlanError, ToolArgumentError
@@ -20,21 +21,6 @@ SEARCH = {
     "anyOf": [{"required": ["query"]}, {"required": ["id"]}],
     "additionalProperties": False,
 }
-
-
-def echo(**arguments: Any) -> object:
-    return arguments
-
-
-def double(number: int) -> dict[str, int]:
-    """Double a number."""
-    return {"number": 2 * number}
-
-
-async def wait(seconds: int) -> str:
-    """Wait."""
-    await asyncio.sleep(0)
-    return f"waited {seconds}"
 
 
 def remember(context: Context, text: str) -> str:

@@ -9,17 +9,12 @@ from django.test import Client
 from tests.factories import make_gateway_trace
 from tests.gateway.running import (
     chat_body,
-    in_database,
-    make_alias,
-    make_provider_at,
-    make_token,
     messages_body,
     post,
     read_traces,
     run,
-    run_gateway,
-    run_simulated,
     scripted_gateway,
+    simulated_gateway,
 )
 from tests.page_html import read_html
 from toolbench.lab.models import GatewayTrace
@@ -92,12 +87,9 @@ def test_failed_request_shows_its_error(owner_client: Client) -> None:
 
 def test_changes_of_transforms_are_shown_with_their_values(owner_client: Client) -> None:
     async def send() -> None:
-        async with run_simulated() as simulated:
-            provider = await in_database(make_provider_at, simulated.url, simulated.key)
-            await in_database(make_alias, provider, "tool-calls-object", "weather")
-            async with run_gateway(await in_database(make_token)) as gateway:
-                await post(gateway, chat_body())
-                await read_traces()
+        async with simulated_gateway("tool-calls-object") as gateway:
+            await post(gateway, chat_body())
+            await read_traces()
 
     run(send)
     trace = GatewayTrace.objects.get()
