@@ -67,15 +67,15 @@ async def check_parallel(prober: Prober) -> ProbeCheck:
         return ProbeCheck("parallel", "unknown", message, exchanges=allowed.exchange_numbers)
     forbidden = await prober.ask(replace(_TWO_CALLS_REQUEST, options={"parallel_tool_calls": False}))
     numbers = (*allowed.exchange_numbers, *forbidden.exchange_numbers)
-    has_more_than_two = _count_calls(allowed) > 1
-    learned: JsonObject = {"supports_parallel_tools": has_more_than_two}
+    has_more_than_one = _count_calls(allowed) > 1
+    learned: JsonObject = {"supports_parallel_tools": has_more_than_one}
     if _count_calls(forbidden) > 1:
         message = "An answer has several calls although parallel_tool_calls is false."
         return ProbeCheck("parallel", "failed", message, {**learned, "ignores": ["parallel_tool_calls"]}, numbers)
     message = (
-        "An answer has several calls only if they are allowed." if has_more_than_two else "Every answer has one call."
+        "An answer has several calls only if they are allowed." if has_more_than_one else "Every answer has one call."
     )
-    return ProbeCheck("parallel", "passed" if has_more_than_two else "failed", message, learned, numbers)
+    return ProbeCheck("parallel", "passed" if has_more_than_one else "failed", message, learned, numbers)
 
 
 async def check_empty_arguments(prober: Prober) -> ProbeCheck:
