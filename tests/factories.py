@@ -12,6 +12,7 @@ from toolbench.lab.models import (
     GatewayTrace,
     Model,
     Provider,
+    ProviderPace,
     PublishedCell,
     PublishedRecommendation,
     PublishedSnapshot,
@@ -30,6 +31,12 @@ def make_provider(name: str = "Example", **fields: Any) -> Provider:
 def make_model(name: str = "vendor/model-a", *, provider: Provider | None = None, **fields: Any) -> Model:
     provider = provider or make_provider()
     return Model.objects.get_or_create(provider=provider, name=name, defaults={"canonical": name} | fields)[0]
+
+
+def make_pace(provider: Provider, **fields: Any) -> ProviderPace:
+    now = timezone.now()
+    defaults = {"concurrency": 8, "held_until": now, "next_request_at": now, "next_token_at": now}
+    return ProviderPace.objects.create(provider=provider, **(defaults | fields))
 
 
 def make_run(**fields: Any) -> Run:

@@ -20,6 +20,7 @@ from tests.factories import (
     make_cell,
     make_config,
     make_gateway_trace,
+    make_pace,
     make_provider,
     make_published_snapshot,
     make_run,
@@ -59,7 +60,6 @@ from toolbench.lab.models import (
     ProbeExchange,
     Process,
     Provider,
-    ProviderPace,
     RefusedParameter,
     Replay,
     RetentionRule,
@@ -156,11 +156,10 @@ def _add_gateway_rows(model: Model) -> None:
 
 
 def _add_rate_control(provider: Provider) -> None:
-    now = timezone.now()
-    ProviderPace.objects.create(
-        provider=provider, concurrency=1, held_until=now, next_request_at=now, next_token_at=now
+    make_pace(provider)
+    PacePoint.objects.create(
+        provider=provider, at=timezone.now(), seconds=10, concurrency=1, in_flight=1, answers=1, rejections=0
     )
-    PacePoint.objects.create(provider=provider, at=now, seconds=10, concurrency=1, in_flight=1, answers=1, rejections=0)
 
 
 def _planted(field: "models.Field[Any, Any]") -> Any:

@@ -3,9 +3,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.factories import make_provider
+from tests.factories import make_pace, make_provider
 from toolbench.lab.endpoints.rate_control import MAX_PER_MINUTE, MAX_POINTS, get_rate_control, list_rate_errors
-from toolbench.lab.models import PacePoint, ProviderPace
+from toolbench.lab.models import PacePoint
 from toolbench.lab.worker.pacing.state import PaceState
 
 pytestmark = pytest.mark.django_db
@@ -25,14 +25,7 @@ def test_get_rate_control_before_the_first_request_is_empty() -> None:
 def test_get_rate_control_shows_state_and_newest_points() -> None:
     provider, now = make_provider(adaptive=True, concurrency=50), timezone.now()
     held_until = now + timedelta(minutes=1)
-    ProviderPace.objects.create(
-        provider=provider,
-        concurrency=37,
-        held_until=held_until,
-        next_request_at=now,
-        next_token_at=now,
-        state=PaceState(rate=600.0).to_json(),
-    )
+    make_pace(provider, concurrency=37, held_until=held_until, state=PaceState(rate=600.0).to_json())
     PacePoint.objects.bulk_create(
         PacePoint(
             provider=provider,

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
+from tests.factories import make_cell, make_config, make_model, make_pace, make_provider, make_run, make_trial
 from toolbench.lab.metrics.cells import recompute_stale
 from toolbench.lab.models import Cell, Process, Provider, Run, RunConfig, Trial
 from toolbench.lab.operations.problems import HealthProblem, find_problems
@@ -96,7 +96,7 @@ def test_trials_that_nobody_runs_are_named_with_the_reason() -> None:
     assert "has waited 9 min and none is running. The key was refused." in queue.sentence
 
 
-@pytest.mark.parametrize("reason", ["running", "paused", "probe"])
+@pytest.mark.parametrize("reason", ["running", "paused", "probe", "held"])
 def test_wait_with_a_reason_is_no_problem(reason: str) -> None:
     trial = make_queued()
     make_process("worker")
@@ -106,6 +106,9 @@ def test_wait_with_a_reason_is_no_problem(reason: str) -> None:
         recompute_stale()
     elif reason == "paused":
         Run.objects.update(state=Run.State.PAUSED)
+    elif reason == "held":
+        Provider.objects.update(adaptive=True)
+        make_pace(make_provider(), held_until=timezone.now() + timedelta(minutes=30))
     else:
         RunConfig.objects.update(awaits_probe=True)
     assert list_problems() == {}

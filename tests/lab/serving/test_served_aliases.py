@@ -1,20 +1,12 @@
 """Aliases as the gateway uses them."""
 
 import pytest
-from django.utils import timezone
 
-from tests.factories import make_model, make_provider
-from toolbench.lab.models import Provider, ProviderPace
+from tests.factories import make_model, make_pace, make_provider
 from toolbench.lab.serving.aliases import AliasChoice, save_alias
 from toolbench.lab.serving.served_aliases import load_served_aliases
 
 pytestmark = pytest.mark.django_db
-
-
-def add_pace(provider: Provider, concurrency: int) -> None:
-    now = timezone.now()
-    times = {"held_until": now, "next_request_at": now, "next_token_at": now}
-    ProviderPace.objects.create(provider=provider, concurrency=concurrency, **times)
 
 
 @pytest.mark.parametrize(
@@ -25,5 +17,5 @@ def test_served_alias_has_the_present_limit(adaptive: bool, pace: int | None, ex
     provider = make_provider(adaptive=adaptive, concurrency=200)
     save_alias(AliasChoice("weather", make_model(provider=provider).pk), owner=None)
     if pace is not None:
-        add_pace(provider, pace)
+        make_pace(provider, concurrency=pace)
     assert load_served_aliases()["weather"].concurrency == expected

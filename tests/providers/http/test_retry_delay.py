@@ -38,6 +38,11 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(value: str, seconds: float 
     assert parse_retry_after({"retry-after": value, "date": format_datetime(NOON, usegmt=True)}) == seconds
 
 
+@pytest.mark.parametrize(("value", "seconds"), [("7", 7.0), ("600", 600.0), ("86400", 3600.0), ("604801", None)])
+def test_parse_retry_after_reduces_a_wait_to_the_given_maximum(value: str, seconds: float | None) -> None:
+    assert parse_retry_after({"retry-after": value}, 3600.0) == seconds
+
+
 def test_a_date_without_the_servers_clock_is_taken_against_ours() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     seconds = parse_retry_after({"retry-after": soon})

@@ -45,7 +45,7 @@ class HealthProblem:
 
 @dataclass(frozen=True, slots=True)
 class WaitingProvider:
-    """A provider whose next trial waits although no trial of it is running.
+    """A provider whose next trial waits although no trial of it is running and its requests are not paused.
 
     Attributes:
         reason: why the provider is paused; "" if it is not.

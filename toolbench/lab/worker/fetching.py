@@ -74,7 +74,7 @@ class TrialFetcher:
             None if the provider was deleted, if its budget for the month is spent, or if its key cannot be used. In the
             last case `Provider.paused_reason` has the error.
         """
-        access = self._get_access()
+        access = self.get_access()
         if access is None:
             return None
         limit = min(MAX_CLAIMED_TRIALS, self._affordable_trials)
@@ -88,7 +88,12 @@ class TrialFetcher:
         trials = add_refused(trials, self._provider_id, self._configs)
         return ClaimedBatch(trials, self._configs, access, has_more=len(trials) == MAX_CLAIMED_TRIALS)
 
-    def _get_access(self) -> ProviderAccess | None:
+    def get_access(self) -> ProviderAccess | None:
+        """Return the access to the provider, read at most ACCESS_CACHE_SECONDS ago.
+
+        Returns:
+            None if the provider was deleted or its key cannot be used.
+        """
         is_old = time.monotonic() - self._read_at > ACCESS_CACHE_SECONDS
         if self._access is None or is_old or not self._affordable_trials:
             self._access, self._read_at = self._read_access(), time.monotonic()

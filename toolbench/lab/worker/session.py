@@ -14,7 +14,7 @@ from toolbench.lab.worker.background_jobs import ExponentialBackoff, JobFunction
 from toolbench.lab.worker.batch_writer import BatchWriter
 from toolbench.lab.worker.claims import ClaimedTrial, has_queued_trials, renew_leases
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
-from toolbench.lab.worker.fetching import ClaimedBatch, TrialFetcher
+from toolbench.lab.worker.fetching import ACCESS_CACHE_SECONDS, ClaimedBatch, TrialFetcher
 from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import count_failure
 from toolbench.lab.worker.pacing.pacer import Pacer
@@ -120,6 +120,7 @@ class WorkerSession:
             "reserving requests": self._reserver.run,
             "pacing requests": self._pacer.run,
             "controlling the rate": self._pacer.report,
+            "reading the settings of the rate": self._follow_settings,
             "heartbeat": self._record_heartbeats,
             "renewing leases": self._renew_leases,
             "checking runs": self._check_runs,
@@ -277,8 +278,17 @@ class WorkerSession:
                 run_ids = {job.trial.run_id for job in self._jobs.values()}
                 for run_id in await self._storage_thread.run(self._options.check_runs, run_ids):
                     self._cancellation_tokens[run_id].set()
-            elapsed = CHECK_RUNS_FACTOR * (loop.time() - started_at)
-            pause_seconds = min(max(CHECK_RUNS_SECONDS, elapsed), MAX_CHECK_RUNS_SECONDS)
+            elapsed = loop.time() - started_at
+            pause_seconds = min(max(CHECK_RUNS_SECONDS, CHECK_RUNS_FACTOR * elapsed), MAX_CHECK_RUNS_SECONDS)
+
+    async def _follow_settings(self) -> None:
+        """Pass changed settings of the provider on to the pacer, also after the session has ended claiming."""
+        while True:
+            await asyncio.sleep(ACCESS_CACHE_SECONDS)
+            with suppress(*UNAVAILABLE_ERRORS):
+                access = await self._query_thread.run(self._fetcher.get_access)
+                if access is not None:
+                    self._pacer.set_settings(access.pace)
 
     async def _sweep(self) -> None:
         while True:

@@ -8,7 +8,7 @@ import tenacity
 from toolbench.engine.bounds import parse_duration_ms
 from toolbench.engine.types import JsonObject
 
-MAX_WAIT_SECONDS = 60.0  # a longer Retry-After is reduced to this
+MAX_WAIT_SECONDS = 60.0  # of one request before its retry; a longer Retry-After is reduced to this
 _EXPONENTIAL_WAIT = tenacity.wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
 _RETRYING = tenacity.AsyncRetrying(reraise=True)
 
@@ -28,13 +28,17 @@ def compute_wait_seconds(attempt: int, headers: JsonObject) -> float:
     return _EXPONENTIAL_WAIT(state)
 
 
-def parse_retry_after(headers: JsonObject) -> float | None:
+def parse_retry_after(headers: JsonObject, max_seconds: float = MAX_WAIT_SECONDS) -> float | None:
     """Parse the `Retry-After` header, which holds seconds or a date.
 
     A date is compared with the response's own `Date` header, else with the clock of this machine.
 
+    Args:
+        headers: response headers with lower-case names.
+        max_seconds: a longer wait is reduced to this.
+
     Returns:
-        Seconds from 0 to `MAX_WAIT_SECONDS`; None if the header is absent, unreadable or implausible.
+        Seconds from 0 to `max_seconds`; None if the header is absent, unreadable or implausible.
     """
     value = str(headers.get("retry-after", "")).strip()
     seconds = _parse_seconds(value)
@@ -45,7 +49,7 @@ def parse_retry_after(headers: JsonObject) -> float | None:
         now = _parse_date(str(headers.get("date", ""))) or datetime.now(UTC)
         seconds = max((moment - now).total_seconds(), 0.0)
     wait_ms = parse_duration_ms(seconds, per_unit=1000)
-    return None if wait_ms is None else min(wait_ms / 1000, MAX_WAIT_SECONDS)
+    return None if wait_ms is None else min(wait_ms / 1000, max_seconds)
 
 
 def _parse_seconds(text: str) -> float | None:

@@ -1,12 +1,13 @@
 """The control in virtual time, against limits that it is not told."""
 
 import random
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from benchmarks.adaptive.hidden_limits import HiddenLimits, WindowKind
-from benchmarks.adaptive.simulation import SimulatedWorkers
+from benchmarks.adaptive.simulation import START, SimulatedWorkers
 from toolbench.lab.worker.pacing.controller import adjust, compute_intervals, compute_limit, compute_rate, compute_share
 from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, PaceState, Rejection
 
@@ -15,6 +16,22 @@ MANY = 10**6
 SECONDS = 300
 NOW = 1_000_000_000.0
 KNOWN = PaceState(updated_at=NOW - 0.5, limit=20.0)
+
+
+@dataclass(slots=True)
+class ShortOverload(HiddenLimits):
+    """An endpoint that rejects some requests from a moment on, and none afterwards.
+
+    Attributes:
+        begins_at: time of the first rejection.
+        rejections: how many requests it rejects.
+    """
+
+    begins_at: float = 0.0
+    rejections: int = 0
+
+    def _take(self, now: float) -> bool:
+        return now < self.begins_at or self.rejected >= self.rejections
 
 
 def run_workers(limits: HiddenLimits, latency: float, *, queue_after: int = MANY, **fields: Any) -> SimulatedWorkers:
@@ -93,6 +110,41 @@ def test_adjust_learns_the_rate_with_few_in_flight() -> None:
     assert (state.limit, state.rate) == (20.0, 400.0)
     assert state.held_until == pytest.approx(NOW - 50 + 61, abs=1)
     assert compute_rate(state, ADAPTIVE) == pytest.approx(388)
+
+
+def test_adjust_pauses_no_longer_than_requests_were_sent() -> None:
+    state = PaceState(updated_at=NOW - 0.5, seconds=((int(NOW) - 3, 12, 0, 4),))
+    state = adjust(state, PaceReport("a", sent=1, rejections=(Rejection(1, 0.1),)), ADAPTIVE, now=NOW)
+    assert (state.rate, state.held_until) == (12.0, NOW + 3)
+
+
+def test_adjust_forgets_a_tentative_rate_after_more_answers() -> None:
+    state = PaceState(updated_at=NOW - 0.5, seconds=((int(NOW) - 9, 20, 0, 4),), rate=20.0, tentative_until=NOW + 51)
+    assert adjust(state, PaceReport("a", in_flight=9, sent=9), ADAPTIVE, now=NOW).rate == 20
+    disproved = adjust(state, PaceReport("a", in_flight=1, sent=9, answers=8), ADAPTIVE, now=NOW)
+    assert (disproved.rate, disproved.tentative_until) == (None, NOW)
+    proven = replace(state, tentative_until=NOW)
+    assert adjust(proven, PaceReport("a", in_flight=1, sent=9, answers=8), ADAPTIVE, now=NOW).rate == 20
+
+
+def test_adjust_takes_a_rate_as_tentative_in_the_first_minute() -> None:
+    state = adjust(PaceState(), PaceReport("a", sent=1), ADAPTIVE, now=NOW)
+    assert state.tentative_until == NOW + 60
+    state = adjust(state, PaceReport("a", sent=1), ADAPTIVE, now=NOW + 30)
+    assert state.tentative_until == NOW + 60
+    assert adjust(state, PaceReport("a", sent=1), ADAPTIVE, now=NOW + 100).tentative_until == NOW + 160
+    known = replace(state, rate=20.0)
+    assert adjust(known, PaceReport("a", sent=1), ADAPTIVE, now=NOW + 100).tentative_until == NOW + 60
+
+
+@pytest.mark.parametrize("rejections", [1, 4])
+@pytest.mark.parametrize("after_seconds", [2, 4, 10, 20])
+def test_adjust_recovers_from_a_short_overload(after_seconds: float, rejections: int) -> None:
+    settings = PaceSettings(adaptive=True, max_concurrency=8)
+    overload = ShortOverload(8, MANY, begins_at=START + after_seconds, rejections=rejections)
+    workers = run_workers(overload, 0.5, settings=settings)
+    assert overload.rejected == rejections
+    assert compute_used_percent(workers, 0.5) >= 80
 
 
 def test_adjust_learns_no_rate_from_few_answers_and_doubles_the_pause() -> None:

@@ -1,12 +1,24 @@
+import itertools
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from django.utils import timezone
 
-from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
-from toolbench.lab.models import ProviderPace, Run, Step
+from tests.lab.conftest import RunInThread
+from tests.lab.scripted_runs import (
+    answer_correctly,
+    build_session_options,
+    launch_run,
+    make_scripted_model,
+    run_worker_session,
+)
+from tests.wait import wait_until
+from toolbench.lab.models import Provider, ProviderPace, Run, Step
 from toolbench.lab.worker.pacing.state import PaceState
+from toolbench.lab.worker.session import run_session
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +53,7 @@ def read_state(run: Run) -> PaceState:
 def test_adaptive_session_slows_down_after_rejections() -> None:
     with ScriptedServer(SomeRejections()) as limited:
         model = make_scripted_model(limited, concurrency=20, adaptive=True, max_attempts=6)
-        run = launch_run(model, trials=3)  # nine answers: too few to learn a rate, which would be ten a minute
+        run = launch_run(model, trials=12)
         run_worker_session(model)
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
     assert read_state(run).overloaded_at > 0
@@ -84,6 +96,30 @@ def test_session_pauses_when_headers_say_that_nothing_remains() -> None:
         run_worker_session(model)
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
     assert read_state(run).held_until > 0
+
+
+def test_session_ends_an_hour_long_pause_with_its_settings(elsewhere: RunInThread) -> None:
+    count = itertools.count()
+
+    def answer(seen: ReceivedRequest) -> ScriptedReply:
+        reply = error_reply(429, "Too many requests")
+        return (
+            answer_correctly(seen) if next(count) else replace(reply, headers=reply.headers | {"retry-after": "5000"})
+        )
+
+    with ScriptedServer(answer) as limited:
+        model = make_scripted_model(limited, adaptive=True, max_attempts=1)
+        run, claiming_ended = launch_run(model, trials=2), threading.Event()
+        options = build_session_options(0.5, on_claiming_ended=claiming_ended.set)
+        session = elsewhere(run_session, model.provider_id, options)
+        assert claiming_ended.wait(60)
+        wait_until(lambda: ProviderPace.objects.exists() and read_state(run).held_until > time.time() + 3000)
+        assert read_state(run).held_until < time.time() + 3600
+        assert run.trials.filter(state="running").exists()
+        Provider.objects.update(adaptive=False)
+        assert session.result(60) == 2
+    assert sorted(run.trials.values_list("outcome", flat=True)) == ["infra", "pass"]
+    assert ProviderPace.objects.get().held_until > timezone.now()
 
 
 def test_session_without_settings_writes_no_pace(scripted: ScriptedServer) -> None:

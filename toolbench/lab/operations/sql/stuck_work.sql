@@ -1,6 +1,7 @@
 -- Select work that a sweep should have repaired, and the providers whose next trial waits without reason.
 --
--- A provider waits if a running run has a queued trial of it that may be claimed, and no trial of it is running.
+-- A provider waits if a running run has a queued trial of it that may be claimed, no trial of it is running, and its
+-- rate control does not hold its requests.
 -- Of each run, only the first such trial is read, in the order in which trials are claimed.
 -- Parameters: settle_seconds: time that sweeps have for a repair; wait_seconds: time after which a wait is listed.
 -- Returns: one row: stale cells of ended runs, running trials with an expired lease, waiting providers as JSON, the
@@ -43,6 +44,10 @@ SELECT
             AND NOT EXISTS (
                 SELECT 1 FROM lab_trial AS running
                 WHERE running.state = 'running' AND running.provider_id = provider.id
+            )
+            AND NOT EXISTS (
+                SELECT 1 FROM lab_providerpace AS pace
+                WHERE provider.adaptive AND pace.provider_id = provider.id AND pace.held_until > clock_timestamp()
             )
     ),
     clock_timestamp()

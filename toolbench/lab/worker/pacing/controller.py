@@ -2,10 +2,13 @@
 
 - The concurrency limit grows by half with each round of answers until the first overload. Then it stays at what
   was accepted, and tries a little more after about a minute (the cubic curve of TCP CUBIC).
-- A rejection above the requests in flight that were accepted lately means that too many were in flight: the limit
-  below that number. A rejection with clearly fewer in flight means too many requests a minute: the number of answers in
-  the last 60 seconds, if it is at least ten, becomes the limit of requests a minute, which is tried out by the same
-  curve. After fewer answers, a pause follows that doubles with each further rejection.
+- A rejection with more requests in flight than were accepted lately means that too many were in flight: the limit
+  falls below that number.
+- A rejection with clearly fewer in flight means too many requests a minute: the number that was accepted in the last 60
+  seconds, if it is at least ten, becomes the limit of requests a minute, which then rises along the same curve. After
+  fewer requests, only a pause follows that doubles with each further rejection.
+- In the first minute of requests that limit is tentative, since the reason may also be a limit of a shorter time, or
+  a short overload: once more requests than it were accepted in 60 seconds, it is forgotten.
 - Latency that doubles while more requests are in flight lowers the limit as well.
 """
 
@@ -28,11 +31,9 @@ REACTION_SECONDS = 0.5  # until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
 RATE_REPEATED_SECONDS = 30.0
 ACCEPTED_MARGIN = 1.02  # times the rate; with more accepted requests the last minute is from before the rate was set
-MIN_RATE_REQUESTS = (
-    10  # accepted in the last minute, before a rate is learned from them; with fewer, only a pause follows
-)
+MIN_RATE_REQUESTS = 10  # accepted in the last minute, for a rate to be learned from them
 MIN_RATE_SECONDS = 5.0  # for which a rate has to be used before it is lowered
-MAX_HOLD_SECONDS = 30.0  # pause that the provider did not ask for
+MAX_HOLD_SECONDS = 30.0  # longest of the pauses that double
 MAX_STEP_SECONDS = 2.0  # time between two reports that counts at most
 SESSION_SECONDS = 5.0  # without a report, after which a session is forgotten
 RESET_SECONDS = 3600.0  # without a report, after which the control starts anew
@@ -66,7 +67,7 @@ def adjust(state: PaceState, report: PaceReport, settings: PaceSettings, *, now:
         state = _handle_rejection(state, rejection, report, settings, now)
     if settings.adaptive:
         if not report.rejections:
-            state = _grow(state, report, now)
+            state = _grow(_forget_disproved_rate(state, report, now), report, now)
         state = _check_latency(state, report, now)
     return replace(state, limit=max(1.0, min(state.limit, settings.max_concurrency)), updated_at=now)
 
@@ -119,6 +120,8 @@ def _compute_learned_rate(state: PaceState, rate: float) -> float:
 def _add_report(state: PaceState, report: PaceReport, now: float) -> PaceState:
     """Return the state with the figures of a report; limits are unchanged."""
     seconds = [item for item in state.seconds if item[0] > now - WINDOW_SECONDS]
+    begins_without_rate = not seconds and state.rate is None
+    tentative_until = now + WINDOW_SECONDS if begins_without_rate else state.tentative_until
     others = state.count_others(report.session)
     rejected = len(report.rejections)
     accepted = report.sent - rejected
@@ -141,6 +144,7 @@ def _add_report(state: PaceState, report: PaceReport, now: float) -> PaceState:
     return replace(
         state,
         seconds=tuple(seconds),
+        tentative_until=tentative_until,
         sessions=sessions,
         latency=latency,
         tokens_per_request=tokens,
@@ -191,16 +195,18 @@ def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_secon
 def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState:
     """Return the state with a lower rate and the concurrency limit of before this overload.
 
-    After few requests no rate is learned. While the last minute still has more requests than the rate allows, the rate
-    may be right already, and only the pause becomes longer.
+    After few requests no rate is learned. The pause after a new rate lasts until the oldest accepted requests have left
+    the last minute, but no longer than the time since they were sent. While the last minute still has more requests
+    than the rate allows, the rate may be right already, and only the pause becomes longer.
     """
     is_repeated = now - state.rate_limited_at < RATE_REPEATED_SECONDS
     rate, accepted = state.rate, float(state.accepted_per_minute)
     hold_seconds = min(2 * state.hold_seconds, MAX_HOLD_SECONDS) if is_repeated else 1.0
     if rate is None and accepted >= MIN_RATE_REQUESTS:
         rate = accepted
-        if rejection.wait_seconds is None and state.seconds:  # the oldest requests have to leave the last minute first
-            hold_seconds = max(1.0, state.seconds[0][0] + WINDOW_SECONDS + 1 - now)
+        if rejection.wait_seconds is None:
+            oldest_age = now - next(second for second, count, _, _ in state.seconds if count > 0)
+            hold_seconds = max(1.0, min(WINDOW_SECONDS + 1 - oldest_age, oldest_age))
     elif rate is not None and state.rate_seconds >= MIN_RATE_SECONDS:
         learned = _compute_learned_rate(state, rate)
         if accepted <= ACCEPTED_MARGIN * learned:
@@ -219,6 +225,16 @@ def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState
         hold_seconds=hold_seconds if is_repeated else 1.0,
         held_until=max(state.held_until, now + hold_seconds),
     )
+
+
+def _forget_disproved_rate(state: PaceState, report: PaceReport, now: float) -> PaceState:
+    """Return the state without a tentative rate of which more requests were accepted in the last minute."""
+    if state.rate is None or now >= state.tentative_until:
+        return state
+    in_flight = report.in_flight + state.count_others(report.session)
+    if state.accepted_per_minute - in_flight <= ACCEPTED_MARGIN * state.rate:  # those in flight may be rejected
+        return state
+    return replace(state, rate=None, tentative_until=now)
 
 
 def _grow(state: PaceState, report: PaceReport, now: float) -> PaceState:

@@ -15,6 +15,7 @@ from toolbench.providers.http.rate_limit_headers import parse_rate_limits
 from toolbench.providers.http.retry_delay import parse_retry_after
 
 REPORT_SECONDS = 0.5
+MAX_PAUSE_SECONDS = 3600.0  # of all requests after a Retry-After; a single retry waits for MAX_WAIT_SECONDS at most
 OVERLOAD_STATUSES = (429, 503, 529)
 
 _SentFuture = asyncio.Future[PacedRequest]
@@ -78,7 +79,7 @@ class Pacer:
             if limit.remaining < (max(1, tokens) if limit.counts_tokens else 1) * self._schedule.in_flight
         ]
         pause_seconds = max(pauses, default=0.0)
-        wait_seconds = parse_retry_after(headers) if is_rejection else None
+        wait_seconds = parse_retry_after(headers, MAX_PAUSE_SECONDS) if is_rejection else None
         name = model if step.turn_read else ""
         wait_seconds = wait_seconds or pause_seconds or None
         return RequestResult(name, tokens, is_rejection, step.status == 429, wait_seconds, pause_seconds)

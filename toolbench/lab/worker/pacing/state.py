@@ -95,6 +95,8 @@ class PaceState:
         hold_seconds: length of the last pause without a request by the provider.
         seconds: for each of the last 60 seconds with a report: the second, the requests that were sent and not
             rejected, the rejected ones, and the most requests in flight when an answered one was sent.
+        tentative_until: end of the time in which a new rate is forgotten if more requests are accepted: a minute after
+            the first request without a known rate that follows a minute without requests, or when a rate was forgotten.
         sessions: requests in flight and the time of the last report, by worker session.
         windows: answers, sum of their seconds and most requests in flight, by model, since its last check of latency.
         baselines: latency and requests in flight with which later ones are compared, by model.
@@ -115,6 +117,7 @@ class PaceState:
     held_until: float = 0.0
     hold_seconds: float = 0.0
     seconds: tuple[tuple[int, int, int, int], ...] = ()
+    tentative_until: float = 0.0
     sessions: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     windows: Mapping[str, tuple[int, float, int]] = field(default_factory=dict)
     baselines: Mapping[str, tuple[float, int]] = field(default_factory=dict)
