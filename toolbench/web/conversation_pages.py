@@ -1,17 +1,20 @@
-"""Rendering of the playground's pages, and the launch of a message, for the views that lead to them."""
+"""Rendering of the playground's pages, and the launches of their runs, for the views that lead to them."""
 
 from dataclasses import asdict
 
-from django.http import HttpRequest, HttpResponse
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from toolbench.lab.models import Case
+from toolbench.lab.cases.conversations import build_case_request, save_as_case, save_message
+from toolbench.lab.cases.edit import UnknownCaseError
 from toolbench.lab.results.playground import ConversationPage, get_conversations
-from toolbench.web.forms.playground import CaseTrialsForm, MessageForm, MessageRunForm
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError, use_launch_key
+from toolbench.web.forms.playground import USED_KEY, CaseTrialsForm, MessageForm, MessageRunForm
 from toolbench.web.forms.start_run import StartMode, plan_or_launch
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import find_user
+from toolbench.web.requests import Action, find_user, record
 from toolbench.web.trial_context import get_trace_context, refresh_when_done
 
 
@@ -19,9 +22,7 @@ def render_new_conversation(
     request: HttpRequest, form: MessageForm, run_form: MessageRunForm, note: str = ""
 ) -> HttpResponse:
     """Render the form of a new conversation, with the newest conversations below it."""
-    action = request.get_full_path() if request.path == reverse("playground") else reverse("playground")
-    context = {"form": form, "run_form": run_form, "note": note, "action": action}
-    context |= {"conversations": get_conversations()}
+    context = {"form": form, "run_form": run_form, "note": note, "conversations": get_conversations()}
     return render_page(request, "playground/start.html", context, status=422 if form.is_bound else 200)
 
 
@@ -45,13 +46,76 @@ def render_conversation(
     return refresh_when_done(request, response, is_done=not page.is_waiting)
 
 
-def launch_message(request: HttpRequest, case: Case, run_form: MessageRunForm) -> HttpResponse:
-    """Start the run of a saved message and redirect to its conversation.
+def send_message(
+    request: HttpRequest, form: MessageForm, run_form: MessageRunForm, slug: str = ""
+) -> HttpResponse | None:
+    """Save the sent message and start its run, once for each key of the form; redirect to the conversation.
 
-    If paid requests must be confirmed or a field must be corrected, nothing is sent and the page shows the form.
+    If paid requests must be confirmed or a setting must be corrected, the message is saved and nothing is sent; the
+    conversation then shows the form.
+
+    Args:
+        request: the request of an operator.
+        form: the message.
+        run_form: how it is sent.
+        slug: the conversation; "" for a new one.
+
+    Returns:
+        The redirect; None if a form has errors.
+
+    Raises:
+        Http404: the conversation was deleted.
     """
-    url = reverse("conversation", args=[case.slug])
-    run_request = run_form.build_request(case)
-    if plan_or_launch(run_form, run_request, start=StartMode.ALL, owner=find_user(request)).run:
-        return redirect(url)
-    return redirect(f"{url}?{run_form.render_query()}#send")
+    message = form.parse_message(slug, run_form)
+    if message is None:
+        return None
+    user = find_user(request)
+    assert user is not None  # sending needs a role
+    try:
+        with use_launch_key(user, form.launch_key, form.launch_body | {"slug": slug}) as launch_key:
+            if launch_key.run is not None:
+                return redirect("conversation", launch_key.run.cells.values_list("scenario", flat=True)[0])
+            case = save_message(*message, slug=slug)
+            url = reverse("conversation", args=[case.slug])
+            subject = f"conversation {case.slug}" + (f", message {case.current}" if slug else "")
+            record(request, Action.CHANGED if slug else Action.ADDED, subject, url)
+            run_request = run_form.build_request(case)
+            result = plan_or_launch(run_form, run_request, start=StartMode.ALL, owner=user)
+            launch_key.run = result.run
+    except LaunchKeyError:
+        form.refuse_key()
+        return None
+    except UnknownCaseError as error:
+        raise Http404(str(error)) from None
+    return redirect(url if result.run else f"{url}?{run_form.render_query()}#send")
+
+
+def launch_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
+    """Save a trial as a test case and start a run of it, once for each key of the form; redirect to the run.
+
+    If paid requests must be confirmed or a setting must be corrected, redirect to the plan of the run.
+
+    Args:
+        request: the request of an operator.
+        slug: the conversation.
+        trial_id: one of its trials.
+
+    Raises:
+        CaseNotCreatedError: as in `save_as_case`.
+        DraftError: as in `save_as_case`.
+    """
+    form, user = CaseTrialsForm(request.POST), find_user(request)
+    assert user is not None  # changing needs a role
+    try:
+        with use_launch_key(user, form.launch_key, form.launch_body | {"trial": trial_id}) as launch_key:
+            if launch_key.run is not None:
+                return redirect("run", launch_key.run.pk)
+            case = save_as_case(trial_id)
+            record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
+            run_request = build_case_request(case, trial_id, form.count)
+            result = plan_or_launch(form, run_request, start=StartMode.ALL, owner=user)
+            launch_key.run = result.run
+    except LaunchKeyError:
+        messages.error(request, USED_KEY)
+        return redirect("conversation-trial", slug, trial_id)
+    return redirect("run", result.run.pk) if result.run else redirect(form.render_plan_url(run_request))

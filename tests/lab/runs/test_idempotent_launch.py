@@ -8,7 +8,7 @@ from tests.lab.conftest import RunInThread
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.models import LaunchKey, Run
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
-from toolbench.lab.runs.idempotent_launch import LaunchKeyError, launch_once
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError, launch_once, use_launch_key
 
 BODY = {"trials": 1}
 
@@ -48,4 +48,12 @@ def test_refused_and_keyless_launches_keep_no_key() -> None:
         launch_once(build_request(methods=["nothing"]), owner=owner, key="k", body=BODY)
     assert launch_once(build_request(), owner=owner, key="", body=BODY)[1]
     assert launch_once(build_request(), owner=owner, key="", body=BODY)[1]
+    assert not LaunchKey.objects.exists()
+
+
+@pytest.mark.django_db
+def test_use_launch_key_without_a_run_keeps_no_key() -> None:
+    owner = get_first_owner()
+    with use_launch_key(owner, "k", BODY) as row:
+        assert row.run is None
     assert not LaunchKey.objects.exists()

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
+from tests.lab.conftest import RunInThread, elsewhere
 from tests.lab.scripted_runs import launch_run, make_paid_model, make_scripted_model, run_worker_session
 from tests.page_html import read_html
 from toolbench.lab.accounts.roles import Role, set_role
@@ -30,6 +33,7 @@ from toolbench.providers.scripted_server import (
     tool_call_reply,
 )
 
+__all__ = ["elsewhere"]  # a fixture
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
@@ -74,12 +78,16 @@ def send(owner_client: Client, model: Model) -> SendMessage:
     return start
 
 
+def read_fields(response: Any) -> dict[str, str]:
+    """Return the values of the forms of a page, as a browser sends them."""
+    forms = [response.context[name] for name in ("form", "run_form")]
+    shown = {name: form[name].value() for form in forms for name in form.fields}
+    return {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
+
+
 def follow(client: Client, address: str, message: str, **fields: str) -> str:
     """Send the form that a conversation shows, with another message, and return the address that follows."""
-    form, run_form = (client.get(address).context[name] for name in ("form", "run_form"))
-    shown = {name: one[name].value() for one in (form, run_form) for name in one.fields}
-    filled = {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
-    response = client.post(address, filled | {"message": message} | fields)
+    response = client.post(address, read_fields(client.get(address)) | {"message": message} | fields)
     assert response.status_code == 302, response.context["form"].errors
     return response.headers["Location"]
 
@@ -170,13 +178,54 @@ def test_paid_requests_are_sent_after_consent_only(owner_client: Client, server:
     assert "These requests may cost money." in read_html(response)
     assert not Run.objects.exists()
     agreed = str(response.context["answer"].plan.most_paid)
-    path = address.partition("?")[0]
-    form, run_form = (response.context[name] for name in ("form", "run_form"))
-    shown = {name: one[name].value() for one in (form, run_form) for name in one.fields}
-    filled = {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
-    assert owner_client.post(path, filled | {"agreed": agreed}).headers["Location"] == path
+    path, fields = address.partition("?")[0], read_fields(response)
+    for _ in range(2):
+        assert owner_client.post(path, fields | {"agreed": agreed}).headers["Location"] == path
     assert Trial.objects.count() == 20
     assert Case.objects.get().current == 1
+
+
+def test_send_pressed_twice_starts_one_run(owner_client: Client, model: Model, elsewhere: RunInThread) -> None:
+    page = owner_client.get("/playground/")
+    sent = read_fields(page) | MESSAGE | SETTINGS | {"model": str(model.pk)}
+    presses = [elsewhere(owner_client.post, "/playground/", sent) for _ in range(4)]
+    addresses = {press.result(timeout=30).headers["Location"] for press in presses}
+    assert addresses == {f"/playground/{Case.objects.get().slug}/"}
+    assert Run.objects.count() == 1
+    assert read_fields(owner_client.get("/playground/"))["key"] != sent["key"]
+
+
+def test_key_of_another_message_is_refused_with_a_new_one(owner_client: Client, model: Model) -> None:
+    sent = read_fields(owner_client.get("/playground/")) | MESSAGE | SETTINGS | {"model": str(model.pk)}
+    owner_client.post("/playground/", sent)
+    refused = owner_client.post("/playground/", sent | {"message": "How is the weather in Rome?"})
+    assert refused.status_code == 422
+    assert "this form was sent before with other content" in read_html(refused)
+    assert Run.objects.count() == 1
+    fields = read_fields(refused)
+    assert fields["message"] == "How is the weather in Rome?"
+    assert owner_client.post("/playground/", fields).status_code == 302
+    assert Run.objects.count() == 2
+
+
+def test_saved_case_runs_once_for_a_button_pressed_twice(owner_client: Client, send: SendMessage) -> None:
+    address = send()
+    trial = Trial.objects.get()
+    form = owner_client.get(address).context["trials_form"]
+    sent = {name: str(form[name].value()) for name in form.fields}
+    places = {owner_client.post(f"{address}{trial.pk}/run/", sent).headers["Location"] for _ in range(2)}
+    run = Run.objects.exclude(purpose="playground").get()
+    assert places == {f"/runs/{run.pk}/"}
+    run.deleted_at = timezone.now()
+    run.save(update_fields=["deleted_at"])
+    refused = owner_client.post(f"{address}{trial.pk}/run/", sent, follow=True)
+    assert "its run was deleted" in read_html(refused)
+
+
+def test_expectation_that_is_not_valid_is_not_collapsed(owner_client: Client, model: Model) -> None:
+    assert "<details open>" not in read_html(owner_client.get("/playground/"))
+    sent = MESSAGE | SETTINGS | {"model": str(model.pk), "results": "", "expect": "{"}
+    assert "<details open>" in read_html(owner_client.post("/playground/", sent))
 
 
 def test_results_leave_out_the_playground(owner_client: Client, model: Model, send: SendMessage) -> None:
@@ -241,17 +290,29 @@ def test_a_trial_is_edited_and_sent_again_five_times(owner_client: Client, model
     run_worker_session(model)
     trial = Trial.objects.get()
     response = owner_client.get(f"/playground/?trial={trial.pk}")
-    form, run_form = (response.context[name] for name in ("form", "run_form"))
-    assert (run_form["trials"].value(), run_form["strategy"].value()) == (5, "raw")
-    shown = {name: one[name].value() for one in (form, run_form) for name in one.fields}
-    filled = {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
-    owner_client.post(f"/playground/?trial={trial.pk}", filled | {"message": "Set foo to bar now."})
+    fields = read_fields(response)
+    assert (fields["trials"], fields["strategy"]) == ("5", "raw")
+    owner_client.post(f"/playground/?trial={trial.pk}", fields | {"message": "Set foo to bar now."})
     run_worker_session(model)
     run = Run.objects.latest("pk")
     assert (run.purpose, run.trials.count(), run.request["tool_failure_policy"]) == ("playground", 5, "fatal")
     assert Case.objects.get().versions.get().definition.count("Set foo to bar now.") == 1
     page = owner_client.get(f"/playground/{Case.objects.get().slug}/")
     assert len(page.context["page"].trials) == 5
+
+
+def test_examples_of_a_trial_are_sent_again_as_messages(
+    owner_client: Client, model: Model, server: ScriptedServer
+) -> None:
+    launch_run(model, scenarios=("weather",), examples=("weather-1",), trials=1)
+    run_worker_session(model)
+    first = server.seen[0].json()["messages"]
+    page = owner_client.get(f"/playground/?trial={Trial.objects.get().pk}")
+    answer = owner_client.post("/playground/", read_fields(page) | {"trials": "1"})
+    assert answer.status_code == 302
+    del server.seen[:]
+    run_worker_session(model)
+    assert server.seen[0].json()["messages"] == first
 
 
 def test_tools_come_from_a_case(owner_client: Client, model: Model) -> None:

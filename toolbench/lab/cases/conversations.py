@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from toolbench.evals.few_shot import load_sets
 from toolbench.evals.user_cases.copying import ScenarioNotCopiedError, copy_scenario, is_copyable
 from toolbench.evals.user_cases.definition import UserCase
 from toolbench.evals.user_cases.scenario import UserCaseScenario
@@ -29,7 +30,6 @@ class MessageSettings:
 
     Attributes:
         model: id of the model; None if none is chosen yet.
-        examples: name of a few-shot set; "" for none.
         trials: how many times the message is sent.
     """
 
@@ -37,7 +37,6 @@ class MessageSettings:
     profile: str = "default"
     strategy: str = "production"
     method: str = "native"
-    examples: str = ""
     stream: bool = False
     trials: int = 1
 
@@ -49,7 +48,6 @@ def copy_settings(config: RunConfig, trials: int = 1) -> MessageSettings:
         profile=config.profile,
         strategy=config.strategy,
         method="auto" if config.routing else config.method,
-        examples=config.examples,
         stream=config.stream,
         trials=trials,
     )
@@ -60,6 +58,7 @@ def load_transcript(slug: str, trial_id: int) -> Transcript:
 
     Raises:
         DraftError: the conversation has no such trial.
+        CaseNotCreatedError: the version of the conversation that the trial answered no longer exists.
     """
     trials = Trial.objects.filter(pk=trial_id, scenario=slug, run__deleted_at=None).prefetch_related("steps__body")
     trial = trials.first()
@@ -81,6 +80,7 @@ def parse_message(draft: CaseDraft, slug: str, trial_id: int | None) -> tuple[st
 
     Raises:
         DraftError: the draft is not valid, or the conversation has no such trial.
+        CaseNotCreatedError: as in `load_transcript`.
     """
     transcript = load_transcript(slug, trial_id) if trial_id is not None else Transcript()
     if transcript.messages:
@@ -122,7 +122,6 @@ def build_message_request(case: Case, settings: MessageSettings, trial_id: int |
         profiles=(settings.profile,),
         strategies=(settings.strategy,),
         methods=(settings.method,),
-        examples=(settings.examples,),
         streams=(settings.stream,),
         scenarios=(case.slug,),
         trials=settings.trials,
@@ -178,8 +177,10 @@ def build_draft_to_send_again(trial_id: int, trials: int) -> tuple[CaseDraft, Me
         draft = build_draft(scenario.title, scenario.case)
     elif is_copyable(scenario):
         instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
+        examples = load_sets(scenario.slug).get(trial.config.examples, ())  # which no test case has
         try:
-            draft = build_draft(scenario.title, copy_scenario(scenario, instance))
+            case = copy_scenario(scenario, replace(instance, history=(*examples, *instance.history)))
+            draft = build_draft(scenario.title, case)
         except ScenarioNotCopiedError as error:
             raise CaseNotCreatedError(str(error)) from None
     else:

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -41,25 +43,49 @@ def launch_once(
         LaunchError: as in `launch`.
         PaidRequestsUnconfirmedError: as in `launch`.
     """
+    with use_launch_key(owner, key, body) as launch_key:
+        if launch_key.run is not None:
+            return launch_key.run, False
+        run = launch_key.run = launch(request, owner=owner, confirmed_requests=confirmed_requests)
+        return run, True
+
+
+@contextmanager
+def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKey]:
+    """Provide the row of a key for one transaction; a simultaneous request with the same key waits for its end.
+
+    If the row has a run, the key was used before. Otherwise set its `run` to the run that you launch. If you leave it
+    None, or an exception ends the block, the key stays unused.
+
+    Args:
+        owner: the user who launches the run.
+        key: the idempotency key, at most MAX_KEY_CHARACTERS; "" for a row without a run that is not saved.
+        body: the request body; a later request with the same key must have an equal one.
+
+    Raises:
+        LaunchKeyError: the key belongs to another request, or its run was deleted.
+    """
     if not key:
-        return launch(request, owner=owner, confirmed_requests=confirmed_requests), True
+        yield LaunchKey()
+        return
     body_hash = _hash_body(body)
     with transaction.atomic():
         row, is_new = LaunchKey.objects.get_or_create(user=owner, key=key, defaults={"body_hash": body_hash})
         if not is_new:
-            return _get_run(row, body_hash), False
-        row.run = launch(request, owner=owner, confirmed_requests=confirmed_requests)
-        row.save(update_fields=["run"])
-        return row.run, True
+            _check_key(row, body_hash)
+        yield row
+        if row.run is None:
+            row.delete()
+        elif is_new:
+            row.save(update_fields=["run"])
 
 
 def _hash_body(body: JsonObject) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def _get_run(row: LaunchKey, body_hash: str) -> Run:
+def _check_key(row: LaunchKey, body_hash: str) -> None:
     if row.body_hash != body_hash:
         raise LaunchKeyError(f"The key {row.key} was used for another request. Send a new key; nothing was launched.")
     if row.run is None or row.run.deleted_at is not None:
         raise LaunchKeyError(f"The run of the key {row.key} was deleted. Send a new key; nothing was launched.")
-    return row.run

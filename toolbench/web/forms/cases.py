@@ -1,12 +1,11 @@
 """Forms for test cases: to edit them, import them and start trials of them."""
 
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Self
 
 from django import forms
 from django.http import QueryDict
 
-from toolbench.evals.user_cases.definition import UserCase
 from toolbench.evals.user_cases.options import BEHAVIOUR_LABELS, SETTINGS
 from toolbench.lab.cases.drafts import CaseDraft, DraftError, parse_draft
 from toolbench.lab.cases.edit import NewCaseOptions, add_case, build_run_request, edit_case
@@ -148,7 +147,7 @@ class CaseForm(forms.Form):
         data = dict(self.cleaned_data)
         set_name = data.pop("set", "").strip()
         try:
-            title, case = self.parse(data)
+            title, case = parse_draft(CaseDraft(**data))
         except DraftError as error:
             add_form_errors(self, error)
             return None
@@ -157,14 +156,6 @@ class CaseForm(forms.Form):
         if slug:
             return edit_case(slug, title, case)
         return add_case(title, case, NewCaseOptions(set=set_name, from_trial=from_trial))
-
-    def parse(self, data: dict[str, Any]) -> tuple[str, UserCase]:
-        """Return title and case of the form's values, without `set`.
-
-        Raises:
-            DraftError: they are not valid.
-        """
-        return parse_draft(CaseDraft(**data))
 
     @classmethod
     def from_request(cls, data: QueryDict | None, query: QueryDict) -> tuple[Self, str]:

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
+from uuid import uuid4
 
 from django import forms
 from django.http import QueryDict
@@ -14,7 +15,6 @@ from toolbench.lab.cases.conversations import (
     build_draft_to_send_again,
     build_message_request,
     parse_message,
-    save_message,
 )
 from toolbench.lab.cases.drafts import CaseDraft, DraftError
 from toolbench.lab.cases.example import EXAMPLE_DRAFT, EXAMPLE_NOTE
@@ -31,21 +31,46 @@ from toolbench.web.forms.errors import add_form_errors
 _DEFAULT_SETTINGS = MessageSettings()
 MAX_TRIALS = 20  # of one message
 TRIALS_TO_SEND_AGAIN = 5
-_HIDDEN_FIELDS = ("title", "trial", "group", "behaviour", "control")
+_HIDDEN_FIELDS = ("title", "trial", "key", "group", "behaviour", "control")
+_FIELDS_OF_ONE_REQUEST = ("key", "agreed", "csrfmiddlewaretoken")
 TRIALS_OF_A_CASE = 20
 _LEAST_ROWS, _MOST_ROWS = 3, 18  # of the field for the message
 _LAUNCH_MODES = ("tool_use_mode", "tool_failure_policy")
+USED_KEY = (
+    "Nothing was sent: this form was sent before with other content, or its run was deleted. To send it as it is now, "
+    "press the button again."
+)
 CASE_NOTE = "Tools, results and message are filled in from the case {case}. The case stays as it is."
 
 
-class MessageForm(CaseForm):
+class SentOnceForm(forms.Form):
+    """Form that starts one run, however often it is sent: each rendered form has another idempotency key."""
+
+    key = forms.UUIDField(required=False, initial=uuid4, widget=forms.HiddenInput)
+
+    @property
+    def launch_key(self) -> str:
+        """Return the sent key; "" without a valid one."""
+        return "" if "key" in self.errors else str(self.cleaned_data["key"] or "")
+
+    @property
+    def launch_body(self) -> dict[str, str]:
+        """Return the sent values, without those that may differ when the same form is sent again."""
+        return {name: value for name, value in self.data.items() if name not in _FIELDS_OF_ONE_REQUEST}
+
+    def refuse_key(self) -> None:
+        """Say that the key cannot be used, and show the form with a new one."""
+        self.data = {name: self.data[name] for name in self.data} | {"key": str(uuid4())}
+        self.add_error(None, USED_KEY)
+
+
+class MessageForm(SentOnceForm, CaseForm):
     """Form of a message: the fields of a case, of which only the message is required.
 
     With `trial`, the message follows that trial's answer. Without it, the message may be a list of messages.
     """
 
     trial = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    _slug = ""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Build the form; nothing has to be expected."""
@@ -60,7 +85,12 @@ class MessageForm(CaseForm):
         self.fields["tools"].help_text = "The tools array of a request to OpenAI, as JSON or YAML. May be blank."
 
     @property
-    def has_errors_below(self) -> bool:
+    def is_expanded(self) -> bool:
+        """Return whether the group of less common fields, which has the expectation here, is expanded."""
+        return super().is_expanded or bool(self["expect"].errors or self["expect"].value())
+
+    @property
+    def has_collapsed_errors(self) -> bool:
         """Return whether a field other than the message has an error."""
         return any(name != "message" for name in self.errors)
 
@@ -69,37 +99,28 @@ class MessageForm(CaseForm):
         """Return the errors of fields that the page does not show."""
         return [str(sentence) for name in _HIDDEN_FIELDS for sentence in self.errors.get(name, ())]
 
-    def parse(self, data: dict[str, Any]) -> tuple[str, UserCase]:
-        """Return title and case of the message, with the messages before it.
+    def parse_message(self, slug: str, run_form: "MessageRunForm") -> tuple[str, UserCase] | None:
+        """Return title and case of the sent message, with the messages before it.
 
-        Raises:
-            DraftError: the values are not valid, or the conversation has no such trial.
-        """
-        trial_id = data.pop("trial", None)
-        try:
-            return parse_message(CaseDraft(**data), self._slug, trial_id)
-        except CaseNotCreatedError as error:
-            raise DraftError({"message": [str(error)]}) from error
-
-    def send(self, slug: str, run_form: "MessageRunForm") -> Case | None:
-        """Save the message as a new conversation, or as a version of the conversation `slug`.
+        Args:
+            slug: the conversation; "" for a new one.
+            run_form: the settings that were sent with the message.
 
         Returns:
-            The conversation; None if this form or `run_form` is not valid.
-
-        Raises:
-            UnknownCaseError: the conversation was deleted.
+            None if this form or `run_form` is not valid.
         """
-        self._slug = slug
         is_valid = self.is_valid()
-        data = dict(self.cleaned_data)
-        data.pop("set", None)
+        data = {name: value for name, value in self.cleaned_data.items() if name not in ("set", "key")}
+        trial_id = data.pop("trial", None)
         try:
-            title, definition = self.parse(data)
+            message = parse_message(CaseDraft(**data), slug, trial_id)
         except DraftError as error:
             add_form_errors(self, error)
             return None
-        return save_message(title, definition, slug=slug) if is_valid and run_form.is_valid() else None
+        except CaseNotCreatedError as error:
+            self.add_error("message", str(error))
+            return None
+        return message if is_valid and run_form.is_valid() else None
 
 
 class MessageRunForm(CaseRunForm):
@@ -109,7 +130,6 @@ class MessageRunForm(CaseRunForm):
     strategy = forms.ChoiceField(label="Strategy")
     method = forms.ChoiceField(label="Method", choices=[(name, name) for name in METHODS])
     stream = forms.BooleanField(label="Stream the answer", required=False)
-    examples = forms.CharField(required=False, widget=forms.HiddenInput)
     source = forms.IntegerField(required=False, widget=forms.HiddenInput)
     field_order = ("model", "profile", "strategy", "method", "trials", "stream")
 
@@ -148,7 +168,7 @@ class MessageRunForm(CaseRunForm):
         return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
 
 
-class CaseTrialsForm(forms.Form):
+class CaseTrialsForm(SentOnceForm):
     """Form that runs the case of a trial: the number of trials."""
 
     trials = forms.IntegerField(label="Times", min_value=1, max_value=2000, initial=TRIALS_OF_A_CASE)

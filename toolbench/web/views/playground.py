@@ -6,15 +6,12 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from toolbench.lab.cases.conversations import build_case_request, save_as_case
 from toolbench.lab.cases.drafts import DraftError
 from toolbench.lab.cases.edit import UnknownCaseError
 from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.results.playground import ConversationPage, get_conversation
-from toolbench.web.conversation_pages import launch_message, render_conversation, render_new_conversation
-from toolbench.web.forms.playground import CaseTrialsForm, MessageForm, MessageRunForm, fill_in_forms
-from toolbench.web.forms.start_run import StartMode, plan_or_launch
-from toolbench.web.requests import Action, find_user, record
+from toolbench.web.conversation_pages import launch_case, render_conversation, render_new_conversation, send_message
+from toolbench.web.forms.playground import MessageForm, MessageRunForm, fill_in_forms
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -22,10 +19,7 @@ def start(request: HttpRequest) -> HttpResponse:
     """Show the form of a new conversation, filled in from ?trial=, ?case= or ?example=1; on POST, send the message."""
     if request.method == "POST":
         form, run_form = MessageForm(request.POST), MessageRunForm(request.POST)
-        if case := form.send("", run_form):
-            record(request, Action.ADDED, f"conversation {case.slug}", reverse("conversation", args=[case.slug]))
-            return launch_message(request, case, run_form)
-        return render_new_conversation(request, form, run_form)
+        return send_message(request, form, run_form) or render_new_conversation(request, form, run_form)
     try:
         form, run_form, note = fill_in_forms(request.GET)
     except (CaseNotCreatedError, UnknownCaseError) as error:
@@ -40,27 +34,18 @@ def show(request: HttpRequest, slug: str, trial_id: int | None = None) -> HttpRe
     if request.method != "POST":
         return render_conversation(request, page)
     form, run_form = MessageForm(request.POST), MessageRunForm(request.POST)
-    if case := form.send(slug, run_form):
-        url = reverse("conversation", args=[slug])
-        record(request, Action.CHANGED, f"conversation {slug}, message {case.current}", url)
-        return launch_message(request, case, run_form)
-    return render_conversation(request, page, (form, run_form))
+    return send_message(request, form, run_form, slug) or render_conversation(request, page, (form, run_form))
 
 
 @require_POST
 def run_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
     """Save a trial of a conversation as a test case and run it; without the needed consent, show the plan."""
     _find_conversation(slug, trial_id)
-    form = CaseTrialsForm(request.POST)
     try:
-        case = save_as_case(trial_id)
+        return launch_case(request, slug, trial_id)
     except (CaseNotCreatedError, DraftError) as error:
         messages.error(request, f"No run was started. Correct the case first. {error}")
         return redirect(f"{reverse('case-new')}?trial={trial_id}")
-    record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
-    run_request = build_case_request(case, trial_id, form.count)
-    result = plan_or_launch(form, run_request, start=StartMode.ALL, owner=find_user(request))
-    return redirect("run", result.run.pk) if result.run else redirect(form.render_plan_url(run_request))
 
 
 def _find_conversation(slug: str, trial_id: int | None) -> ConversationPage:
