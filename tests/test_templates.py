@@ -11,6 +11,9 @@ FOLDER = Path(settings.BASE_DIR) / "templates"
 NAMES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.html"))
 FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.DOTALL)
 GETS = re.compile(r'<form\b(?![^>]*method="post")|formmethod="get"|<form\b[^>]*\shx-get=')
+HEADING = re.compile(r'<h[1-6][^>]*\bid="([^"]+)"[^>]*>\s*([^<]*?)\s*<')
+HEADED_SECTION = re.compile(r'<section\b[^>]*aria-labelledby="([^"]+)"')
+NAMED_REGION = re.compile(r'(?:<section\b[^>]*|role="region"\s+)aria-label="([^"]+)"')
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)|\son[a-z]+=|javascript:", re.IGNORECASE)
 
 
@@ -53,3 +56,13 @@ def test_form_that_can_be_sent_by_get_has_no_token(name: str) -> None:
     forms = FORM.findall((FOLDER / name).read_text())
 
     assert [form[:80] for form in forms if GETS.search(form) and "{% csrf_token %}" in form] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_regions_of_a_template_have_different_names(name: str) -> None:
+    text = (FOLDER / name).read_text()
+    headings = dict(HEADING.findall(text))
+    headed = set(HEADED_SECTION.findall(text)) & headings.keys()  # a section may stand in two branches of a condition
+    names = [headings[key] for key in headed] + NAMED_REGION.findall(text)
+
+    assert sorted(set(names)) == sorted(names)

@@ -1,4 +1,4 @@
-"""Whoever explores a model: talks to it with tools, keeps an answer as a case, sends a trial again with other words."""
+"""An explorer talks to a model with tools, saves an answer as a case, and sends a trial again with other words."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Somebody with a log of their own traffic: 10,000 recorded lines become drafts, and the drafts become cases."""
+"""The owner of a traffic log imports 10,000 recorded lines as drafts, and accepts the drafts as cases."""
 
 import json
 from itertools import cycle, islice

@@ -3,13 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from toolbench.lab.endpoints.rate_control import RateControlPage
 from toolbench.lab.models import PacePoint
 
-WIDTH, HEIGHT = 620, 132
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 612, 12, 108
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 612, 12, 108  # within the viewBox of the template, 620 by 132
 MIN_BAR_HEIGHT = 8  # so that a single rejection can be seen
 GAP_SECONDS = 120.0  # a line is interrupted between points further apart than this
 
@@ -43,8 +41,9 @@ class RateChart:
 
     Attributes:
         title: what it shows.
-        limits, values: vertices of the lines of the limit and of the measured values, as SVG `points` attributes, one
-            for each part without a gap.
+        limit_name, value_name: what the dashed and the solid line show.
+        grid: horizontal lines of the axis, from the top.
+        limits, values: the dashed and the solid line, as SVG `points` attributes, one for each part without a gap.
         bars: rejections; empty in the chart of requests in flight.
         first_time, last_time: labels of the ends of the time axis.
     """
@@ -104,24 +103,27 @@ def _build_chart(
         return round(_BOTTOM - (_BOTTOM - _TOP) * min(value, top) / top, 1)
 
     def draw(read: Callable[[PacePoint], float | None]) -> tuple[str, ...]:
-        known_values = [(point, value) for point in points if (value := read(point)) is not None]
-        parts: list[list[str]] = [[]]
-        for (point, value), following in zip_longest(known_values, known_values[1:]):
-            parts[-1].append(f"{place_x(point)},{place_y(value)}")
-            if following and (following[0].at - point.at).total_seconds() > GAP_SECONDS:
+        parts: list[list[str]] = []
+        last_at = None
+        for point in points:
+            if (value := read(point)) is None:
+                continue
+            if last_at is None or (point.at - last_at).total_seconds() > GAP_SECONDS:
                 parts.append([])
-        return tuple(" ".join(part) for part in parts if part)
+            parts[-1].append(f"{place_x(point)},{place_y(value)}")
+            last_at = point.at
+        return tuple(" ".join(part) for part in parts)
 
     bars = [(point, read_rejection_rate(point)) for point in points if read_rejection_rate and point.rejections]
     title, limit_name, value_name = names
     return RateChart(
-        title,
-        limit_name,
-        value_name,
-        tuple(RateGridLine(place_y(share * top), f"{share * top:g}") for share in (1.0, 0.5, 0.0)),
-        draw(read_limit),
-        draw(read_value),
-        tuple(
+        title=title,
+        limit_name=limit_name,
+        value_name=value_name,
+        grid=tuple(RateGridLine(place_y(share * top), f"{share * top:g}") for share in (1.0, 0.5, 0.0)),
+        limits=draw(read_limit),
+        values=draw(read_value),
+        bars=tuple(
             RateBar(
                 place_x(point),
                 min(place_y(value), _BOTTOM - MIN_BAR_HEIGHT),
@@ -129,8 +131,8 @@ def _build_chart(
             )
             for point, value in bars
         ),
-        f"{start:%-d %b, %H:%M}",
-        f"{end:%-d %b, %H:%M} UTC",
+        first_time=f"{start:%-d %b, %H:%M}",
+        last_time=f"{end:%-d %b, %H:%M} UTC",
     )
 
 

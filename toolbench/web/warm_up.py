@@ -37,7 +37,7 @@ def prepare_results() -> None:
 
 
 def _visit(path: str) -> None:
-    """Call the view of a page, without the middleware and for nobody."""
+    """Call the view of a page as an anonymous user, without the middleware."""
     request = HttpRequest()
     request.method, request.path, request.path_info = "GET", path, path
     request.user = AnonymousUser()

@@ -109,7 +109,7 @@ def test_run_keeps_its_bodies_by_a_button(owner_client: Client) -> None:
     run = make_old_trial().run
     owner_client.post(f"/runs/{run.pk}/act/", {"action": "keep-bodies"})
     assert Run.objects.get().keeps_bodies
-    assert "leaves the bodies of this run alone" in read_html(owner_client.get(f"/runs/{run.pk}/"))
+    assert "does not remove the bodies of this run" in read_html(owner_client.get(f"/runs/{run.pk}/"))
     owner_client.post(f"/runs/{run.pk}/act/", {"action": "release-bodies"})
     assert not Run.objects.get().keeps_bodies
 

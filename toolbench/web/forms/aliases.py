@@ -107,7 +107,7 @@ class AliasForm(forms.Form):
             return None
 
     def _show_settings(self, alias: ModelAlias) -> None:
-        """Replace the settings that were sent by the current ones of the alias."""
+        """Show the current settings of the alias instead of the sent ones."""
         alias.refresh_from_db()
         settings = {name: "" if value is None else str(value) for name, value in _read_settings(alias).items()}
         self.data = {name: self.data.get(name) for name in self.data} | settings

@@ -25,7 +25,7 @@ METRICS_REFUSAL = (
 def show(request: HttpRequest) -> HttpResponse:
     """Show problems in words, processes by their heartbeat, and the space on disk (GET /health/)."""
     page = get_health_page()
-    return render_page(request, "health/show.html", {"page": page.health, "whole": page}, part="processes")
+    return render_page(request, "health/show.html", {"page": page, "health": page.health}, part="processes")
 
 
 @login_not_required

@@ -12,6 +12,7 @@ from toolbench.lab.cases.edit import UnknownCaseError, delete_case, get_case
 from toolbench.lab.cases.files import render_cases
 from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
+from toolbench.lab.models import CaseSet
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 from toolbench.web.downloads import build_file_response
@@ -86,7 +87,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     delete_case(slug)
     record(request, Action.DELETED, f"test case {slug}")
     messages.success(request, "The case is deleted. Its runs and trials are kept, with the version that judged them.")
-    return redirect("playground" if case.set.kind == "draft" else "cases")
+    return redirect("playground" if case.set.kind == CaseSet.Kind.DRAFT else "cases")
 
 
 @require_POST
