@@ -26,7 +26,7 @@ from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_
 from toolbench.installation import ROOT
 from toolbench.lab.models import Probe, Process, Run, Schedule
 from toolbench.lab.operations import restore
-from toolbench.lab.operations.backup import BackupError, read_manifest, write_backup
+from toolbench.lab.operations.backup import BackupError, read_keys, read_manifest, write_backup
 from toolbench.lab.operations.database_programs import DatabaseProgramError, build_program_environment, find_program
 from toolbench.lab.operations.restore import RESTORED_REASON, restore_backup
 from toolbench.lab.worker.health import record_heartbeat
@@ -105,7 +105,7 @@ def test_round_trip_keeps_every_row_of_every_table(backup: Path, other_database:
     printed = run_manage(other_database, "restore", str(backup))
 
     assert printed.returncode == 0, printed.stderr
-    assert "Paused 1 runs and 1 schedules" in printed.stdout
+    assert "Paused 1 run and 1 schedule," in printed.stdout
     before, after = read_tables(str(connection.settings_dict["NAME"])), read_tables(other_database)
     assert before.keys() == after.keys()
     assert len(before) > 60
@@ -192,6 +192,18 @@ def test_damaged_file_is_refused(backup: Path, damage: str) -> None:
     assert Run.objects.count() == 2
 
 
+def test_backup_without_a_listed_key_changes_nothing(backup: Path) -> None:
+    broken = backup.with_name("broken.zip")
+    with zipfile.ZipFile(backup) as source, zipfile.ZipFile(broken, "w") as target:
+        target.writestr("database.dump", source.read("database.dump"))
+        target.writestr(
+            "manifest.json", json.dumps(json.loads(source.read("manifest.json")) | {"keys": ["secret_key"]})
+        )
+    with pytest.raises(CommandError, match=r"Nothing was changed\. .*key files cannot be read"):
+        call_command("restore", broken, replace=True)
+    assert Run.objects.count() == 2
+
+
 def test_keys_are_in_the_backup_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = tmp_path / "provider_keys.key"
     key.write_bytes(b"first key")
@@ -203,7 +215,7 @@ def test_keys_are_in_the_backup_only_on_request(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "with.zip").stat().st_mode & 0o777 == 0o600
     key.write_bytes(b"second key")
     with zipfile.ZipFile(tmp_path / "with.zip") as archive:
-        replaced = restore._write_keys(archive, manifest)
+        replaced = restore._write_keys(read_keys(archive, manifest))
     assert replaced == [key]
     assert (key.read_bytes(), (tmp_path / "provider_keys.key.before-restore").read_bytes()) == (
         b"first key",

@@ -7,6 +7,7 @@ import hashlib
 import json
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -26,6 +27,8 @@ DUMP_NAME = "database.dump"
 MANIFEST_NAME = "manifest.json"
 KEY_FOLDER = "keys"
 CHUNK_BYTES = 1 << 20
+# What `zipfile` raises for a member that is missing, damaged, encrypted or compressed in an unknown way.
+_MEMBER_ERRORS = (KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 class BackupError(Exception):
@@ -37,12 +40,13 @@ class BackupManifest:
     """What a backup holds.
 
     Attributes:
-        created_at: when it was begun, as ISO 8601.
-        toolbench: version of Toolbench that wrote it.
+        created_at: time at which the backup began, as ISO 8601.
+        toolbench: version of Toolbench that wrote it; "" for a checkout.
         migrations: applied migrations, as app and name joined by a point.
-        runs: runs, deleted ones included.
+        runs: number of runs, deleted ones included.
+        trials: number of trials, those of deleted runs included.
         dump_sha256: digest of the dump.
-        keys: names of the key files in it.
+        keys: names of the key files in the backup.
     """
 
     format: int
@@ -57,16 +61,18 @@ class BackupManifest:
 
 
 def list_key_files() -> dict[str, Path]:
-    """Return the files by name without which stored keys, sessions and share links cannot be read elsewhere."""
+    """Return the files by name without which stored keys, sessions and share links are useless elsewhere."""
     return {"provider_keys.key": Path(settings.KEY_FILE), "secret_key": Path(settings.VAR_DIR) / "secret_key"}
 
 
 def write_backup(path: Path, *, with_keys: bool = False, programs: Path | None = None) -> BackupManifest:
-    """Write a backup of the database as it is now. Workers may go on; what they write meanwhile is not in it.
+    """Write a backup of the database as it is now.
+
+    Workers may continue; what they write after the start of the backup is not in it.
 
     Args:
         path: the new file. It is written under another name first, readable only by its owner.
-        with_keys: whether the files of `list_key_files` are in it, in plain form.
+        with_keys: whether the backup contains the files of `list_key_files`, unencrypted.
         programs: folder of pg_dump; None for the one that Toolbench brings.
 
     Raises:
@@ -98,7 +104,7 @@ def _write_parts(archive: zipfile.ZipFile, *, with_keys: bool, programs: Path | 
     command: list[str | Path] = [find_program("pg_dump", programs), "--format=custom", "--no-owner", "--no-privileges"]
     with (
         tempfile.TemporaryDirectory() as folder,
-        start_program(command, Path(folder) / "errors", reads=False) as dump,
+        start_program(command, Path(folder) / "errors", has_input=False) as dump,
         archive.open(DUMP_NAME, "w", force_zip64=True) as entry,
     ):
         assert dump.stdout is not None
@@ -120,7 +126,7 @@ def read_manifest(archive: zipfile.ZipFile) -> BackupManifest:
     """Return the manifest of a backup.
 
     Raises:
-        BackupError: the file is no backup, or one of another format.
+        BackupError: the file is not a backup, or has another format.
     """
     try:
         document = json.loads(archive.read(MANIFEST_NAME))
@@ -128,7 +134,7 @@ def read_manifest(archive: zipfile.ZipFile) -> BackupManifest:
             raise BackupError(f"The backup has format {document['format']}, and this version reads {FORMAT}.")
         lists = {name: tuple(document[name]) for name in ("migrations", "keys")}
         return BackupManifest(**{**document, **lists})
-    except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+    except (*_MEMBER_ERRORS, ValueError, TypeError) as error:
         raise BackupError("The file is no backup of Toolbench, or it is damaged.") from error
 
 
@@ -136,17 +142,29 @@ def check_dump(archive: zipfile.ZipFile, manifest: BackupManifest) -> None:
     """Check that the dump is complete and unchanged.
 
     Raises:
-        BackupError: it is not.
+        BackupError: the dump is incomplete or was changed.
     """
     digest = hashlib.sha256()
     try:
         with archive.open(DUMP_NAME) as entry:
             for chunk in read_chunks(entry):
                 digest.update(chunk)
-    except (KeyError, zipfile.BadZipFile, EOFError) as error:
+    except _MEMBER_ERRORS as error:
         raise BackupError("The backup is damaged: its dump cannot be read to the end.") from error
     if digest.hexdigest() != manifest.dump_sha256:
         raise BackupError("The backup is damaged: its dump does not have the digest of its manifest.")
+
+
+def read_keys(archive: zipfile.ZipFile, manifest: BackupManifest) -> dict[str, bytes]:
+    """Return the contents of the key files in a backup by name; names that `list_key_files` lacks are left out.
+
+    Raises:
+        BackupError: a key file cannot be read.
+    """
+    try:
+        return {name: archive.read(f"{KEY_FOLDER}/{name}") for name in manifest.keys if name in list_key_files()}
+    except _MEMBER_ERRORS as error:
+        raise BackupError("The backup is damaged: one of its key files cannot be read.") from error
 
 
 def read_chunks(file: IO[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Programs of PostgreSQL that dump and restore the database, and how they reach it."""
+"""Programs of PostgreSQL that dump and restore the database, and the environment for their connection."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ _TLS_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 class DatabaseProgramError(Exception):
-    """A program is missing or failed; the message is what it printed last."""
+    """A program is missing or failed. The message of a failed one is the last line that it printed."""
 
 
 def find_program(name: str, folder: Path | None = None) -> Path:
@@ -24,7 +24,7 @@ def find_program(name: str, folder: Path | None = None) -> Path:
         folder: folder to search; None for the programs that Toolbench brings, then for those on the PATH.
 
     Raises:
-        DatabaseProgramError: the program is not there.
+        DatabaseProgramError: the program was not found.
     """
     found = shutil.which(name, path=str(folder)) if folder else _find_own_program(name) or shutil.which(name)
     if not found:
@@ -39,7 +39,7 @@ def _find_own_program(name: str) -> str | None:
 
 
 def build_program_environment() -> dict[str, str]:
-    """Return the environment with which a program reaches the database. No password is in its arguments."""
+    """Return the environment with which a program connects to the database; so no argument has the password."""
     settings = connection.settings_dict
     values = {f"PG{name}": settings.get(name) for name in ("HOST", "PORT", "USER", "PASSWORD")}
     values["PGDATABASE"] = settings["NAME"]
@@ -48,13 +48,13 @@ def build_program_environment() -> dict[str, str]:
 
 
 @contextmanager
-def start_program(command: Sequence[str | Path], errors: Path, *, reads: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program whose output is piped; it is killed if the block fails.
+def start_program(command: Sequence[str | Path], errors: Path, *, has_input: bool) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program whose output is piped, and wait for its end. Kill it if the block fails.
 
     Args:
         command: program and arguments.
-        errors: file to which it writes its messages.
-        reads: whether its input is piped; if not, it has none.
+        errors: file to which the program writes its messages.
+        has_input: whether its input is piped; otherwise it is empty.
 
     Raises:
         DatabaseProgramError: the program ended with an error.
@@ -62,7 +62,7 @@ def start_program(command: Sequence[str | Path], errors: Path, *, reads: bool) -
     with errors.open("wb") as output:
         process = subprocess.Popen(
             [str(part) for part in command],
-            stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
+            stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=output,
             env=build_program_environment(),

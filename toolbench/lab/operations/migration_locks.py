@@ -12,7 +12,8 @@ from django.apps import AppConfig
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
-from django.template.defaultfilters import filesizeformat
+
+from toolbench.lab.operations.storage_space import format_bytes
 
 MAX_LOCK_SECONDS = 1.0
 NO_SQL = "THIS OPERATION CANNOT BE WRITTEN AS SQL"
@@ -30,7 +31,7 @@ class StatementKind:
     """A kind of statement that works on all rows of a table.
 
     Attributes:
-        pattern: finds the statement; its group is the table.
+        pattern: matches the statement; its group is the table.
         rate: megabytes of the table for each second.
         blocks_reading: whether pages that only read the table wait, too.
     """
@@ -52,7 +53,12 @@ _EXCLUSIVE = re.compile(rf"ALTER TABLE {_TABLE}")
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """Rows, as PostgreSQL estimates them, and bytes of a table."""
+    """Size of a table.
+
+    Attributes:
+        rows: number of rows, as PostgreSQL estimates it.
+        size: bytes without indexes.
+    """
 
     rows: int
     size: int
@@ -75,7 +81,7 @@ class TableLock:
     @property
     def sentence(self) -> str:
         """What waits, and for how long."""
-        size = filesizeformat(self.size.size).replace("\xa0", " ")
+        size = format_bytes(self.size.size)
         who = "pages that read or change it" if self.blocks_reading else "what changes it, such as workers,"
         return f"{self.table} ({self.size.rows:,} rows, {size}): {who} wait for about {self.seconds:.0f} s."
 
@@ -101,7 +107,7 @@ def find_long_locks(statements: Sequence[str], sizes: dict[str, TableSize]) -> t
 def print_long_locks(
     app_config: AppConfig, plan: Sequence[tuple[Migration, bool]], using: str = DEFAULT_DB_ALIAS, **options: Any
 ) -> None:
-    """Print what would wait for migrations, before they begin. Django calls it as receiver of `pre_migrate`."""
+    """Print which readers and writers will wait for migrations. Django calls it as receiver of `pre_migrate`."""
     stdout: TextIO | None = options.get("stdout")
     if using != DEFAULT_DB_ALIAS or stdout is None or not options.get("verbosity"):
         return
@@ -110,7 +116,7 @@ def print_long_locks(
 
 
 def describe_plan(migrations: Sequence[Migration]) -> Iterator[str]:
-    """Yield a line for each lock that a migration holds for longer than a second, and for code that cannot be read."""
+    """Yield a line for each lock that a migration holds for longer than MAX_LOCK_SECONDS, and for unknown times."""
     sizes = _read_sizes()
     if not any(table.size for table in sizes.values()):
         return

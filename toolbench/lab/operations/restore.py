@@ -1,9 +1,14 @@
-"""Restoration of a backup: one transaction loads it and pauses what would send requests; then it is migrated."""
+"""Restoration of a backup.
+
+One transaction loads the dump and pauses what would send requests. Then the keys are written, and the database is
+migrated to this version.
+"""
 
 import os
 import tempfile
 import threading
 import zipfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +23,12 @@ from toolbench.installation import build_command
 from toolbench.lab.models import Process, Run
 from toolbench.lab.operations.backup import (
     DUMP_NAME,
-    KEY_FOLDER,
     BackupError,
     BackupManifest,
     check_dump,
     list_key_files,
     read_chunks,
+    read_keys,
     read_manifest,
 )
 from toolbench.lab.operations.database_programs import (
@@ -51,9 +56,10 @@ class RestoreResult:
     """What was restored.
 
     Attributes:
-        paused_runs: runs that were running, and are paused now so that no request is sent unasked.
-        paused_schedules: schedules that were active, and are paused now.
-        replaced_keys: key files that another content had; the old one is kept beside it.
+        paused_runs: number of runs that were running, and are paused now so that no request is sent unasked.
+        paused_schedules: number of schedules that were active, and are paused now.
+        replaced_keys: key files that had another content. The old file is kept beside each, with `.before-restore`
+            after its name.
     """
 
     manifest: BackupManifest
@@ -74,7 +80,7 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
         BackupError: the file is no intact backup or a newer one, processes use the database, or it has runs and
             `replace` is False. Nothing was changed.
         DatabaseProgramError: a program is missing or failed. Nothing was changed.
-        UnfinishedRestoreError: the database was replaced, but keys were not written or it was not migrated.
+        UnfinishedRestoreError: the database was replaced, but a later step failed.
     """
     try:
         archive = zipfile.ZipFile(path)
@@ -84,9 +90,10 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
         manifest = read_manifest(archive)
         _check_version(manifest)
         check_dump(archive, manifest)
+        keys = read_keys(archive, manifest)
         _check_database(replace=replace)
         paused_runs, paused_schedules = _load_dump(archive, programs)
-        replaced_keys = _finish(archive, manifest)
+    replaced_keys = _finish(keys)
     return RestoreResult(manifest, paused_runs, paused_schedules, replaced_keys)
 
 
@@ -99,7 +106,7 @@ def _check_version(manifest: BackupManifest) -> None:
 
 
 def _check_database(*, replace: bool) -> None:
-    """Check that nothing would be lost that the user does not know of.
+    """Check that no process uses the database, and that no run would be deleted without `replace`.
 
     Raises:
         BackupError: processes are alive, or there are runs and `replace` is False.
@@ -123,7 +130,7 @@ def _check_database(*, replace: bool) -> None:
 
 
 def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> tuple[int, int]:
-    """Send the dump through pg_restore to psql, which then pauses it. Only a complete script is committed.
+    """Send the dump through pg_restore to psql, which then pauses runs and schedules, all in one transaction.
 
     Returns:
         The numbers of paused runs and of paused schedules.
@@ -143,8 +150,8 @@ def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> tuple[int, in
         messages = Path(folder) / "psql"
         try:
             with (
-                start_program(_build_psql_command(psql, Path(folder)), messages, reads=True) as psql_process,
-                start_program(restore_command, Path(folder) / "pg_restore", reads=True) as restore,
+                start_program(_build_psql_command(psql, Path(folder)), messages, has_input=True) as psql_process,
+                start_program(restore_command, Path(folder) / "pg_restore", has_input=True) as restore,
             ):
                 _pipe(dump, restore, psql_process)
         except DatabaseProgramError as error:
@@ -154,7 +161,12 @@ def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> tuple[int, in
 
 
 def _build_psql_command(psql: Path, folder: Path) -> list[str | Path]:
-    """Return the command that replaces the schema by its input and pauses it, and writes results into the folder."""
+    """Return the command that replaces the schema by its input and runs the script that pauses runs and schedules.
+
+    Args:
+        psql: the program.
+        folder: the script is written to it, and the command writes the result of the script there as `results`.
+    """
     script = folder / "pause.sql"
     script.write_text(_PAUSE, "utf-8")
     command: list[str | Path] = [psql, "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--single-transaction"]
@@ -182,18 +194,18 @@ def _feed(dump: IO[bytes], restore: "Popen[bytes]") -> None:
             target.write(chunk)
 
 
-def _finish(archive: zipfile.ZipFile, manifest: BackupManifest) -> tuple[Path, ...]:
+def _finish(keys: Mapping[str, bytes]) -> tuple[Path, ...]:
     """Write the keys, migrate the database and refresh its statistics; return the key files that were replaced.
 
     Raises:
         UnfinishedRestoreError: one of these steps failed.
     """
     try:
-        replaced_keys = tuple(_write_keys(archive, manifest))
+        replaced_keys = tuple(_write_keys(keys))
         call_command("migrate", interactive=False, verbosity=0)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
-    except (OSError, zipfile.BadZipFile, CommandError, DatabaseError) as error:
+    except (OSError, CommandError, DatabaseError) as error:
         raise UnfinishedRestoreError(
             "The database was replaced by the backup, and its runs and schedules are paused. But the keys were not "
             f"written, or the database was not migrated to this version: {error}. Remove the cause and restore again "
@@ -202,14 +214,12 @@ def _finish(archive: zipfile.ZipFile, manifest: BackupManifest) -> tuple[Path, .
     return replaced_keys
 
 
-def _write_keys(archive: zipfile.ZipFile, manifest: BackupManifest) -> list[Path]:
-    """Write the key files of the backup and return those that replaced a file with another content."""
+def _write_keys(keys: Mapping[str, bytes]) -> list[Path]:
+    """Write key files by name and return those that replaced a file with another content."""
     replaced: list[Path] = []
     files = list_key_files()
-    for name in manifest.keys:
-        if name not in files:
-            continue
-        content, file = archive.read(f"{KEY_FOLDER}/{name}"), files[name]
+    for name, content in keys.items():
+        file = files[name]
         if file.exists() and file.read_bytes() != content:
             os.replace(file, file.with_name(f"{file.name}.before-restore"))
             replaced.append(file)

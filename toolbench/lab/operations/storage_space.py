@@ -1,4 +1,4 @@
-"""Space that stored trials and gateway traces take, and the days until the disk of the database is full."""
+"""Space on disk of stored trials and gateway traces, and the days until the disk of the database is full."""
 
 import json
 import shutil
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
+from django.template.defaultfilters import filesizeformat
 
 from toolbench.lab.sql import load_statement
 
@@ -55,7 +56,7 @@ class StorageSpace:
         recent_trials: trials of runs that were launched in the last GROWTH_DAYS days.
         disk: None if the database runs on another machine, or its folder cannot be read.
         recent_traces: gateway traces of the last GROWTH_DAYS days.
-        trace_growth_bytes: their bytes, less those of the traces that are deleted within GROWTH_DAYS days.
+        trace_growth_bytes: bytes of these traces, less those of the traces that are deleted within GROWTH_DAYS days.
     """
 
     groups: tuple[tuple[str, int], ...]
@@ -98,7 +99,7 @@ class StorageSpace:
 
 
 def measure_storage_space() -> StorageSpace:
-    """Measure the space with two queries, which read sizes of files, the rows of runs and ages of gateway traces."""
+    """Measure the space with two queries, which read sizes of files, runs and the times of gateway traces."""
     with connection.cursor() as cursor:
         cursor.execute(
             _MEASURE_SPACE,
@@ -119,6 +120,11 @@ def measure_storage_space() -> StorageSpace:
         recent_traces=recent_traces,
         trace_growth_bytes=sizes.get("lab_gatewaytrace", 0) * max(0, recent_traces - expiring_traces) / max(1, traces),
     )
+
+
+def format_bytes(size: int) -> str:
+    """Return a size in words with an ordinary space, such as 1.1 GB, for terminals and logs."""
+    return filesizeformat(size).replace("\xa0", " ")
 
 
 def is_database_here() -> bool:

@@ -34,7 +34,7 @@ def test_command_without_rules_says_that_everything_is_kept(capsys: pytest.Captu
 
 def test_dry_run_prints_each_rule_and_removes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     printed = run_command(capsys, "--dry-run", "--rule", "passed=30", "--rule", "failed=30")
-    assert "Passed trials after 30 days: 1 trials, about 9 bytes\n" in printed
+    assert "Passed trials after 30 days: 1 trial, about 9 bytes\n" in printed
     assert "Failed trials after 30 days: 0 trials, about 0 bytes\nNothing was removed." in printed
     assert count_removed() == 0
 
@@ -42,7 +42,7 @@ def test_dry_run_prints_each_rule_and_removes_nothing(capsys: pytest.CaptureFixt
 def test_command_removes_by_the_saved_rules_and_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
     RetentionRule.objects.create(kind="passed", days=30)
     assert run_command(capsys, "--dry-run").endswith("Nothing was removed.\n")
-    assert run_command(capsys) == "Bodies of 1 trials removed.\n"
+    assert run_command(capsys) == "Bodies of 1 trial removed.\n"
     assert count_removed() == 1
     assert AuditEntry.objects.get().subject == "bodies of 1 trial, by the rules of retention"
 

@@ -4,16 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.template.defaultfilters import filesizeformat
+from django.template.defaultfilters import pluralize
 
 from toolbench.lab.operations.backup import BackupError, write_backup
 from toolbench.lab.operations.database_programs import DatabaseProgramError
+from toolbench.lab.operations.storage_space import format_bytes
 
 
 class Command(BaseCommand):
     """Command that writes a backup."""
 
-    help = "Write the whole database into one file, while everything goes on."
+    help = "Write the whole database into one file. Toolbench may run meanwhile."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
@@ -23,7 +24,9 @@ class Command(BaseCommand):
             action="store_true",
             help="include the files that decrypt stored keys of providers; keep such a file secret",
         )
-        parser.add_argument("--programs", type=Path, metavar="FOLDER", help="folder of pg_dump; default: its own")
+        parser.add_argument(
+            "--programs", type=Path, metavar="FOLDER", help="folder of pg_dump; default: the one that Toolbench brings"
+        )
 
     def handle(self, *args: Any, file: Path, with_keys: bool, programs: Path | None, **options: Any) -> None:
         """Write the backup and print what is in it.
@@ -35,9 +38,12 @@ class Command(BaseCommand):
             manifest = write_backup(file, with_keys=with_keys, programs=programs)
         except (BackupError, DatabaseProgramError) as error:
             raise CommandError(str(error)) from error
-        size = filesizeformat(file.stat().st_size).replace("\xa0", " ")
-        self.stdout.write(f"{file}: {manifest.runs} runs, {manifest.trials} trials, {size}")
+        runs, trials = manifest.runs, manifest.trials
+        size = format_bytes(file.stat().st_size)
+        self.stdout.write(f"{file}: {runs} run{pluralize(runs)}, {trials} trial{pluralize(trials)}, {size}")
         if manifest.keys:
-            self.stdout.write(f"It holds {', '.join(manifest.keys)}: who has the file can read the stored keys.")
+            self.stdout.write(
+                f"It contains {', '.join(manifest.keys)}: everybody who has the file can read the stored keys."
+            )
         else:
             self.stdout.write("Stored keys of providers are in it encrypted; the file that decrypts them is not.")

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from toolbench.lab.operations.backup import BackupError
 from toolbench.lab.operations.database_programs import DatabaseProgramError
@@ -13,7 +14,7 @@ from toolbench.lab.operations.restore import UnfinishedRestoreError, restore_bac
 class Command(BaseCommand):
     """Command that restores a backup."""
 
-    help = "Replace the database by a backup and migrate it. Runs and schedules that were going on are paused."
+    help = "Replace the database by a backup and migrate it. Running runs and active schedules are paused."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -21,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="the backup")
         parser.add_argument("--replace", action="store_true", help="delete the runs that are in the database now")
         parser.add_argument(
-            "--programs", type=Path, metavar="FOLDER", help="folder of pg_restore and psql; default: their own"
+            "--programs", type=Path, metavar="FOLDER", help="folder of pg_restore and psql; default: those of Toolbench"
         )
 
     def handle(self, *args: Any, file: Path, replace: bool, programs: Path | None, **options: Any) -> None:
@@ -37,13 +38,17 @@ class Command(BaseCommand):
         except UnfinishedRestoreError as error:
             raise CommandError(str(error)) from error
         manifest = result.manifest
-        self.stdout.write(f"Restored {manifest.runs} runs and {manifest.trials} trials of {manifest.created_at}.")
-        if result.paused_runs or result.paused_schedules:
+        runs, trials = manifest.runs, manifest.trials
+        self.stdout.write(
+            f"Restored {runs} run{pluralize(runs)} and {trials} trial{pluralize(trials)} of {manifest.created_at}."
+        )
+        runs, schedules = result.paused_runs, result.paused_schedules
+        if runs or schedules:
             self.stdout.write(
-                f"Paused {result.paused_runs} runs and {result.paused_schedules} schedules, so that no request is sent "
-                "unasked: resume them on their pages."
+                f"Paused {runs} run{pluralize(runs)} and {schedules} schedule{pluralize(schedules)}, so that no "
+                "request is sent unasked: resume them on their pages."
             )
-        for file in result.replaced_keys:
-            self.stdout.write(f"{file} was replaced; the earlier one is {file.name}.before-restore.")
+        for key_file in result.replaced_keys:
+            self.stdout.write(f"{key_file} was replaced; the earlier one is {key_file.name}.before-restore.")
         if not manifest.keys:
             self.stdout.write("Keys of providers can be read if this installation has the file provider_keys.key.")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.template.defaultfilters import filesizeformat
+from django.template.defaultfilters import pluralize
 
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.operations.body_removal import preview_removal, record_removal, remove_due_bodies
@@ -13,6 +13,7 @@ from toolbench.lab.operations.retention_policy import (
     load_retention_policy,
     parse_retention_policy,
 )
+from toolbench.lab.operations.storage_space import format_bytes
 
 
 class Command(BaseCommand):
@@ -51,12 +52,12 @@ class Command(BaseCommand):
             removed = remove_due_bodies(policy).removed
             if removed:
                 record_removal(removed)
-            self.stdout.write(f"Bodies of {removed} trials removed.")
+            self.stdout.write(f"Bodies of {removed} trial{pluralize(removed)} removed.")
 
     def _print_preview(self, policy: RetentionPolicy) -> None:
         for due in preview_removal(policy):
-            size = filesizeformat(due.stored_bytes).replace("\xa0", " ")
-            self.stdout.write(f"{due.rule}: {due.trials} trials, about {size}")
+            size = format_bytes(due.stored_bytes)
+            self.stdout.write(f"{due.rule}: {due.trials} trial{pluralize(due.trials)}, about {size}")
         self.stdout.write("Nothing was removed.")
 
 
