@@ -57,13 +57,22 @@ def test_large_exports_are_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    "first", [ScriptedReply(503), ScriptedReply(429), ScriptedReply(raw=b"", ending=ConnectionEnd.CLOSE)]
+    "first", [*map(ScriptedReply, (429, 502, 503, 504)), ScriptedReply(raw=b"", ending=ConnectionEnd.CLOSE)]
 )
 def test_failed_attempt_is_reported_and_repeated(first: ScriptedReply) -> None:
     sending = Sending(build_script(first, ScriptedReply(200)))
     assert (sending.sent, sending.pauses, sending.error) == (5, [1.0], "")
     (report,) = sending.reports
     assert f"Attempt 1 of {MAX_ATTEMPTS}; the next one follows in 1 s." in report
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "pauses"), [("7", [7.0, 2.0]), ("0", [1.0, 2.0]), ("soon", [1.0, 2.0]), ("-3", [1.0, 2.0])]
+)
+def test_pause_is_at_least_what_the_endpoint_demands(retry_after: str, pauses: list[float]) -> None:
+    busy = ScriptedReply(429, {"Retry-After": retry_after})
+    sending = Sending(build_script(busy, ScriptedReply(502), ScriptedReply(200)))
+    assert (sending.sent, sending.pauses) == (5, pauses)
 
 
 def test_last_attempt_ends_with_the_reason() -> None:
@@ -79,6 +88,8 @@ def test_last_attempt_ends_with_the_reason() -> None:
         (ScriptedReply(401), "status 401. Check the key in the headers."),
         (ScriptedReply(404), "status 404. Check the address."),
         (ScriptedReply(400), "status 400."),
+        (ScriptedReply(408), "status 408."),
+        (ScriptedReply(500), "status 500."),
         (ScriptedReply(302, {"location": "/elsewhere"}), "status 302."),
         (ScriptedReply(body=b'{"partialSuccess": {"rejectedSpans": "3", "errorMessage": "too old"}}'),
          "rejected 3 spans: too old."),

@@ -31,8 +31,9 @@ def call(*arguments: object) -> str:
 def test_export_otlp_writes_a_run_or_one_trial(run: Run, tmp_path: Path) -> None:
     assert call(run.pk, "--out", tmp_path / "run.jsonl") == f"2 trials in {tmp_path / 'run.jsonl'}\n"
     assert len([json.loads(line) for line in (tmp_path / "run.jsonl").read_bytes().splitlines()]) == 2
-    call("--trial", run.trials.earliest("pk").pk, "--out", tmp_path / "trial.jsonl")
-    assert (tmp_path / "trial.jsonl").read_bytes() in (tmp_path / "run.jsonl").read_bytes()
+    trial_path = tmp_path / "trial.jsonl"
+    assert call("--trial", run.trials.earliest("pk").pk, "--out", trial_path) == f"1 trial in {trial_path}\n"
+    assert trial_path.read_bytes() in (tmp_path / "run.jsonl").read_bytes()
 
 
 def test_export_otlp_sends_with_headers_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +57,7 @@ def test_export_otlp_names_what_is_missing(run: Run, tmp_path: Path, monkeypatch
         ((run.pk, "--send"), "--endpoint URL"),
         ((999_999,), "There is no run 999999"),
         (("--trial", 999_999), "There is no trial 999999"),
+        (("--trial", 0), "There is no trial 0"),
         ((run.pk, "--out", tmp_path / "there"), "File exists"),
     ]
     for arguments, sentence in refused:

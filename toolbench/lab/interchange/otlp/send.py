@@ -9,16 +9,17 @@ import httpx
 
 from toolbench.engine.strict_json import get_object
 from toolbench.lab.schedules.delivery import MAX_ATTEMPTS
+from toolbench.providers.http.retry_delay import parse_retry_after
 
 SEND_SECONDS = 10.0
 MAX_BATCH_BYTES = 4 << 20  # of one request, unless one trial is larger
 FIRST_PAUSE_SECONDS = 1.0  # doubled after each attempt
-_RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+_RETRIED_STATUSES = frozenset({429, 502, 503, 504})  # as the specification of OTLP/HTTP names them
 _PREFIX, _SEPARATOR, _SUFFIX = b'{"resourceSpans":[', b",", b"]}"
 
 
 class EndpointError(Exception):
-    """Traces that the endpoint did not take; the message gives the reason without the address."""
+    """Traces that the endpoint did not accept; the message gives the reason without the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class OtlpEndpoint:
     Attributes:
         url: its complete address, such as `http://127.0.0.1:4318/v1/traces`.
         headers: headers of each request, which may contain a key.
-        pause: waits the given seconds before another attempt.
-        report: receives a sentence for each attempt that failed and is repeated.
+        pause: called with the seconds to wait before another attempt.
+        report: called with a sentence about each failed attempt that is repeated.
     """
 
     url: str
@@ -38,10 +39,25 @@ class OtlpEndpoint:
     report: Callable[[str], None] = print
 
 
+@dataclass(frozen=True, slots=True)
+class _AttemptResult:
+    """Result of one request.
+
+    Attributes:
+        problem: a sentence; "" if the endpoint accepted all spans.
+        may_repeat: whether the request may be sent again.
+        retry_after_seconds: least pause that the endpoint demands before that; 0 if it demands none.
+    """
+
+    problem: str
+    may_repeat: bool = False
+    retry_after_seconds: float = 0.0
+
+
 def send_lines(lines: Iterable[bytes], endpoint: OtlpEndpoint) -> int:
     """Send lines of OTLP JSON in batches and return the number of trials that were sent.
 
-    An attempt without an answer, or with status 408, 429 or 5xx, is repeated, as often as a webhook.
+    An attempt without an answer, or with a status of _RETRIED_STATUSES, is repeated, as often as a webhook.
 
     Raises:
         EndpointError: the endpoint refused a batch, or the last attempt failed. Batches before it were sent.
@@ -76,42 +92,42 @@ def _send_batch(client: httpx.Client, batch: list[bytes], endpoint: OtlpEndpoint
     body = _PREFIX + _SEPARATOR.join(batch) + _SUFFIX
     pause = FIRST_PAUSE_SECONDS
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        problem, is_retried = _post(client, body, endpoint)
-        if not problem:
+        result = _post(client, body, endpoint)
+        if not result.problem:
             return
-        if not is_retried:
-            raise EndpointError(problem)
+        if not result.may_repeat:
+            raise EndpointError(result.problem)
         if attempt == MAX_ATTEMPTS:
-            raise EndpointError(f"{problem} This was attempt {attempt} of {MAX_ATTEMPTS}.")
-        endpoint.report(f"{problem} Attempt {attempt} of {MAX_ATTEMPTS}; the next one follows in {pause:g} s.")
-        endpoint.pause(pause)
+            raise EndpointError(f"{result.problem} This was attempt {attempt} of {MAX_ATTEMPTS}.")
+        seconds = max(pause, result.retry_after_seconds)
+        endpoint.report(f"{result.problem} Attempt {attempt} of {MAX_ATTEMPTS}; the next one follows in {seconds:g} s.")
+        endpoint.pause(seconds)
         pause *= 2
 
 
-def _post(client: httpx.Client, body: bytes, endpoint: OtlpEndpoint) -> tuple[str, bool]:
-    """Send one request.
-
-    Returns:
-        The problem as a sentence, "" without one; and whether the request may be repeated.
-    """
+def _post(client: httpx.Client, body: bytes, endpoint: OtlpEndpoint) -> _AttemptResult:
+    """Send one request."""
     headers = {**endpoint.headers, "content-type": "application/json"}
     try:
         answer = client.post(endpoint.url, content=body, headers=headers)
     except httpx.TimeoutException:
-        return f"The endpoint did not answer within {SEND_SECONDS:g} s.", True
+        return _AttemptResult(f"The endpoint did not answer within {SEND_SECONDS:g} s.", may_repeat=True)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError) as error:
-        return f"The request cannot be sent: {type(error).__name__}. Check the address and the headers.", False
+        return _AttemptResult(f"The request cannot be sent: {type(error).__name__}. Check the address and the headers.")
     except httpx.HTTPError as error:
-        return f"The endpoint could not be reached: {type(error).__name__}.", True
+        return _AttemptResult(f"The endpoint could not be reached: {type(error).__name__}.", may_repeat=True)
     if answer.is_success:
-        return _find_rejection(answer.content), False
+        return _AttemptResult(_find_rejection(answer.content))
     hints = {401: " Check the key in the headers.", 403: " Check the key in the headers.", 404: " Check the address."}
-    problem = f"The endpoint answered with status {answer.status_code}.{hints.get(answer.status_code, '')}"
-    return problem, answer.status_code in _RETRIED_STATUSES
+    return _AttemptResult(
+        f"The endpoint answered with status {answer.status_code}.{hints.get(answer.status_code, '')}",
+        may_repeat=answer.status_code in _RETRIED_STATUSES,
+        retry_after_seconds=parse_retry_after(dict(answer.headers)) or 0.0,
+    )
 
 
 def _find_rejection(content: bytes) -> str:
-    """Return a sentence about spans that the endpoint took the request without; "" if it took all."""
+    """Return a sentence about spans that the endpoint rejected from a request that it accepted; "" for none."""
     try:
         partial = get_object(get_object(json.loads(content or b"{}")).get("partialSuccess"))
     except (ValueError, RecursionError):

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from toolbench.lab.interchange.bundle.selection import BundleError
 from toolbench.lab.interchange.otlp.send import EndpointError, OtlpEndpoint, send_lines
@@ -32,25 +34,22 @@ class Command(BaseCommand):
             "--endpoint", metavar="URL", help="base address of the endpoint; /v1/traces is appended (implies --send)"
         )
 
-    def handle(self, *, run: int | None, trial: int | None, private: bool, **options: object) -> None:
+    def handle(self, *, run: int | None, trial: int | None, private: bool, **options: Any) -> None:
         """Write or send the spans and print how many trials there were.
 
         Raises:
             CommandError: the spans cannot be written or sent.
         """
-        if (run is None) == (trial is None):
-            raise CommandError("Name a run, or a trial with --trial.", returncode=REFUSED_EXIT_CODE)
-        endpoint = options["endpoint"] or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-        is_sent = bool(options["send"] or options["endpoint"])
+        endpoint: str = options["endpoint"] or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+        is_sent = options["send"] or options["endpoint"]
         if is_sent and not endpoint:
             raise CommandError("Name the address with --endpoint URL.", returncode=REFUSED_EXIT_CODE)
         try:
-            lines = [render_trial_line(trial)] if trial else iter_run_lines(run or 0, private=private)
+            lines, default_name = _select_lines(run, trial, private=private)
             if is_sent:
-                self._send(lines, str(endpoint))
+                self._send(lines, endpoint)
             else:
-                default_name = f"toolbench-trial-{trial}.otlp.jsonl" if trial else f"toolbench-run-{run}.otlp.jsonl"
-                self._write(lines, Path(str(options["out"] or default_name)))
+                self._write(lines, options["out"] or Path(default_name))
         except (BundleError, TrialNotFoundError, EndpointError, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
 
@@ -58,7 +57,7 @@ class Command(BaseCommand):
         url = f"{address.rstrip('/').removesuffix('/v1/traces')}/v1/traces"
         headers = _parse_headers(os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
         count = send_lines(lines, OtlpEndpoint(url, headers, report=self.stderr.write))
-        self.stdout.write(f"{count:,} trials sent.")
+        self.stdout.write(f"{count:,} trial{pluralize(count)} sent.")
 
     def _write(self, lines: Iterable[bytes], path: Path) -> None:
         count = 0
@@ -66,10 +65,25 @@ class Command(BaseCommand):
             for line in lines:
                 file.write(line)
                 count += 1
-        self.stdout.write(f"{count:,} trials in {path}")
+        self.stdout.write(f"{count:,} trial{pluralize(count)} in {path}")
+
+
+def _select_lines(run: int | None, trial: int | None, *, private: bool) -> tuple[Iterable[bytes], str]:
+    """Return the lines of a run or of a trial, and the default name of their file.
+
+    Raises:
+        CommandError: neither a run nor a trial is given, or both are.
+        BundleError: the run does not exist, or no trial would be left.
+        TrialNotFoundError: the trial does not exist or has not ended.
+    """
+    if run is not None and trial is None:
+        return iter_run_lines(run, private=private), f"toolbench-run-{run}.otlp.jsonl"
+    if trial is not None and run is None:
+        return [render_trial_line(trial)], f"toolbench-trial-{trial}.otlp.jsonl"
+    raise CommandError("Name a run, or a trial with --trial.", returncode=REFUSED_EXIT_CODE)
 
 
 def _parse_headers(text: str) -> dict[str, str]:
-    """Return the headers of `name=value` pairs with commas between them, as OpenTelemetry defines the variable."""
+    """Return the headers in `name=value` pairs separated by commas, the form that OpenTelemetry defines."""
     pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
