@@ -5,6 +5,7 @@ from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import read_json
+from toolbench.providers.masking.secrets import Masker
 
 
 def render_json_bytes(value: Any) -> bytes:
@@ -13,6 +14,15 @@ def render_json_bytes(value: Any) -> bytes:
     NaN and infinities become null. Objects without a JSON type are written as `str` renders them.
     """
     return json.dumps(clean_json(value), indent=2).encode("ascii") + b"\n"
+
+
+def render_masked_json(value: Any, masker: Masker) -> bytes:
+    """Return a value as JSON in UTF-8 without spaces, cleaned by `clean_json` and with secrets masked.
+
+    Lone surrogates become question marks, since other programs refuse them.
+    """
+    text = json.dumps(clean_json(value), ensure_ascii=False, separators=(",", ":"))
+    return masker.mask_body(text.encode("utf-8", "replace"), join_parts=False)
 
 
 def clean_json(value: Any) -> Any:

@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 
+from toolbench.engine.bounds import parse_duration_ms
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.traces.step_facts import load_details
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,23 @@ class StepWithDetails:
     def is_tool(self) -> bool:
         """Whether the step is the execution of a tool."""
         return self.step.kind == Step.Kind.TOOL
+
+    @property
+    def started_ms(self) -> float:
+        """Milliseconds from the start of the trial to that of the step; 0 for an implausible time."""
+        return parse_duration_ms(self.step.started_ms) or 0.0
+
+    @property
+    def duration_ms(self) -> float:
+        """Duration in milliseconds; 0 for an implausible one."""
+        return parse_duration_ms(self.step.duration_ms) or 0.0
+
+    @property
+    def reasoning(self) -> str:
+        """Reasoning in a field of the answer beside its text; "" without one."""
+        message = get_object(self.facts.get("message"))
+        texts = (message.get(name) for name in _REASONING_FIELDS)
+        return next((text for text in texts if text and isinstance(text, str)), "")
 
 
 def list_steps(trial: Trial) -> tuple[StepWithDetails, ...]:

@@ -171,6 +171,19 @@ def test_odd_bodies_are_exported_and_read_back(request_body: bytes, facts: dict[
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_of_either_field_is_in_the_answer(field: str) -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "pass")
+    make_step(trial, bodies={"facts": {"text": "42", "message": {field: "six times seven"}}})
+    (log,) = read_logs(trial.run).values()
+    (event,) = read_members(log)["samples/happy_path-parity_epoch_1.json"]["events"]
+    assert event["output"]["choices"][0]["message"]["content"] == [
+        {"type": "reasoning", "reasoning": "six times seven"},
+        {"type": "text", "text": "42"},
+    ]
+
+
+@pytest.mark.django_db
 def test_cached_tokens_are_separate_in_the_log_and_come_back_as_input() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "pass", input_tokens=10, cached_tokens=4)
     usage = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 4, "reasoning_tokens": None, "cost": 0.5}

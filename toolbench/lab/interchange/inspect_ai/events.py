@@ -1,6 +1,5 @@
 """Events and messages of an Inspect AI log, built from the steps of a trial."""
 
-import math
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,7 +23,7 @@ _STOP_REASONS = {
     "refusal": "content_filter",
 }
 _TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
-# Names in a request and in the log, with the type of the value.
+# Name in a request, name in the log, and types of the value.
 _CONFIG_FIELDS: tuple[tuple[str, str, tuple[type, ...]], ...] = (
     ("temperature", "temperature", (int, float)),
     ("top_p", "top_p", (int, float)),
@@ -50,13 +49,12 @@ def build_event(step: StepWithDetails, started_at: datetime, model: str) -> Json
         started_at: start of the trial.
         model: name of the model in the log.
     """
-    row = step.step
-    at = started_at + timedelta(milliseconds=_clip(row.started_ms))
+    at = started_at + timedelta(milliseconds=step.started_ms)
     times = {
         "timestamp": at.isoformat(),
-        "working_start": _clip(row.started_ms) / 1000,
-        "completed": (at + timedelta(milliseconds=_clip(row.duration_ms))).isoformat(),
-        "working_time": _clip(row.duration_ms) / 1000,
+        "working_start": step.started_ms / 1000,
+        "completed": (at + timedelta(milliseconds=step.duration_ms)).isoformat(),
+        "working_time": step.duration_ms / 1000,
     }
     return times | (_build_tool_event(step) if step.is_tool else _build_model_event(step, model))
 
@@ -67,16 +65,15 @@ def build_messages(request: StoredChatRequest) -> list[JsonObject]:
 
 
 def build_answer(step: StepWithDetails) -> JsonObject:
-    """Return the assistant message of an exchange as it was dispatched, in the form of a log."""
+    """Return the assistant message of an exchange in the form of a log, with its calls after all repairs."""
     calls = [
         build_chat_call(call.get("id"), call.get("name"), call.get("arguments"))
         for call in list_objects(step.facts.get("calls"))
     ]
     message = _build_message({"role": "assistant", "content": str(step.facts.get("text") or ""), "tool_calls": calls})
-    reasoning = get_object(step.facts.get("message")).get("reasoning_content")
-    if isinstance(reasoning, str) and reasoning:
+    if step.reasoning:
         text = {"type": "text", "text": message["content"]}
-        message["content"] = [{"type": "reasoning", "reasoning": reasoning}, *([text] if text["text"] else ())]
+        message["content"] = [{"type": "reasoning", "reasoning": step.reasoning}, *([text] if text["text"] else ())]
     return message
 
 
@@ -96,14 +93,17 @@ def build_output(step: StepWithDetails) -> JsonObject:
         "choices": [choice] if row.ok else [],
         "completion": str(step.facts.get("text") or ""),
         "usage": build_usage(get_object(step.facts.get("usage"))),
-        "time": _clip(row.duration_ms) / 1000,
+        "time": step.duration_ms / 1000,
     }
 
 
 def build_usage(usage: JsonObject) -> JsonObject | None:
-    """Return the usage of an answer, or of several, in the form of a log; None if input and output are unknown.
+    """Return the usage of an answer, or of several, in the form of a log.
 
-    In a log, the input tokens do not include the cached ones. One that is unknown beside the other is 0 there.
+    In a log, the input tokens do not include the cached ones.
+
+    Returns:
+        None if the tokens of input and output are both unknown. If only one of them is known, the other is 0.
     """
     names = ("input", "output", "cached", "reasoning")
     counts = {name: count for name in names if isinstance(count := usage.get(f"{name}_tokens"), int)}
@@ -136,7 +136,7 @@ def _build_model_event(step: StepWithDetails, model: str) -> JsonObject:
         "request": _parse_body(row.body.request),
         "response": _parse_body(row.body.response),
         "error": not row.ok,
-        "time": _clip(row.duration_ms) / 1000,
+        "time": step.duration_ms / 1000,
     }
     return {
         "event": "model",
@@ -190,7 +190,11 @@ def _build_call(call: JsonObject) -> JsonObject:
 
 
 def _read_arguments(arguments: object) -> tuple[JsonObject, str | None]:
-    """Return the arguments as an object, and why they are none; a log has no place for other arguments."""
+    """Return the arguments as an object, the only form that a log can store.
+
+    Returns:
+        The object, {} for other arguments; and the reason why the arguments are no object, None if they are one.
+    """
     value = arguments
     if isinstance(arguments, str) and arguments:
         try:
@@ -241,8 +245,3 @@ def _simplify_schema(schema: JsonObject) -> JsonObject:
         parts = schema["properties"].items()
         simple["properties"] = {name: _simplify_schema(get_object(part)) for name, part in parts}
     return simple
-
-
-def _clip(milliseconds: float | None) -> float:
-    """Return a time that a date can be moved by; 0 for an unknown one."""
-    return min(max(milliseconds, 0.0), 1e10) if milliseconds and math.isfinite(milliseconds) else 0.0

@@ -47,7 +47,12 @@ _METADATA_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SampleIdentity:
-    """Identity of a sample in a log: its id, its epoch from 1, and the name of the model in the log."""
+    """Identity of a sample in a log.
+
+    Attributes:
+        epoch: number of the repeat, from 1.
+        model: name of the model in the log.
+    """
 
     id: str
     epoch: int
@@ -70,7 +75,7 @@ def build_sample(trial: Trial, identity: SampleIdentity, started_at: datetime) -
 
     Args:
         trial: the trial with its run, its configuration, its steps and their bodies.
-        identity: its id and epoch.
+        identity: id, epoch and model of the sample.
         started_at: its start, or that of the run if its own is unknown.
     """
     steps = list_steps(trial)
@@ -163,7 +168,10 @@ def _build_scores(trial: Trial) -> dict[str, JsonObject] | None:
 
 
 def _build_error(trial: Trial) -> JsonObject | None:
-    """Return the error of a trial without a verdict. The name in that of a cancelled one is the name that logs have."""
+    """Return the error of a trial with an infrastructure error or of a cancelled trial; None for other trials.
+
+    The message of a cancelled trial begins as in logs of Inspect AI, where asyncio's exception names the reason.
+    """
     if trial.outcome == Trial.Outcome.INFRA:
         message = trial.sentence or "Infrastructure error."
     elif trial.outcome == Trial.Outcome.CANCELLED:

@@ -1,6 +1,5 @@
 """Export of a run as logs of Inspect AI, one for each configuration; `inspect view` opens their folder."""
 
-import json
 import re
 import zipfile
 from collections import Counter
@@ -13,7 +12,7 @@ from typing import IO
 from toolbench.engine.types import JsonObject
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.bundle.selection import BundleSelection, select_for_bundle
-from toolbench.lab.interchange.file_json import clean_json
+from toolbench.lab.interchange.file_json import render_masked_json
 from toolbench.lab.interchange.inspect_ai.events import build_generate_config
 from toolbench.lab.interchange.inspect_ai.log import HEADER_NAME, START_NAME
 from toolbench.lab.interchange.inspect_ai.samples import (
@@ -33,7 +32,7 @@ from toolbench.providers.masking.secrets import Masker
 LOG_VERSION = 2
 SUMMARIES_NAME = "summaries.json"
 _STATUSES = {Run.State.FINISHED: "success", Run.State.CANCELLED: "cancelled", Run.State.CANCELLING: "cancelled"}
-_NO_SLUG = re.compile(r"[^a-z0-9.]+")
+_NON_SLUG_CHARS = re.compile(r"[^a-z0-9.]+")
 
 
 def iter_log_zip(run_id: int, *, private: bool = False) -> Iterator[bytes]:
@@ -119,7 +118,7 @@ class _ConfigLog:
     @property
     def model(self) -> str:
         """Name of the model with the name of the provider before it."""
-        return f"{_NO_SLUG.sub('-', self.config.provider_name.lower()).strip('-')}/{self.config.model_name}"
+        return f"{_NON_SLUG_CHARS.sub('-', self.config.provider_name.lower()).strip('-')}/{self.config.model_name}"
 
     def write(self, file: IO[bytes]) -> PartWriter[None]:
         """Write the log to a stream, one sample for each part."""
@@ -147,9 +146,7 @@ class _ConfigLog:
         archive.writestr(name, self._render(value))
 
     def _render(self, value: JsonObject) -> bytes:
-        """Return JSON that every reader accepts, with secrets masked."""
-        text = json.dumps(clean_json(value), ensure_ascii=False, separators=(",", ":"))
-        return self.masker.mask_body(text.encode("utf-8", "replace"), join_parts=False)
+        return render_masked_json(value, self.masker)
 
     def _build_spec(self) -> JsonObject:
         run, config = self.selection.run, self.config

@@ -14,7 +14,7 @@ MAX_INTEGER = (1 << 63) - 1
 
 
 def build_attributes(values: Mapping[str, Any]) -> list[JsonObject]:
-    """Return attributes; None is left out, and an integer that has more than 64 bits."""
+    """Return attributes from values by name, without None and integers of more than 64 bits."""
     return [
         {"key": name, "value": encoded}
         for name, value in values.items()
@@ -38,7 +38,12 @@ def build_trace_id(trace_key: str) -> str:
 
 
 def render_time(moment: datetime, offset_ms: float = 0.0) -> str:
-    """Return a time in nanoseconds since 1970 as text, as JSON of OTLP has 64-bit integers."""
+    """Return a time in nanoseconds since 1970 as text, the form of 64-bit integers in OTLP JSON.
+
+    Args:
+        moment: an aware time.
+        offset_ms: milliseconds that are added.
+    """
     return str(round(moment.timestamp() * 1_000_000) * 1_000 + round(offset_ms * 1_000_000))
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from toolbench.engine.bounds import parse_duration_ms
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, Message
 from toolbench.lab.interchange.file_json import decode_text
@@ -28,7 +29,6 @@ from toolbench.lab.traces.reading import StepWithDetails, list_steps
 from toolbench.lab.traces.removed_bodies import explain_removed_bodies
 
 CONVENTIONS_VERSION = "0.1.0"  # of open-telemetry/semantic-conventions-genai
-MAX_OFFSET_MS = 1e10
 _NUMBER_OPTIONS = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 _MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _GRADES = {Trial.Outcome.PASS: 1.0, Trial.Outcome.FAIL: 0.0}
@@ -44,8 +44,8 @@ def build_spans(trial: Trial) -> list[JsonObject]:
     trace_key = f"{trial.run.created_at.isoformat()}/{trial.run_id}/{trial.pk}/{trial.execution}"
     builder, steps = _SpanBuilder(trial, started_at, trace_key), list_steps(trial)
     # The duration leaves out waits for the rate of the provider, the times of the steps do not.
-    duration_ms = max((step.step.started_ms + step.step.duration_ms for step in steps), default=0.0)
-    duration_ms = max(duration_ms, trial.duration_ms or 0.0)
+    last_end_ms = max((step.started_ms + step.duration_ms for step in steps), default=0.0)
+    duration_ms = max(last_end_ms, parse_duration_ms(trial.duration_ms) or 0.0)
     return [builder.build_trial_span(duration_ms), *(builder.build_step_span(step) for step in steps)]
 
 
@@ -95,7 +95,7 @@ class _SpanBuilder:
         name, kind, attributes = _describe_tool(step) if step.is_tool else self._describe_exchange(step)
         error = "" if row.ok else row.error_code or "_OTHER"
         span = self._build_span(name, kind, attributes, error, row.error_message)
-        span |= self._build_times(row.started_ms, row.duration_ms)
+        span |= self._build_times(step.started_ms, step.duration_ms)
         return span | {"spanId": build_span_id(self._trace_key, str(row.ordinal)), "parentSpanId": self._root_id}
 
     def _build_span(self, name: str, kind: int, attributes: JsonObject, error: str, error_message: str) -> JsonObject:
@@ -105,11 +105,9 @@ class _SpanBuilder:
         return fields | {"attributes": build_attributes(attributes | error_attributes)} | status
 
     def _build_times(self, started_ms: float, duration_ms: float) -> JsonObject:
-        start = min(max(started_ms, 0.0), MAX_OFFSET_MS)
-        end = start + min(max(duration_ms, 0.0), MAX_OFFSET_MS)
         return {
-            "startTimeUnixNano": render_time(self._started_at, start),
-            "endTimeUnixNano": render_time(self._started_at, end),
+            "startTimeUnixNano": render_time(self._started_at, started_ms),
+            "endTimeUnixNano": render_time(self._started_at, started_ms + duration_ms),
         }
 
     def _iter_evaluations(self, ended_at: str) -> Iterator[JsonObject]:
@@ -177,7 +175,7 @@ def _describe_tool(step: StepWithDetails) -> tuple[str, int, JsonObject]:
 
 
 def _name_provider(trial: Trial) -> str:
-    """Return the provider's name of the conventions if its wire format implies one, else its name here."""
+    """Return the name that the conventions have for the provider if its kind implies one, else its name here."""
     is_anthropic = trial.config.provider_kind == Provider.Kind.ANTHROPIC
     return "anthropic" if is_anthropic else trial.config.provider_name
 
@@ -220,12 +218,9 @@ def _build_message(message: Message) -> JsonObject:
 
 
 def _build_answer(step: StepWithDetails) -> JsonObject:
-    """Return the answer as it was dispatched."""
-    message = get_object(step.facts.get("message"))
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    """Return the answer with the calls that were executed, after all repairs."""
     calls = list_objects(step.facts.get("calls"))
-    text = str(step.facts.get("text") or "")
-    parts = _build_parts(reasoning if isinstance(reasoning, str) else "", text, calls)
+    parts = _build_parts(step.reasoning, str(step.facts.get("text") or ""), calls)
     return {"role": "assistant", "parts": parts, "finish_reason": step.step.finish_reason}
 
 
@@ -237,7 +232,7 @@ def _build_parts(reasoning: str, text: str, calls: list[JsonObject]) -> list[Jso
 
 
 def _read_address(url: str) -> tuple[str | None, int | None]:
-    """Return host and port of a URL; None for what cannot be read, as a URL of another program may be malformed."""
+    """Return the host and port of a URL; (None, None) for a malformed one, which an imported log may contain."""
     try:
         parts = urlsplit(url)
         return parts.hostname, (parts.port or {"http": 80, "https": 443}.get(parts.scheme)) if parts.hostname else None
@@ -246,7 +241,11 @@ def _read_address(url: str) -> tuple[str | None, int | None]:
 
 
 def _list_finish_reasons(step: Step) -> list[str] | None:
-    """Return why the answer ended; None if the provider did not say so, and "error" without an answer."""
+    """Return the finish reason of the answer.
+
+    Returns:
+        None if the answer has no finish reason; "error" without an answer.
+    """
     if step.finish_reason:
         return [step.finish_reason]
     return None if step.ok else ["error"]

@@ -1,6 +1,5 @@
 """Export of trials as lines of OTLP JSON, one trial a line, as the file exporter of OpenTelemetry writes them."""
 
-import json
 from collections.abc import Iterator
 
 from django.db.models import Prefetch
@@ -8,7 +7,7 @@ from django.db.models import Prefetch
 from toolbench.engine.types import JsonObject
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.bundle.selection import select_for_bundle
-from toolbench.lab.interchange.file_json import clean_json
+from toolbench.lab.interchange.file_json import render_masked_json
 from toolbench.lab.interchange.otlp.attributes import build_attributes
 from toolbench.lab.interchange.otlp.spans import CONVENTIONS_VERSION, build_spans
 from toolbench.lab.models import Step, Trial
@@ -17,7 +16,7 @@ from toolbench.providers.masking.secrets import Masker
 
 
 class TrialNotFoundError(Exception):
-    """Trial that does not exist, has not ended, or whose run was deleted; the message says which."""
+    """Trial that does not exist, belongs to a deleted run, or has not ended; the message gives the reason."""
 
 
 def iter_run_lines(run_id: int, *, private: bool = False) -> Iterator[bytes]:
@@ -39,7 +38,7 @@ def render_trial_line(trial_id: int) -> bytes:
     """Return the line of one finished trial.
 
     Raises:
-        TrialNotFoundError: there is no such trial, or it has not ended.
+        TrialNotFoundError: there is no such trial, its run was deleted, or it has not ended.
     """
     steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
     trials = Trial.objects.filter(pk=trial_id, run__deleted_at=None).select_related("config", "run")
@@ -56,5 +55,4 @@ def _render_line(trial: Trial, masker: Masker) -> bytes:
     scope = {"name": "toolbench.trials", "version": CONVENTIONS_VERSION}
     spans: JsonObject = {"scope": scope, "spans": build_spans(trial)}
     document = {"resourceSpans": [{"resource": {"attributes": build_attributes(resource)}, "scopeSpans": [spans]}]}
-    text = json.dumps(clean_json(document), ensure_ascii=False, separators=(",", ":"))
-    return masker.mask_body(text.encode("utf-8", "replace"), join_parts=False) + b"\n"
+    return render_masked_json(document, masker) + b"\n"
