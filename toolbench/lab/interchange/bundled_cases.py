@@ -65,7 +65,7 @@ def get_bundled_cases(used_versions: Iterable[tuple[str, int]]) -> tuple[Bundled
 
 
 def _choose_kind(row: CaseVersion) -> str:
-    """Return the kind of the case in a bundle, where a conversation of the playground is a case like others."""
+    """Return the kind of a case in a bundle. A draft of the playground becomes a user's own case there."""
     kind = row.case.set.kind
     return CaseSet.Kind.OWN.value if kind == CaseSet.Kind.DRAFT else kind
 

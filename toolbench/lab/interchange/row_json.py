@@ -15,9 +15,21 @@ from toolbench.lab.interchange.json_shapes import is_valid_column
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-# Personal notes are private, leases and workers have no meaning elsewhere, and counts are computed again.
+# Personal notes are private, leases, workers and the choice to keep bodies have no meaning elsewhere, and counts are
+# computed again.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
-    Run: frozenset({"trial_count", "purpose", "deleted_at", "imported", "origin", "pooled", "alerts_checked_at"}),
+    Run: frozenset(
+        {
+            "trial_count",
+            "purpose",
+            "deleted_at",
+            "imported",
+            "origin",
+            "pooled",
+            "alerts_checked_at",
+            "keeps_bodies",
+        }
+    ),
     RunConfig: frozenset({"price"}),
     Trial: frozenset(
         {"state", "lease", "lease_until", "worker", "backing_off", "queued_at", "label", "note", "text_stale"}

@@ -130,6 +130,16 @@ def test_its_traces_can_be_read_here() -> None:
 
 
 @pytest.mark.django_db
+def test_choice_to_keep_bodies_is_not_imported() -> None:
+    run = small_run()
+    _, manifest = write_bundle_bytes(run)
+    Run.objects.filter(pk=run.pk).update(keeps_bodies=True)
+    bundle, manifest_with_choice = write_bundle_bytes(run)
+    assert manifest_with_choice.evidence == manifest.evidence
+    assert not imported(bundle).keeps_bodies
+
+
+@pytest.mark.django_db
 def test_the_same_evidence_is_imported_once() -> None:
     bundle = write_bundle_bytes(small_run())[0]
     first = imported(bundle)
