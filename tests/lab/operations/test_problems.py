@@ -74,10 +74,10 @@ def test_process_that_stopped_in_order_is_no_problem() -> None:
 
 def test_wrong_clock_of_a_host_is_named_with_its_sign() -> None:
     make_process("scheduler")
-    make_process("worker", host="late", clock_offset_ms=-61_000)
+    make_process("worker", host="Late-VM", clock_offset_ms=-61_000)
     make_process("worker", host="exact", clock_offset_ms=900)
     clock = list_problems()["clock"]
-    assert clock.sentence.startswith("Late is 61 s behind.")
+    assert clock.sentence.startswith("By the database's clock, Late-VM is 61 s behind.")
 
 
 def test_heartbeat_stores_how_far_the_clock_is_off() -> None:

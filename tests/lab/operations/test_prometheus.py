@@ -1,5 +1,6 @@
 """Metrics for Prometheus: read from rows, in the text format that its own parser reads."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.installation import ROOT
 from toolbench.lab.models import Process, Run
 from toolbench.lab.operations.prometheus import render_metrics
 from toolbench.lab.worker.health import record_heartbeat
@@ -33,6 +35,12 @@ def test_new_installation_has_metrics_of_space_and_no_trials() -> None:
     assert samples["toolbench_healthy",] == 0
     assert samples["toolbench_disk_free_bytes",] > 0
     assert ("toolbench_trial_bytes",) not in samples
+
+
+def test_metrics_are_documented() -> None:
+    families = text_string_to_metric_families(render_metrics().decode())
+    documented = set(re.findall(r"`(toolbench_\w+)", (ROOT / "docs/operations.md").read_text()))
+    assert {family.name for family in families} - documented == set()
 
 
 def test_trials_are_counted_by_state_and_outcome() -> None:

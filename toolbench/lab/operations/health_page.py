@@ -12,7 +12,7 @@ class HealthPage:
     """What the page shows.
 
     Attributes:
-        problems: problems beside a missing worker, cells that are set aside and failed jobs, which `health` has.
+        problems: problems other than a missing worker, cells that are set aside and failed jobs: `health` has those.
     """
 
     health: Health

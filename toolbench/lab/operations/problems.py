@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from django.db import connection
 from django.template.defaultfilters import filesizeformat, pluralize
@@ -15,14 +14,14 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import get_text_lag
 from toolbench.lab.worker.health import Health, ProcessStatus
 
-SETTLE_SECONDS = 60  # a sweep runs every 10 s, so what it has not repaired after a minute needs a look
-MAX_WAIT_SECONDS = 120  # of the next trial of a provider of which no trial is running
+SETTLE_SECONDS = 60  # a sweep runs every 10 s, so what is not repaired after a minute is a problem
+MAX_WAIT_SECONDS = 120  # of a provider's next trial while none of its trials is running
 MAX_CLOCK_SECONDS = 2.0
 MAX_TEXT_LAG_SECONDS = 300
 MIN_FREE_SHARE = 0.05
 MIN_FREE_BYTES = 1_000_000_000
 MIN_DAYS_LEFT = 7
-REPLACED_HOURS = 1  # for so long a process is named that was silent and replaced
+REPLACED_SECONDS = 3_600  # for which a process that ended without a stop and was replaced is named
 _SELECT_STUCK_WORK = load_statement("operations/stuck_work")
 
 
@@ -31,7 +30,7 @@ class HealthProblem:
     """One problem.
 
     Attributes:
-        code: name for programs, such as the metric `toolbench_problem`.
+        code: name for programs, such as in the metric `toolbench_problems`.
         title: what is wrong, in a few words.
         sentence: the figures, and what follows from the problem.
         advice: what to do.
@@ -58,11 +57,12 @@ class WaitingProvider:
 
 @dataclass(frozen=True, slots=True)
 class StuckWork:
-    """Work that the sweep should have repaired.
+    """Work that a sweep or a worker should have done, and the clock of the database.
 
     Attributes:
         stale_cells: cells of runs that ended more than SETTLE_SECONDS ago and are not recomputed.
         expired_trials: running trials whose lease ended more than SETTLE_SECONDS ago.
+        waiting: providers whose next trial has waited for more than MAX_WAIT_SECONDS.
         database_offset: seconds by which the clock of this process is ahead of the database's.
     """
 
@@ -90,7 +90,7 @@ def find_problems(health: Health, space: StorageSpace) -> tuple[HealthProblem, .
 
 
 def read_stuck_work() -> StuckWork:
-    """Read the work that the sweep should have repaired, and compare the clocks, with one query."""
+    """Read the work that a sweep or a worker should have done, and compare the clocks, with one query."""
     with connection.cursor() as cursor:
         cursor.execute(
             _SELECT_STUCK_WORK,
@@ -124,7 +124,10 @@ def _check_disk(space: StorageSpace) -> Iterator[HealthProblem]:
 
 
 def _check_processes(processes: Sequence[ProcessStatus]) -> Iterator[HealthProblem]:
-    """Yield the kinds of process of which none is alive on a host, and replaced processes that ended unasked."""
+    """Yield problems of processes.
+
+    A silent process is named while no other of its kind is alive on its host, otherwise for an hour.
+    """
     alive = {(process.kind, process.host) for process in processes if process.is_alive}
     silent = [process for process in processes if not process.is_alive]
     gone = [process for process in silent if (process.kind, process.host) not in alive]
@@ -136,8 +139,7 @@ def _check_processes(processes: Sequence[ProcessStatus]) -> Iterator[HealthProbl
             f"Silent: {names}. Trials that they ran go back into the queue when their lease ends.",
             f"Read the log of the process, and start it again: `{build_command('up')}` does so by itself.",
         )
-    limit = timedelta(hours=REPLACED_HOURS).total_seconds()
-    replaced = [process for process in silent if process not in gone and process.silent_seconds < limit]
+    replaced = [process for process in silent if process not in gone and process.silent_seconds < REPLACED_SECONDS]
     if replaced:
         yield HealthProblem(
             "ended",
@@ -204,8 +206,8 @@ def _check_clocks(processes: Sequence[ProcessStatus], work: StuckWork) -> Iterat
     yield HealthProblem(
         "clock",
         "Clocks differ from the database's",
-        f"{listed.capitalize()}. Leases and durations are right, since they use the database's time and a steady "
-        "clock; dates that these hosts write are wrong.",
+        f"By the database's clock, {listed}. Leases and durations are right, since they use the database's time and "
+        "a steady clock; dates that these hosts write are wrong.",
         "Synchronise the clocks, for example with NTP.",
     )
 

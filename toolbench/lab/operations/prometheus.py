@@ -1,33 +1,36 @@
 """Metrics of an installation in the text format of Prometheus, read from the database at each scrape.
 
-Several processes do the work, on any number of hosts, and rows are the truth: so no process counts for itself.
+No process counts anything itself: several processes on any number of hosts do the work, and the database has the
+results of all of them.
 """
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 
 from django.conf import settings
 from django.db import connection
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from toolbench.lab.operations.health_page import HealthPage, get_health_page
 from toolbench.lab.sql import load_statement
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE: str = CONTENT_TYPE_PLAIN_0_0_4
 _COUNT_WORK = load_statement("operations/count_work")
 
 
 def render_metrics() -> bytes:
     """Return all metrics as text."""
-    registry = CollectorRegistry()
-    registry.register(InstallationCollector())
-    text: bytes = generate_latest(registry)
+    collectors = CollectorRegistry()
+    collectors.register(InstallationCollector())
+    text: bytes = generate_latest(collectors)
     return text
 
 
 class InstallationCollector:
-    """Collector that reads every metric when it is asked."""
+    """Collector that reads all metrics from the database at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
@@ -36,9 +39,8 @@ class InstallationCollector:
         yield from _build_space_metrics(page)
         yield from _build_work_metrics()
         problems = GaugeMetricFamily("toolbench_problems", "Problems that /health/ shows", labels=["code"])
-        codes = [problem.code for problem in page.problems]
-        for code in sorted(set(codes)):
-            problems.add_metric([code], codes.count(code))
+        for code, count in sorted(Counter(problem.code for problem in page.problems).items()):
+            problems.add_metric([code], count)
         yield problems
         yield _build_gauge("toolbench_healthy", "1 if nothing is wrong, else 0", page.is_healthy)
         yield _build_gauge("toolbench_cells_set_aside", "Cells that cannot be computed", page.health.set_aside_count)
@@ -72,12 +74,11 @@ def _build_process_metrics(page: HealthPage) -> Iterator[Metric]:
     yield from (alive, silence, lag, clock, failures)
 
 
-def _sum_failures(page: HealthPage) -> dict[tuple[str, str], int]:
+def _sum_failures(page: HealthPage) -> Counter[tuple[str, str]]:
     """Return the failures by job and error, over all providers."""
-    sums: dict[tuple[str, str], int] = {}
+    sums: Counter[tuple[str, str]] = Counter()
     for failure in page.health.failures:
-        key = (failure.job, failure.error)
-        sums[key] = sums.get(key, 0) + failure.count
+        sums[failure.job, failure.error] += failure.count
     return sums
 
 
