@@ -1,7 +1,8 @@
-"""Servers of a benchmark, from `with` to its end."""
+"""Servers that a benchmark starts at the beginning of a `with` block and stops at its end."""
 
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,7 @@ from toolbench.running.servers import Postgres, Valkey
 _START_SECONDS = 120
 
 
-class TemporaryServers:
+class TemporaryServers(ABC):
     """Child processes that `start` starts, in a folder that is deleted after they have stopped.
 
     Args:
@@ -42,9 +43,9 @@ class TemporaryServers:
     ) -> None:
         self.stop()
 
+    @abstractmethod
     def start(self) -> None:
         """Start the servers."""
-        raise NotImplementedError
 
     def stop(self) -> None:
         """Stop the servers, the last one first, and delete the folder."""

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.wait import wait_until
 from toolbench.installation import ROOT
 
 pytestmark = pytest.mark.long
@@ -88,11 +88,13 @@ def running(elsewhere: Elsewhere) -> Iterator[str]:
         process = subprocess.Popen(
             command, cwd=elsewhere.home, env=elsewhere.environment, stdout=output, stderr=output, text=True
         )
-    until = time.monotonic() + PATIENCE_SECONDS
-    while "gateway is ready" not in out.read_text() or "simulated is ready" not in out.read_text():
-        assert process.poll() is None, out.read_text()
-        assert time.monotonic() < until, out.read_text()
-        time.sleep(0.2)
+
+    def has_ready_lines() -> bool:
+        printed = out.read_text()
+        assert process.poll() is None, printed
+        return "gateway is ready" in printed and "simulated is ready" in printed
+
+    wait_until(has_ready_lines, every=0.2)
     yield out.read_text()
     process.send_signal(signal.SIGINT)
     assert process.wait(PATIENCE_SECONDS) == 0
@@ -130,11 +132,10 @@ def test_data_of_the_wheel_is_in_the_folder_of_the_user(elsewhere: Elsewhere, ru
 
 
 def test_doctor_of_the_wheel_finds_the_instance(elsewhere: Elsewhere, running: str) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while (printed := elsewhere.run("doctor")).returncode != 0:
-        assert time.monotonic() < until, printed.stdout
-        time.sleep(1)
+    wait_until(lambda: elsewhere.run("doctor").returncode == 0, every=1)
+    printed = elsewhere.run("doctor")
 
+    assert printed.returncode == 0, printed.stdout
     assert f"runs at http://127.0.0.1:{elsewhere.port}/" in printed.stdout
     assert "sent a heartbeat in the last minute" in printed.stdout
 

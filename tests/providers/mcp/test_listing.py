@@ -3,12 +3,12 @@
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.wait import wait_until
 from toolbench.providers.mcp.listing import list_mcp_tools
 from toolbench.providers.mcp.server import McpServer, ToolListError
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, json_reply
@@ -23,13 +23,13 @@ def server_url() -> Iterator[str]:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
     process = subprocess.Popen([sys.executable, SERVER_FILE, "http", str(port)], stderr=subprocess.DEVNULL)
-    while True:
+
+    def accepts_connections() -> bool:
         assert process.poll() is None
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            break
-        except OSError:
-            time.sleep(0.05)
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(accepts_connections)
     yield f"http://127.0.0.1:{port}/mcp"
     process.terminate()
     process.wait()
