@@ -9,7 +9,7 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging
 
-from toolbench.log_lines import is_json
+from toolbench.log_lines import is_json_format
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
@@ -19,7 +19,7 @@ def keep_logging(**_: Any) -> None:
 
 
 app = Celery("toolbench")
-if is_json(os.environ):
+if is_json_format(os.environ):
     setup_logging.connect(keep_logging)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["toolbench.lab"])

@@ -3,12 +3,12 @@
 import os
 from typing import Any
 
-from toolbench.log_lines import build_logging_config, is_json
+from toolbench.log_lines import build_logging_config, is_json_format
 
 
 def _build_config() -> dict[str, Any]:
     """Return the logging configuration; {} for gunicorn's own text."""
-    if not is_json(os.environ):
+    if not is_json_format(os.environ):
         return {}
     config = build_logging_config(os.environ)
     config["loggers"] |= {

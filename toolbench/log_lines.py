@@ -1,6 +1,7 @@
-"""Lines of logs: text, or JSON with the ids of what a process was doing. Environment variables choose the form.
+"""Log lines as text, or as JSON with the ids of the run, trial, provider or request that a process worked on.
 
-TOOLBENCH_LOG_FORMAT is `text` or `json`; TOOLBENCH_LOG_LEVEL is the least level of Toolbench's own messages.
+Environment variables choose them: TOOLBENCH_LOG_FORMAT is `text` or `json`, TOOLBENCH_LOG_LEVEL is the lowest level of
+Toolbench's own messages that are written.
 """
 
 import json
@@ -76,7 +77,7 @@ class AddressFilter(logging.Filter):
 
 
 def _replace_addresses(value: object, names: Mapping[str, str]) -> object:
-    """Replace addresses in a text, in the escaped form in which Django logs them; "/" holds nothing."""
+    """Replace addresses in a text, in the escaped form in which Django logs them; "/" is kept, as it has no token."""
     if isinstance(value, str):
         for address, name in names.items():
             if len(address) > 1:
@@ -84,8 +85,8 @@ def _replace_addresses(value: object, names: Mapping[str, str]) -> object:
     return value
 
 
-def is_json(environment: Mapping[str, str]) -> bool:
-    """Return whether the environment chooses JSON."""
+def is_json_format(environment: Mapping[str, str]) -> bool:
+    """Return whether the environment chooses log lines in JSON."""
     return environment.get("TOOLBENCH_LOG_FORMAT", "") == "json"
 
 

@@ -68,7 +68,7 @@ def _parse_public_port(address: str) -> int:
 
 
 def _build_logging() -> dict[str, Any]:
-    """Return the configuration of logs.
+    """Return the logging configuration.
 
     Raises:
         ImproperlyConfigured: a variable has an unknown value.
@@ -138,8 +138,8 @@ TEMPLATES = [
         },
     }
 ]
-# A connection over a network that stops answering fails after half a minute, not after hours. Parameters of
-# DATABASE_URL replace these; sockets of the same machine have a timeout for connecting only.
+# A connection to a database server that stops answering fails after about 30 s instead of hours. Parameters of
+# DATABASE_URL replace these values. Only `connect_timeout` applies to Unix sockets.
 _NETWORK_TIMEOUTS = {
     "connect_timeout": 10,
     "tcp_user_timeout": 30_000,  # milliseconds for which sent data may stay unacknowledged
@@ -222,7 +222,7 @@ EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
 EMAIL_USE_TLS = os.environ.get("EMAIL_USE_TLS", "1") != "0"
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "toolbench@localhost")
-TRACE_DAYS = _read_number("TOOLBENCH_TRACE_DAYS", 30)  # after which traces of the gateway are deleted; 0 for never
+TRACE_DAYS = _read_number("TOOLBENCH_TRACE_DAYS", 30)  # age at which gateway traces are deleted; 0 for never
 LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether `make up` serves the local model
 CONFIRM_ABOVE_REQUESTS = 200
 # File of the MCP servers that users can choose, in the form {"mcpServers": {NAME: {"command": …, "args": […]}}}.

@@ -1,4 +1,4 @@
-"""PostgreSQL of an installation alone, for commands that need the database while Toolbench is stopped."""
+"""The database server of a stopped installation, for commands that need only the database."""
 
 import time
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ MAX_WAIT_SECONDS = 120.0
 def serve_database(paths: Paths) -> Iterator[str]:
     """Start the installation's own PostgreSQL, yield its URL, and stop it afterwards.
 
-    The caller has made sure that Toolbench does not run: the block holds its lock.
+    The lock of a running Toolbench is held meanwhile, so `make up` is refused until the block ends.
 
     Raises:
-        RunnerError: Toolbench runs, or the server does not start.
+        RunnerError: Toolbench runs, or the server does not start within MAX_WAIT_SECONDS.
     """
     paths.create()
     locks = (Lock(paths.var / "up.lock"), Lock(paths.var / "children.lock"))

@@ -1,4 +1,7 @@
-"""Index what lists of trials read, while others go on writing, and drop two indexes that others contain."""
+"""Index what lists of trials read, without blocking writers, and drop two indexes that other indexes cover.
+
+An interrupted build leaves an invalid index of the same name, so each index is dropped before it is built.
+"""
 
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models

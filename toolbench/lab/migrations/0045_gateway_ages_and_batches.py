@@ -1,4 +1,4 @@
-"""Index traces of the gateway by age, and number the batches of costs, so that none is added twice."""
+"""Index gateway traces by time, and store the last batch of costs of each gateway process."""
 
 import django.utils.timezone
 from django.db import migrations, models

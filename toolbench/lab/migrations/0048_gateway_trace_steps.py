@@ -1,4 +1,4 @@
-"""Steps of gateway traces."""
+"""Add the steps of gateway traces."""
 
 from django.db import migrations, models
 

@@ -68,12 +68,13 @@ class Provider(models.Model):
 
 
 class ProviderPace(models.Model):
-    """The state of the rate control of a provider, shared by all workers.
+    """State of the rate control of a provider, shared by all workers.
 
     Attributes:
         concurrency: the present concurrency limit.
-        held_until: no request is sent before.
-        next_request_at, next_token_at: earliest time of the next request, by the requests and by the tokens a minute.
+        held_until: time before which no request is sent.
+        next_request_at: earliest time of the next request by the limit of requests a minute.
+        next_token_at: earliest time of the next request by the limit of tokens a minute.
         state: a PaceState of lab/worker/pacing/state.py as JSON.
     """
 
@@ -89,13 +90,13 @@ class ProviderPace(models.Model):
 
 
 class PacePoint(models.Model):
-    """What happened at a provider in some ten seconds.
+    """Figures of the rate control of a provider for an interval of about ten seconds.
 
     Attributes:
-        at: the end of that time.
-        seconds: its length.
-        concurrency: the concurrency limit.
-        in_flight: most requests in flight.
+        at: the end of the interval.
+        seconds: the length of the interval.
+        concurrency: the concurrency limit at its end.
+        in_flight: the largest number of requests in flight.
         rejections: answers with status 429, 503 or 529.
         requests_per_minute: the limit of requests a minute; None for none.
     """

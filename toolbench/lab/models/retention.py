@@ -4,14 +4,15 @@ from django.db import models
 
 
 class RetentionRule(models.Model):
-    """A rule: bodies of trials of one kind are removed after a number of days. A kind without a row is kept.
+    """Rule that bodies of trials of one kind are removed after some days. Bodies of a kind without a row are kept.
 
     Attributes:
-        days: days since the trial ended; of a deleted run, since it was deleted; of an imported one, since its import.
+        days: days since the end of the trial; for a deleted run, since its deletion; for an imported run, since its
+            import.
     """
 
     class Kind(models.TextChoices):
-        """Kind of trials. Each trial has exactly one: the first in this order that fits."""
+        """Kind of trials. A trial has the first kind in this order that fits."""
 
         DELETED = "deleted", "Trials of deleted runs"
         SIMULATED = "simulated", "Trials of simulated models"

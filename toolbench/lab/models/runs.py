@@ -30,7 +30,7 @@ class Run(models.Model):
 
     ENDED = (State.FINISHED, State.CANCELLED)
     PLAYGROUND = "playground"  # purpose of a run that the playground launched
-    COUNTED = ~models.Q(purpose=PLAYGROUND)  # the other runs: results count a playground run only if it is named
+    COUNTED = ~models.Q(purpose=PLAYGROUND)  # runs that results count even if they are not selected explicitly
 
     title = models.CharField(max_length=200, blank=True)
     label = models.CharField(max_length=80, blank=True)

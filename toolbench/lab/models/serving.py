@@ -172,11 +172,11 @@ class GatewaySpending(models.Model):
 
 
 class SpendingWriter(models.Model):
-    """A gateway process and the number of the last batch of costs that it stored, so that no batch is added twice.
+    """A gateway process and its last stored batch of costs, so that no batch is added twice.
 
     Attributes:
         key: random id of the process.
-        last_batch: batches of a process are numbered from 1.
+        last_batch: number of that batch; the batches of a process are numbered from 1.
     """
 
     key = models.UUIDField(primary_key=True)

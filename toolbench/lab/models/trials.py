@@ -12,7 +12,7 @@ ANSWERED = models.Q(outcome="pass") | (models.Q(outcome="fail") & ~models.Q(end=
 RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
-# Columns that lists of trials filter, count and sort by. An index has them, so that most lists read no row.
+# Columns by which lists of trials filter, count and sort. The index `listed` has them, so most lists read no table row.
 LISTED_COLUMNS = ("run", "config", "scenario", "cause", "state", "outcome", "position")
 
 
@@ -39,9 +39,10 @@ class Trial(models.Model, TrialColumns):
         NOT_APPLICABLE = "na", "not applicable"
         CANCELLED = "cancelled", "cancelled"
 
-    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="trials", db_index=False)  # (run, outcome)
+    # Run and cell need no index of their own: the indexes (run, outcome) and (cell, index) begin with them.
+    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="trials", db_index=False)
     config = models.ForeignKey("RunConfig", on_delete=models.CASCADE, related_name="trials")
-    cell = models.ForeignKey("Cell", on_delete=models.CASCADE, related_name="trials", db_index=False)  # (cell, index)
+    cell = models.ForeignKey("Cell", on_delete=models.CASCADE, related_name="trials", db_index=False)
     provider = models.ForeignKey("Provider", null=True, on_delete=models.SET_NULL, related_name="+")
 
     # the plan
@@ -124,7 +125,7 @@ class Trial(models.Model, TrialColumns):
     left_out = models.JSONField(default=list)  # omitted parameters: [{name, why, known}] (OmittedParameter)
     rendered_prompt = models.BinaryField(null=True)  # as sent with method template, or as the server rendered it
     text_stale = models.BooleanField(default=True)  # its search text is missing or outdated
-    bodies_removed_at = models.DateTimeField(null=True)  # by retention, with search text; None: they are stored
+    bodies_removed_at = models.DateTimeField(null=True)  # by a rule of retention; None: they are stored
     bodies_rule = models.CharField(max_length=80, blank=True)  # the rule, in words
 
     label = models.CharField(max_length=80, blank=True)

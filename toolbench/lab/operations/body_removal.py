@@ -1,4 +1,4 @@
-"""Removal of the bodies of old trials by the rules of retention, and a dry run of it.
+"""Removal of the bodies of old trials by the rules of retention, and a preview of it.
 
 A trial keeps its verdict, versions, figures and the columns of its steps. Bodies, step details, the final answer, the
 rendered prompt and the search text go.
@@ -23,7 +23,7 @@ from toolbench.lab.sql import load_statement
 TRIALS_PER_BATCH = 200
 SECONDS_PER_PASS = 5.0  # the scheduler has other jobs, and has to send heartbeats
 SECONDS_BETWEEN_PASSES = 86_400.0
-SAMPLE_SIZE = 200  # trials of a kind whose bodies a dry run measures
+SAMPLE_SIZE = 200  # trials of a kind whose bodies a preview measures
 
 _SELECT_DUE = load_statement(
     "operations/due_trials", columns="trial.id, rule.kind", tail="LIMIT %(limit)s FOR UPDATE OF trial SKIP LOCKED"
@@ -39,7 +39,9 @@ class DueTrials:
     """Trials of one kind whose bodies are due.
 
     Attributes:
-        stored_bytes: bytes of their bodies, as stored; estimated from SAMPLE_SIZE of them.
+        days: days of the rule.
+        trials: number of trials.
+        stored_bytes: stored bytes of their bodies, estimated from the newest SAMPLE_SIZE trials.
     """
 
     kind: Kind
@@ -58,9 +60,9 @@ class RemovalPass:
     """Result of a pass over the trials.
 
     Attributes:
-        removed: trials whose bodies were removed.
-        last_id: id of the last trial of the last batch; 0 if no trial was due.
-        is_complete: False if the time was over before all trials were looked at.
+        removed: number of trials whose bodies were removed.
+        last_id: id of the last trial whose bodies were removed; the start of the pass if there was none.
+        is_complete: False if the pass ended because its time was over.
     """
 
     removed: int
@@ -126,7 +128,7 @@ def _build_parameters(policy: RetentionPolicy) -> dict[str, str | int | list[str
 class RetentionJob:
     """Job of the scheduler: a pass over all trials once a day, and at once when the rules change.
 
-    A pass that takes longer than SECONDS_PER_PASS goes on at the next call.
+    A pass that takes longer than SECONDS_PER_PASS continues at the next call.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -136,7 +138,11 @@ class RetentionJob:
         self._due_at = clock()
 
     def run(self) -> int:
-        """Remove bodies that are due, unless the last pass was less than a day ago; return of how many trials."""
+        """Remove the bodies that are due, unless the last pass ended less than a day ago.
+
+        Returns:
+            The number of trials whose bodies were removed.
+        """
         policy = load_retention_policy()
         if policy != self._policy:
             self._policy, self._last_id, self._due_at = policy, 0, self._clock()
@@ -152,6 +158,6 @@ class RetentionJob:
 
 
 def record_removal(trials: int) -> None:
-    """Add a removal to the audit list, without a person."""
+    """Add a removal to the audit list, as an action without a user."""
     subject = f"bodies of {trials} trial{'' if trials == 1 else 's'}, by the rules of retention"
     record_action(None, Action.DELETED, subject, "/settings/retention/")

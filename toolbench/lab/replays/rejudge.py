@@ -96,8 +96,8 @@ class JudgingState:
 
     Attributes:
         outdated: trials with bodies that older versions than the current ones judged.
-        without_bodies: trials that cannot be judged again, since their bodies were removed.
         again: trials that were re-judged.
+        without_bodies: trials that cannot be judged again, since their bodies were removed.
     """
 
     outdated: int

@@ -140,9 +140,9 @@ def _list_changes(changes: Sequence[TrialChange]) -> tuple[tuple[TrialChange, st
     """Return the changes in the order of the page, each with the name of its configuration if there are several."""
     trials = Trial.objects.filter(pk__in=[change.trial for change in changes]).select_related("config")
     config_names = {trial.pk: str(trial.config) for trial in trials.defer("rendered_prompt", "config__layers")}
-    has_more_than_two = len(set(config_names.values())) > 1
+    has_several_configs = len(set(config_names.values())) > 1
     ordered = sorted(changes, key=lambda change: (not change.flips, change.unknown_from is None))
-    return tuple((change, config_names[change.trial] if has_more_than_two else "") for change in ordered)
+    return tuple((change, config_names[change.trial] if has_several_configs else "") for change in ordered)
 
 
 def _get_request_count(run: Run) -> int:

@@ -1,4 +1,4 @@
-"""Stored requests of every wire format in the form of chat completions, for exports and pages."""
+"""Conversion of stored requests of every wire format to the form of chat completions, for exports and pages."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from toolbench.engine.types import JsonObject, Message
 
 _CONTENT_FIELDS = ("messages", "input", "prompt", "system", "instructions", "tools", "functions")
 _ROLES = {"developer": "system", "function": "tool"}
-_NO_TEXT_BLOCKS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
+_BLOCKS_WITHOUT_TEXT = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ class StoredChatRequest:
     @property
     def all_messages(self) -> tuple[Message, ...]:
         """The messages, with the instructions as a system message before them."""
-        return (*({"role": "system", "content": self.instructions} for _ in self.instructions[:1]), *self.messages)
+        if not self.instructions:
+            return self.messages
+        return ({"role": "system", "content": self.instructions}, *self.messages)
 
     def get_option(self, name: str) -> Any:
         """Return the value of a field of the body; None if the body does not have it."""
@@ -55,7 +57,7 @@ def parse_chat_request(body: bytes) -> StoredChatRequest:
 
 
 def build_chat_call(call_id: object, name: object, arguments: object) -> JsonObject:
-    """Return a call of an assistant message; arguments that are not a text become JSON."""
+    """Return a call of an assistant message; arguments that are not a string become JSON."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False, default=str)
     function = {"name": str(name or ""), "arguments": text}
     return {"id": str(call_id or ""), "type": "function", "function": function}
@@ -81,7 +83,7 @@ def _split_message(message: JsonObject) -> Iterator[Message]:
     for block in blocks:
         if block.get("type") == "tool_result":
             yield _build_result(block.get("tool_use_id"), block.get("content"))
-    text_blocks = [block for block in blocks if block.get("type") not in _NO_TEXT_BLOCKS]
+    text_blocks = [block for block in blocks if block.get("type") not in _BLOCKS_WITHOUT_TEXT]
     chat_message: Message = {
         "role": _ROLES.get(role, role),
         "content": "\n".join(_iter_texts(text_blocks if blocks else content)),
@@ -105,7 +107,7 @@ def _iter_calls(message: JsonObject, blocks: list[JsonObject]) -> Iterator[JsonO
 
 
 def _convert_item(item: JsonObject) -> Iterator[Message]:
-    """Yield the message of an item of Responses; an item of reasoning has none."""
+    """Yield the message of an item of a Responses request; an item of reasoning has none."""
     kind = item.get("type", "message")
     if kind == "function_call":
         call = build_chat_call(item.get("call_id"), item.get("name"), item.get("arguments"))
@@ -131,7 +133,7 @@ def _read_tool(tool: JsonObject) -> JsonObject:
 
 
 def _iter_texts(content: object) -> Iterator[str]:
-    """Yield the content if it is a text, else the texts of its parts."""
+    """Yield the content if it is a string, else the texts of its parts."""
     if isinstance(content, str):
         yield content
     for part in content if isinstance(content, list) else ():
@@ -141,5 +143,5 @@ def _iter_texts(content: object) -> Iterator[str]:
 
 
 def list_objects(value: object) -> list[JsonObject]:
-    """Return the objects in an array; none if the value is no array."""
+    """Return the objects in a JSON array; an empty list if the value is no array."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""Steps of a gateway trace: the columns and details of a trial's steps as JSON, without bodies."""
+"""Steps of a gateway trace as JSON, with the same columns and details as steps of a trial, but without bodies."""
 
 import json
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ MAX_PACKED_BYTES = 1 << 20
 def pack_steps(steps: Sequence[ExchangeStep]) -> bytes | None:
     """Return the steps of a request as JSON, in the order in which they were sent.
 
-    The steps at a fallback, whose numbers and times begin again, follow those before it.
+    Each fallback numbers its turns and steps and measures its times anew. Here they continue those of the steps before.
 
     Returns:
-        None if nothing was sent, or if the JSON would have more than MAX_PACKED_BYTES.
+        None if there are no steps, or if the JSON would have more than MAX_PACKED_BYTES.
     """
     parts: list[bytes] = []
-    first_turn = last_turn = last_ordinal = 0
+    turn_offset = last_turn = last_ordinal = 0
     offset_ms = end_ms = 0.0
     for number, step in enumerate(steps, start=1):
         if step.ordinal <= last_ordinal:
-            first_turn, offset_ms = last_turn + 1, end_ms
-        last_turn, last_ordinal = first_turn + step.turn, step.ordinal
+            turn_offset, offset_ms = last_turn + 1, end_ms
+        last_turn, last_ordinal = turn_offset + step.turn, step.ordinal
         started_ms = offset_ms + step.started_ms
         end_ms = started_ms + step.duration_ms
         row = build_step_row(step) | {"ordinal": number, "turn": last_turn, "started_ms": started_ms}
@@ -37,7 +37,7 @@ def pack_steps(steps: Sequence[ExchangeStep]) -> bytes | None:
 
 
 def unpack_steps(packed: bytes | memoryview | None) -> tuple[tuple[Step, JsonObject], ...]:
-    """Return the steps with their details. A step has its negative ordinal as key, since it is in no table."""
+    """Return the steps with their details. Their keys are their negative ordinals, since they are in no table."""
     entries = json.loads(bytes(packed or b"[]"))
     return tuple((_build_step(entry["row"]), get_object(entry["facts"])) for entry in entries)
 

@@ -1,11 +1,10 @@
-"""Trials whose bodies were removed by a rule of retention: what their pages say about it."""
+"""Trials whose bodies were removed by a rule of retention: a filter, and the sentence about one."""
 
 from django.db.models import Q
 
 from toolbench.lab.models import Trial
 
 WITH_BODIES = Q(bodies_removed_at=None)
-MAX_RULE_CHARS = 80
 
 
 def explain_removed_bodies(trial: Trial) -> str:

@@ -107,7 +107,7 @@ def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[Remote
     Raises:
         EvalError: the words select none, or a word names nothing.
     """
-    providers = _filter(
+    providers = _choose_documents(
         "provider", client.request("GET", "/providers"), options.provider or DEFAULT_PROVIDERS, _list_provider_names
     )
     ids = [provider["id"] for provider in providers]
@@ -122,10 +122,16 @@ def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[Remote
     return chosen
 
 
-def _filter(
+def _choose_documents(
     noun: str, rows: Sequence[JsonObject], words: str, list_names: Callable[[JsonObject], Sequence[str]]
 ) -> list[JsonObject]:
-    """Return the documents that the words select.
+    """Return the documents that the words select by name.
+
+    Args:
+        noun: what a document is, for the message.
+        rows: documents of the other installation, each with a `name`.
+        words: words separated by commas.
+        list_names: returns the names of a document.
 
     Raises:
         EvalError: the words select none, or a word names nothing.
@@ -155,35 +161,43 @@ def _list_names(model: RemoteModel) -> Sequence[str]:
 
 def _choose_profiles(client: ToolbenchClient, words: str) -> list[str]:
     rows = [profile for profile in client.request("GET", "/profiles") if not profile["archived"]]
-    return [profile["name"] for profile in _filter("sampling profile", rows, words, _list_profile_names)]
+    return [profile["name"] for profile in _choose_documents("sampling profile", rows, words, _list_profile_names)]
 
 
 def _choose_strategies(text: str) -> list[str]:
-    """Return strategies: words of the case study's are filtered here, other names are left to the installation."""
+    """Return names of strategies. Words for those of the case study are resolved here; others are sent unchanged.
+
+    Raises:
+        EvalError: an unknown word is not a plain name.
+    """
     words = _split(text)
     unknown = list_unmatched_words(STRATEGIES, words, names=lambda strategy: strategy.names)
-    literal = [word for word in words if word.lower() in unknown]
-    _check_literal("strategies", literal)
-    known = [word for word in words if word not in literal]
+    unchanged = [word for word in words if word.lower() in unknown]
+    _check_plain_names("strategies", unchanged)
+    known = [word for word in words if word not in unchanged]
     chosen = filter_by_names(STRATEGIES, known, names=lambda strategy: strategy.names)
-    return [*(strategy.name for strategy in chosen), *literal]
+    return [*(strategy.name for strategy in chosen), *unchanged]
 
 
 def _choose_scenarios(text: str) -> list[str]:
-    """Return slugs: words of groups become their scenarios, other words are left to the other installation."""
+    """Return slugs of scenarios. Words that are known here are resolved here; others are sent unchanged.
+
+    Raises:
+        EvalError: an unknown word is not a plain name.
+    """
     words = _split(text)
     unknown = list(scenarios.list_unknown_words(words))
-    _check_literal("scenarios", unknown)
+    _check_plain_names("scenarios", unknown)
     known = [word for word in words if word not in unknown]
     selected = scenarios.select_scenarios(known) if known else ()
     return [*(scenario.slug for scenario in selected), *unknown]
 
 
-def _check_literal(option: str, words: Sequence[str]) -> None:
-    """Check that words that are sent as names are names.
+def _check_plain_names(option: str, words: Sequence[str]) -> None:
+    """Check that words that are sent unchanged are plain names.
 
     Raises:
-        EvalError: a word excludes or is a glob.
+        EvalError: a word begins with `!` or contains `*`.
     """
     if wrong := [word for word in words if word.startswith("!") or "*" in word]:
         raise EvalError(f"Write names instead of {', '.join(wrong)} in --{option}: it matches nothing known here.")

@@ -1,4 +1,4 @@
--- Replace the causes of trials that were not executed again and kept their bodies in the meantime.
+-- Replace the causes of trials, unless they were executed again or lost their bodies in the meantime.
 --
 -- Parameters: one JSON array of rows.
 -- Parts: assignments: the assignments of columns; typed: the columns with their types.
