@@ -17,10 +17,10 @@ from toolbench.api.problems import ProblemError, check_readable
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import DecisionRecord, Run
-from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, LaunchError
 from toolbench.lab.results.decide.confirmation_run import launch_confirmation, save_confirmation
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
-from toolbench.lab.results.decide.new_trials import MAX_TRIALS, NewTrialsError
+from toolbench.lab.results.decide.new_trials import NewTrialsError
 from toolbench.lab.results.decide.page import DecidePage, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import (
@@ -142,7 +142,7 @@ class RecordChangeDocument(Schema):
 class ConfirmBody(AgreedBody):
     """Number of new trials of each scenario for the leader of a record."""
 
-    trials: Annotated[int, Field(ge=1, le=MAX_TRIALS)]
+    trials: Annotated[int, Field(ge=1, le=MAX_CELL_TRIALS)]
 
 
 class SettingsFileDocument(Schema):

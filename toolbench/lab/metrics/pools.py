@@ -27,6 +27,7 @@ from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunConfig, Tria
 SumRow = dict[str, Any]  # sums over cells by column: a row of CellPool, or of a query over cells with the same columns
 
 CONFIRMATION_PURPOSE = "confirm"  # Run.purpose of confirmation runs, which the choice of a configuration ignores
+MORE_TRIALS_PURPOSE = "decide"  # Run.purpose of a run of missing trials; the decision that planned them counts them
 CONFIG_FIELDS = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash",

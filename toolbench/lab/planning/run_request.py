@@ -8,6 +8,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
 
+MAX_CELL_TRIALS = 2_000  # trials of one cell that a form accepts
 MAX_RUN_LIMIT = 2**31 - 1  # of an integer column
 STREAMS_BY_OPTION = {"none": (False,), "streamed": (True,), "both": (False, True)}
 

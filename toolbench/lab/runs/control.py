@@ -18,7 +18,7 @@ from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompu
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.request_bounds import is_applicable
-from toolbench.lab.planning.run_request import MAX_RUN_LIMIT
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, MAX_RUN_LIMIT
 from toolbench.lab.query_params import clean_text
 from toolbench.lab.runs.action_checks import (
     RunActionError,
@@ -38,7 +38,6 @@ from toolbench.lab.worker.queue import queue_trials
 from toolbench.lab.worker.request_budget import correct_request_counts
 
 MAX_ADDED_TRIALS = 1000  # at once to one cell
-MAX_TARGET_TRIALS = 2000  # per cell, as in the form for a new run
 MAX_MISSING_TRIALS = 20_000  # at once to several cells
 MAX_LABEL_CHARACTERS = 80
 _OPEN_STATES = (Run.State.RUNNING, Run.State.PAUSED)
@@ -224,8 +223,8 @@ def add_missing_trials(
         RunActionError: no trial is missing, or more are missing than were shown or may be added at once.
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
-    if not 1 <= target <= MAX_TARGET_TRIALS:
-        raise RunActionError(f"The target is 1 to {MAX_TARGET_TRIALS:,} trials in each cell; nothing was added.")
+    if not 1 <= target <= MAX_CELL_TRIALS:
+        raise RunActionError(f"The target is 1 to {MAX_CELL_TRIALS:,} trials in each cell; nothing was added.")
     run = get_local_run(run_id)
     with transaction.atomic():
         _lock_cells(run, cell_ids)

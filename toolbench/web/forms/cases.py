@@ -16,7 +16,7 @@ from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from
 from toolbench.lab.cases.merge_import import CaseImportResult
 from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.models import Case
-from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.forms.errors import add_form_errors
 
@@ -233,7 +233,7 @@ class CaseRunForm(forms.Form):
     """Form for starting trials of a case: model and number of trials."""
 
     model = forms.ChoiceField(label="Model")
-    trials = forms.IntegerField(label="Times", min_value=1, max_value=2000, initial=20)
+    trials = forms.IntegerField(label="Times", min_value=1, max_value=MAX_CELL_TRIALS, initial=20)
 
     def __init__(self, data: QueryDict | None = None, *, model: int | None = None) -> None:
         """Build the form.

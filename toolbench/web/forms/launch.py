@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds
 from toolbench.lab.planning.launch_form import RATE_CHOICES, FormChoice, LaunchChoices, ProviderChoices, list_choices
-from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.scenarios.case_sets import expand_set_words
 from toolbench.web.forms.json_object import JsonObjectField
 
@@ -82,7 +82,7 @@ class LaunchForm(forms.Form):
     )
     trials = forms.IntegerField(
         min_value=1,
-        max_value=2000,
+        max_value=MAX_CELL_TRIALS,
         initial=10,
         label="Trials for each scenario",
         help_text=(

@@ -23,7 +23,7 @@ from toolbench.lab.cases.pages import get_editable_case_page
 from toolbench.lab.models import Case
 from toolbench.lab.planning.launch_form import list_choices, list_profile_choices, list_strategy_choices
 from toolbench.lab.planning.lookup import METHODS
-from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.web.forms.cases import CaseForm, CaseRunForm
 from toolbench.web.forms.errors import add_form_errors
@@ -171,7 +171,7 @@ class MessageRunForm(CaseRunForm):
 class CaseTrialsForm(SentOnceForm):
     """Form that runs the case of a trial: the number of trials."""
 
-    trials = forms.IntegerField(label="Times", min_value=1, max_value=2000, initial=TRIALS_OF_A_CASE)
+    trials = forms.IntegerField(label="Times", min_value=1, max_value=MAX_CELL_TRIALS, initial=TRIALS_OF_A_CASE)
 
     @property
     def count(self) -> int:

@@ -7,10 +7,10 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from toolbench.lab.errors import UNKNOWN_BUTTON
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
-from toolbench.lab.runs.control import MAX_TARGET_TRIALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +178,8 @@ class MissingTrialsForm:
     def parse(cls, values: QueryDict) -> "MissingTrialsForm":
         """Parse the sent form; values that are not ids are ignored."""
         text = values.get("target", "").strip()
-        target = parse_whole_number(text, minimum=1, maximum=MAX_TARGET_TRIALS)
-        error = f"Enter 1 to {MAX_TARGET_TRIALS:,} trials. The page shows the number of the run."
+        target = parse_whole_number(text, minimum=1, maximum=MAX_CELL_TRIALS)
+        error = f"Enter 1 to {MAX_CELL_TRIALS:,} trials. The page shows the number of the run."
         cell_ids = (parse_whole_number(value, minimum=1) for value in values.getlist("cell"))
         cells = frozenset(cell_id for cell_id in cell_ids if cell_id is not None)
         return cls(

@@ -1,11 +1,12 @@
-"""Instances of a comparison whose outcome changed, each with its trials."""
+"""The compare page: instances whose outcome changed, and figures of runs in progress."""
 
 import pytest
 from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
-from toolbench.lab.models import Trial
-from toolbench.lab.results.compare.page import get_compare_page
+from toolbench.lab.metrics.pools import refresh_pools
+from toolbench.lab.models import Run, Trial
+from toolbench.lab.results.compare.page import get_compare_page, get_sides_page
 from toolbench.lab.results.compare.query import CompareQuery
 
 pytestmark = pytest.mark.django_db
@@ -29,3 +30,21 @@ def test_changed_instance_leads_to_trials_of_its_own_stratum() -> None:
     for pk in (changed.first, changed.second):
         trial = Trial.objects.select_related("config").get(pk=pk)
         assert (trial.config.model_name, trial.scenario_version, trial.instance_seed) == ("one", 1, 3)
+
+
+def test_sides_of_configurations_show_new_trials_of_a_running_run() -> None:
+    make_trial(make_cell(make_config(make_run())))
+    recompute_stale_cells()
+    refresh_pools()
+    running = make_run(state=Run.State.RUNNING)
+    cells = [make_cell(make_config(running, make_model(name))) for name in ("one", "two")]
+    query = CompareQuery.from_query(QueryDict(f"a_config={cells[0].config_id}&b_config={cells[1].config_id}"))
+
+    def count_trials() -> list[int]:
+        return [row.figures.trials for row in get_sides_page(query).comparison.rows]
+
+    for cell in cells:
+        make_trial(cell)
+    assert count_trials() == [1, 1]
+    make_trial(cells[1])
+    assert count_trials() == [1, 2]

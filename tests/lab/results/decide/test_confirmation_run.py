@@ -103,14 +103,10 @@ def test_paid_requests_are_sent_up_to_confirmed_number_only(
     Provider.objects.update(kind=Provider.Kind.OPENAI)
     with pytest.raises(PaidRequestsUnconfirmedError) as asked:
         launch_confirmation(record, owner=None, trials=72)
+    confirmed = asked.value.max_request_count
     with pytest.raises(PaidRequestsUnconfirmedError):
-        launch_confirmation(record, owner=None, trials=73, confirmed_requests=asked.value.max_request_count)
-    assert (
-        launch_confirmation(
-            record, owner=None, trials=72, confirmed_requests=asked.value.max_request_count
-        ).trials.count()
-        == 72
-    )
+        launch_confirmation(record, owner=None, trials=73, confirmed_requests=confirmed)
+    assert launch_confirmation(record, owner=None, trials=72, confirmed_requests=confirmed).trials.count() == 72
 
 
 def test_second_confirmation_is_refused(record: DecisionRecord) -> None:

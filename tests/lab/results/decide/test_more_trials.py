@@ -16,10 +16,10 @@ from tests.page_html import read_html
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
-from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.results.compare.choices import get_compare_choices
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
-from toolbench.lab.results.decide.new_trials import MAX_TRIALS, NewTrialsError
+from toolbench.lab.results.decide.new_trials import NewTrialsError
 from toolbench.lab.results.decide.page import DecidePage, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.runs.launch import launch
@@ -139,7 +139,7 @@ def test_plan_with_too_many_trials_has_a_refusal(run: Run) -> None:
     recompute(list(run.cells.values_list("pk", flat=True)))
     offer = get_missing_trials_plan(page(replace(DEMO, success="94.5")))
     assert offer
-    assert offer.trials > MAX_TRIALS
+    assert offer.trials > MAX_CELL_TRIALS
     assert offer.refusal.endswith("trials of a scenario are missing; at most 2,000 can be planned here.")
 
 

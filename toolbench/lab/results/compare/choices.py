@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from toolbench.lab.metrics.pools import MORE_TRIALS_PURPOSE
 from toolbench.lab.models import Run, RunConfig
 
 MAX_RUNS = 40
@@ -60,7 +61,7 @@ def _sort_distinct(values: Iterable[str]) -> tuple[str, ...]:
 
 def _suggest_repeats(runs: Iterable[Run]) -> Iterable[SuggestedComparison]:
     for run in runs:
-        if run.repeat_of_id and run.purpose != "decide":
+        if run.repeat_of_id and run.purpose != MORE_TRIALS_PURPOSE:
             query = urlencode({"a_run": run.repeat_of_id, "b_run": run.pk})
             yield SuggestedComparison(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", query)
 

@@ -68,17 +68,9 @@ def _build_side_row(row: SideRow) -> tuple[Value, ...]:
     cost = (figures.cost.value, figures.cost.low, figures.cost.high) if figures.cost else (None,) * 3
     times = (*list_quantile_values(figures.p50), *list_quantile_values(figures.p95))
     return (
-        *(
-            row.name,
-            row.is_baseline,
-            *_build_rate_values(row.rate),
-            *baseline_counts,
-            *bounds,
-            row.result,
-            row.how or None,
-        ),
-        *(row.left_out, row.shared_trials, figures.simulated, *times, figures.tokens_out, *cost),
-    )
+        row.name, row.is_baseline, *_build_rate_values(row.rate), *baseline_counts, *bounds, row.result,
+        row.how or None, row.left_out, row.shared_trials, figures.simulated, *times, figures.tokens_out, *cost,
+    )  # fmt: skip
 
 
 def export_comparison(query: CompareQuery) -> ExportTable:

@@ -15,7 +15,7 @@ from toolbench.lab.results.compare.instance_grid import InstanceGrid, get_instan
 from toolbench.lab.results.compare.matching import StratumKey
 from toolbench.lab.results.compare.noise_floor import NoiseMeasurement, measure_noise
 from toolbench.lab.results.compare.plan_query import build_plan_query
-from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.query import RUN_AXES, CompareQuery
 from toolbench.lab.results.compare.seed_support import describe_seed_support
 from toolbench.lab.results.compare.statistics import find_instances_by_change
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts
@@ -85,12 +85,7 @@ def get_sides_page(query: CompareQuery) -> SidesPage:
     The figures are kept in memory until those of a run in scope change. Diagnosis and seed support are computed anew,
     because they also depend on presets and probes.
     """
-    run_ids = [int(pk) for side in query.sides for pk in side.get("run", "").split(",") if pk]
-    names_all_runs = all("run" in side for side in query.sides)
-    scope = Q(pk=None) if names_all_runs else Run.COUNTED & Q(simulated=query.demo, imported=False)
-    if any("config" in side for side in query.sides):
-        scope = Q()
-    version = find_pool_version(scope | Q(pk__in=run_ids))
+    version = find_pool_version(_build_run_condition(query))
     page = _pages.get(version, query.query(), lambda: _build_sides_page(query))
     return replace(page, pair=page.pair and _add_diagnosis(page.pair))
 
@@ -98,6 +93,15 @@ def get_sides_page(query: CompareQuery) -> SidesPage:
 def get_compare_page(query: CompareQuery) -> ComparePage:
     """Return the comparison of the first two sides of the query with its details."""
     return _add_diagnosis(_build_pair_page(query))
+
+
+def _build_run_condition(query: CompareQuery) -> Q:
+    """Return the condition of the runs whose trials the sides may count."""
+    ids = {axis: [int(pk) for side in query.sides for pk in side.get(axis, "").split(",") if pk] for axis in RUN_AXES}
+    condition = Q(pk__in=ids["run"]) | Q(configs__in=ids["config"])
+    if all(any(axis in side for axis in RUN_AXES) for side in query.sides):
+        return condition
+    return condition | Run.COUNTED & Q(simulated=query.demo, imported=False)
 
 
 def _build_sides_page(query: CompareQuery) -> SidesPage:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode
 
 from toolbench.lab.models import RunConfig
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.results.compare.baseline import BaselineComparison
 
-MAX_TRIALS = 2_000  # trials per cell in the launch form
 MAX_QUERY_CHARACTERS = 4_000
 
 
@@ -16,7 +16,7 @@ def build_plan_query(comparison: BaselineComparison) -> str:
 
     Returns:
         The query string; "" if the sides lack no trials, the model of a configuration was deleted, or the plan is too
-        large: more than MAX_TRIALS per cell, or a query string of more than MAX_QUERY_CHARACTERS.
+        large: more than MAX_CELL_TRIALS per cell, or a query string of more than MAX_QUERY_CHARACTERS.
     """
     strata_by_side = [comparison.pool.select(strata) for strata in comparison.strata]
     cell_ids = {pk for strata in strata_by_side for stratum in strata for pk in stratum.cells}
@@ -25,7 +25,7 @@ def build_plan_query(comparison: BaselineComparison) -> str:
     trials_per_cell = math.ceil(comparison.required_trials.more / comparison.scenarios)
     rows = RunConfig.objects.filter(cells__in=cell_ids).select_related("run").defer("layers", "options", "routing")
     configs = list(rows.distinct().order_by("pk"))
-    if trials_per_cell > MAX_TRIALS or not configs or any(config.model_id is None for config in configs):
+    if trials_per_cell > MAX_CELL_TRIALS or not configs or any(config.model_id is None for config in configs):
         return ""
     scenarios = sorted({stratum.scenario for stratum in strata_by_side[0]})
     query = build_launch_query(configs, {config.strategy for config in configs}, scenarios, trials_per_cell)

@@ -11,7 +11,6 @@ from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight, by medians
 EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
 
-
 SIMULATED = "Simulated models with known success rates: this says nothing about real models."
 FAR_APART = "The sides began more than an hour apart: the time of day may be part of the difference."
 OVERLOADED = "Trials were measured while this machine was overloaded: their times are too long."

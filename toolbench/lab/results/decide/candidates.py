@@ -15,15 +15,14 @@ from toolbench.lab.metrics.cost import estimate_cost_per_success
 from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.pools import (
     CONFIRMATION_PURPOSE,
+    MORE_TRIALS_PURPOSE,
     SumRow,
     contains_name,
     merge_rows,
     sum_all_runs,
     sum_cells,
 )
-from toolbench.lab.metrics.repeated_instances import (
-    build_scenario_sample,
-)
+from toolbench.lab.metrics.repeated_instances import build_scenario_sample
 from toolbench.lab.metrics.scenario_groups import build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import (
     build_omission_notice,
@@ -39,8 +38,6 @@ from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, Candid
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 from toolbench.lab.results.trial_list.filter import TrialFilter
-
-MORE_TRIALS_PURPOSE = "decide"  # purpose of a run of missing trials; the decision that planned them counts them
 
 
 @dataclass(frozen=True, slots=True)

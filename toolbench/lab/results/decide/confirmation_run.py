@@ -12,9 +12,8 @@ from toolbench.evals.decisions.requirements import assess_config, count_passes_w
 from toolbench.evals.statistics import count_more_answers_for_bounds, count_more_trials_to_reach_target
 from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE
 from toolbench.lab.models import DecisionRecord, Run
-from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.results.decide.new_trials import (
-    MAX_TRIALS,
     NewTrialsError,
     NewTrialsRequest,
     build_new_trials_request,
@@ -44,7 +43,7 @@ def build_rule(record: DecisionRecord) -> DecisionRule:
 
 
 def count_trials_needed(record: DecisionRecord) -> int:
-    """Return the trials per scenario that a confirmation needs, at most MAX_TRIALS; 0 without a leader.
+    """Return the trials per scenario that a confirmation needs, at most MAX_CELL_TRIALS; 0 without a leader.
 
     With so many trials, the lower bound of success reaches the target at the observed share, and p95 has an upper
     bound if the rule limits time. The share is the mean over scenarios, because a confirmation tries all of them
@@ -58,7 +57,7 @@ def count_trials_needed(record: DecisionRecord) -> int:
     more_trials = count_more_trials_to_reach_target(share * tried, tried, rule.target) or 0
     needed = count_passes_without_failure(rule.target) if successes == tried else tried + more_trials
     total = max(needed, count_more_answers_for_bounds(0.95, 0) if rule.timed else 0)
-    return min(MAX_TRIALS, math.ceil(total / max(1, len(row["scenarios"]))))
+    return min(MAX_CELL_TRIALS, math.ceil(total / max(1, len(row["scenarios"]))))
 
 
 def launch_confirmation(
@@ -79,8 +78,8 @@ def launch_confirmation(
         PaidRequestsUnconfirmedError: the run may send more paid requests than `confirmed_requests`, and than are
             allowed without confirmation.
     """
-    if not 1 <= trials <= MAX_TRIALS:
-        raise NewTrialsError(f"Enter 1 to {MAX_TRIALS} trials of each scenario.")
+    if not 1 <= trials <= MAX_CELL_TRIALS:
+        raise NewTrialsError(f"Enter 1 to {MAX_CELL_TRIALS} trials of each scenario.")
     with transaction.atomic():
         locked = DecisionRecord.objects.select_for_update().get(pk=record.pk)
         if locked.confirmation_id or locked.confirmed:

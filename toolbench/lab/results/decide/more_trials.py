@@ -12,11 +12,11 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
 from toolbench.evals.decisions.choice import AdditionalTrials
+from toolbench.lab.metrics.pools import MORE_TRIALS_PURPOSE
 from toolbench.lab.models import Run, RunConfig
-from toolbench.lab.planning.run_request import LaunchError, RunRequest
-from toolbench.lab.results.decide.candidates import MORE_TRIALS_PURPOSE, Candidate
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, LaunchError, RunRequest
+from toolbench.lab.results.decide.candidates import Candidate
 from toolbench.lab.results.decide.new_trials import (
-    MAX_TRIALS,
     NewTrialsError,
     NewTrialsRequest,
     build_new_trials_request,
@@ -124,9 +124,9 @@ def _build_request(candidates: tuple[Candidate, ...], more: AdditionalTrials) ->
     Raises:
         NewTrialsError: there are too many trials, or the same settings cannot be tried.
     """
-    if more.per_scenario > MAX_TRIALS:
+    if more.per_scenario > MAX_CELL_TRIALS:
         raise NewTrialsError(
-            f"{more.per_scenario:,} trials of a scenario are missing; at most {MAX_TRIALS:,} can be planned here."
+            f"{more.per_scenario:,} trials of a scenario are missing; at most {MAX_CELL_TRIALS:,} can be planned here."
         )
     trials_request = NewTrialsRequest(
         config_ids=tuple(candidate.config_id for candidate in candidates),

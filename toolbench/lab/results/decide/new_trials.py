@@ -6,8 +6,6 @@ from toolbench.lab.models import Cell, RunConfig
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
 
-MAX_TRIALS = 2000  # of each scenario
-
 
 class NewTrialsError(Exception):
     """Raised if new trials cannot be planned or saved; the message says why, for users."""

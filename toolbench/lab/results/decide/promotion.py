@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from toolbench.lab.models import DecisionRecord, Run, RunConfig
-from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.results.decide.new_trials import (
-    MAX_TRIALS,
     NewTrialsError,
     NewTrialsRequest,
     build_new_trials_request,
@@ -79,6 +78,6 @@ def _build_canary_plan(config: RunConfig) -> RunRequest:
     if config.run.state != Run.State.FINISHED or config.run.deleted_at is not None:
         raise NewTrialsError("The run of this configuration has not finished or was deleted, so there is no baseline.")
     scenarios = tuple(dict.fromkeys(config.cells.order_by("position").values_list("scenario", flat=True)))
-    trials = min(MAX_TRIALS, config.run.trials_per_cell)
+    trials = min(MAX_CELL_TRIALS, config.run.trials_per_cell)
     trials_request = NewTrialsRequest((config.pk,), (config.policy_hash,), scenarios, trials)
     return build_new_trials_request(trials_request, title=str(config), purpose="")

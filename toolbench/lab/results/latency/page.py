@@ -256,7 +256,7 @@ def _build_row(
         first_token=compute_quantile(first_tokens, 0.5) if len(first_tokens) else None,
         counts=counts,
         trials_query=row.trials_query,
-        is_partial=is_limited and len(all_times) < counts.answered > MAX_ANSWERS,
+        is_partial=is_limited and counts.answered > max(MAX_ANSWERS, len(all_times)),
     )
 
 

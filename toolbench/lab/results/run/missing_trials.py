@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.planning.forecast import Estimate
 from toolbench.lab.planning.forecast_page import estimate_added
-from toolbench.lab.runs.control import MAX_MISSING_TRIALS, MAX_TARGET_TRIALS, count_trials_by_cell
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
+from toolbench.lab.runs.control import MAX_MISSING_TRIALS, count_trials_by_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class MissingTrialsPage:
     @property
     def max_target(self) -> int:
         """Return the highest target that the form accepts."""
-        return MAX_TARGET_TRIALS
+        return MAX_CELL_TRIALS
 
 
 def get_missing_trials_page(
@@ -73,7 +74,7 @@ def get_missing_trials_page(
     """
     run = Run.objects.get(pk=run_id, deleted_at=None)
     counts = count_trials_by_cell(run_id)
-    target_trials = target or min(MAX_TARGET_TRIALS, max([run.trials_per_cell, *counts.values()]))
+    target_trials = target or min(MAX_CELL_TRIALS, max([run.trials_per_cell, *counts.values()]))
     cells = run.cells.select_related("config").filter(not_applicable=0, config__provider__isnull=False)
     rows = tuple(
         MissingCell(cell, count, target_trials - count, chosen is None or cell.pk in chosen)

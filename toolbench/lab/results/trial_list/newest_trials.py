@@ -17,7 +17,7 @@ from toolbench.lab.sql import load_statement
 
 FACETS = ("outcome", "scenario", "cause", "model", "profile", "strategy")
 _COLUMNS = ("id", "state", "outcome", "scenario", "cause", "config_id")
-# Columns for which the index `listed` or the configuration is read, and no row of a trial.
+# Columns that the index `listed` or the configuration has, so that no row of a trial is read.
 _INDEXED_COLUMNS = {*_COLUMNS, "run_id", "position", "rank", "known_cause", "config__model_name", "config__profile"}
 
 
