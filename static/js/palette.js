@@ -8,6 +8,8 @@ async function search() {
   const number = ++asked;
   const response = await fetch(`${palette.dataset.url}?q=${encodeURIComponent(field.value)}`, { headers: { "HX-Request": "true" } });
   const text = response.ok ? await response.text() : "";
+  // Replacing a link between the press and the release of a button would lose the click.
+  while (found.matches(":active")) await new Promise(requestAnimationFrame);
   if (number !== asked) return;
   found.innerHTML = text;
   choose(0);

@@ -80,3 +80,25 @@ def test_palette_leads_to_any_page(browser_page: Page, clicks: ClickCounter, liv
         expect(browser_page).to_have_url(f"{live_server.url}{path}")
         browser_page.wait_for_load_state()  # the key works once the page has read its scripts
     assert clicks.count == len(PLACES)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_palette_link_is_followed_if_results_change_while_it_is_pressed(
+    browser_page: Page, live_server: LiveServer
+) -> None:
+    browser_page.goto("/")
+    browser_page.keyboard.press("Control+k")
+    palette = browser_page.get_by_role("dialog", name="Search or jump to")
+    palette.get_by_role("searchbox").fill("profiles")
+    link = palette.locator('a[href="/profiles/"]')
+    expect(link).to_have_count(1)
+    link.hover()
+    browser_page.mouse.down()
+    with browser_page.expect_response(lambda response: response.url.endswith("?q=providers")) as answer:
+        palette.get_by_role("searchbox").evaluate(
+            "input => { input.value = 'providers'; input.dispatchEvent(new Event('input')); }"
+        )
+    answer.value.finished()
+    browser_page.evaluate("() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+    browser_page.mouse.up()
+    expect(browser_page).to_have_url(f"{live_server.url}/profiles/")
