@@ -66,6 +66,15 @@ def test_runs_in_progress_are_added_from_their_cells() -> None:
     assert sum_all_runs(NO_FILTER, simulated=False, imported=False).version is None
 
 
+def test_running_trials_merge_with_pools_of_one_configuration() -> None:
+    end_run("vendor/a", {"pass": 3}, kind="parity")
+    refresh_pools()
+    make_trials(make_cell(make_config(make_run(), make_model("vendor/a"))), **{"pass": 1, "queued": 2})
+    stored, expected = read_both()
+    assert stored == expected
+    assert len(stored) == 1
+
+
 def test_a_changed_trial_is_counted_at_once_and_after_the_refresh() -> None:
     run = end_run("vendor/a", {"pass": 3})
     refresh_pools()

@@ -215,7 +215,7 @@ def _merge_group(rows: Sequence[Mapping[str, Any]]) -> SumRow:
     if len(rows) == 1:
         return {**rows[0], "hashes": hashes}
     merged = {**rows[0], "repeated": None}  # unknown, since rows may share an instance
-    for name in rows[0]:
+    for name in rows[0].keys() - {"repeated"}:  # which only rows of pools have
         values = [row[name] for row in rows]
         if name in _ARRAYS:
             merged[name] = sorted({item for items in values for item in items})
