@@ -123,12 +123,10 @@ class StateScenario:
     def _render_system_text(self, draw: SeededDraws, values: JsonObject, version: int) -> str:
         texts = _read_texts()
         wordings = texts["rules"] if version == SPELT_OUT_VERSION else texts["rules"] | texts["task_rules"]
-        sentences = [draw.choice(wordings[name]) for name in self.rules]
-        rules = fill_placeholders(
-            "\n".join(f"- {sentence}" if index else sentence for index, sentence in enumerate(sentences)), values
-        )
+        sentences = [fill_placeholders(draw.choice(wordings[name]), values) for name in self.rules]
+        rules = "\n".join([f"- {sentence}" if index else sentence for index, sentence in enumerate(sentences)])
         if version != SPELT_OUT_VERSION:
-            return str(rules)
+            return rules
         calls = [[texts["calls"][name] for name in message.split("+")] for message in self.messages]
         return f"{rules}\n\n{render_example(texts['example_heading'], fill_placeholders(calls, values), 'Done.')}"
 

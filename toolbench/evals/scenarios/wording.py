@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from string import Template
 from typing import Any
 
@@ -15,12 +16,34 @@ def fill_placeholders(value: Any, values: Mapping[str, str]) -> Any:
         KeyError: A placeholder has no value.
     """
     if isinstance(value, str):
-        return Template(value).substitute(values) if "$" in value else value
+        return _fill_text(value, values) if "$" in value else value
     if isinstance(value, list):
         return [fill_placeholders(item, values) for item in value]
     if isinstance(value, Mapping):
         return {key: fill_placeholders(item, values) for key, item in value.items()}
     return value
+
+
+def _fill_text(text: str, values: Mapping[str, str]) -> str:
+    return "".join([str(values[part]) if is_name else part for part, is_name in _split_text(text)])
+
+
+@lru_cache(maxsize=1024)
+def _split_text(text: str) -> tuple[tuple[str, bool], ...]:
+    """Return the parts of a template, each with whether it is the name of a placeholder.
+
+    Raises:
+        ValueError: A placeholder is not valid.
+    """
+    parts, end = [], 0
+    for match in Template.pattern.finditer(text):
+        if match["invalid"] is not None:
+            raise ValueError(f"Invalid placeholder at character {match.start()}")
+        parts.append((text[end : match.start()], False))
+        name = match["named"] or match["braced"]
+        parts.append((name, True) if name else (Template.delimiter, False))
+        end = match.end()
+    return (*parts, (text[end:], False))
 
 
 def render_example_call(call: JsonObject) -> str:

@@ -12,6 +12,8 @@ ANSWERED = models.Q(outcome="pass") | (models.Q(outcome="fail") & ~models.Q(end=
 RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
+# Trials in which a cause was found. A query names this condition, since the index of causes has no other trials.
+HAS_CAUSES = ~models.Q(causes=[])
 # Columns by which lists of trials filter, count and sort. The index `listed` has them, so most lists read no table row.
 LISTED_COLUMNS = ("run", "config", "scenario", "cause", "state", "outcome", "position")
 
@@ -135,18 +137,18 @@ class Trial(models.Model, TrialColumns):
         ordering = ["run_id", "position"]
         indexes = [
             models.Index(fields=["provider", "run", "position"], name="claimable", condition=models.Q(state="queued")),
-            models.Index(fields=["lease_until"], name="leased", condition=models.Q(state="running")),
+            # Without `lease_until`, so that the renewal of a lease writes no index.
+            models.Index(fields=["provider"], name="running_trials", condition=models.Q(state="running")),
             models.Index(fields=["run"], name="open_trials", condition=~models.Q(state="done")),
             models.Index(fields=["id"], include=LISTED_COLUMNS, name="listed"),
             models.Index(fields=["failure_class", "id"], name="classes", condition=~models.Q(failure_class="")),
             models.Index(fields=["cell", "index"]),
             models.Index(fields=["run", "outcome"]),
-            models.Index(fields=["run", "signature"]),
-            models.Index(fields=["run", "finished_at"], name="pace"),
+            models.Index(fields=["run", "signature"], name="signatures", condition=~models.Q(signature="")),
+            models.Index(fields=["run", "finished_at"], name="ended", condition=models.Q(finished_at__isnull=False)),
             models.Index(fields=["cause", "config"], name="causes", condition=~models.Q(cause="")),
             models.Index(fields=["cause_signature", "id"], name="clusters", condition=~models.Q(cause="")),
-            models.Index(fields=["taxonomy", "id"], name="by_taxonomy"),
-            GinIndex(OpClass("causes", name="jsonb_path_ops"), name="seen_causes"),
+            GinIndex(OpClass("causes", name="jsonb_path_ops"), name="found_causes", condition=HAS_CAUSES),
             models.Index(
                 fields=["finished_at", "id"], name="stale_texts", condition=models.Q(text_stale=True, state="done")
             ),
@@ -207,7 +209,8 @@ class Step(models.Model):
         EXCHANGE = "exchange", "exchange"
         TOOL = "tool", "tool"
 
-    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="steps")
+    # The constraint below begins with the trial, so it needs no index of its own.
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="steps", db_index=False)
     execution = models.PositiveIntegerField()
     ordinal = models.PositiveIntegerField()
     kind = models.CharField(max_length=10, choices=Kind)

@@ -20,7 +20,9 @@ from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, ToolCall
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
+MAX_COLUMN_CHARS = 100_000
 _ENCODER = json.JSONEncoder(default=str)
+_STRICT_ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 def build_exchange_details(step: ExchangeStep) -> bytes:
@@ -109,7 +111,7 @@ def load_details(facts: bytes | memoryview) -> JsonObject:
     return get_object(json.loads(bytes(facts) or b"{}"))
 
 
-def to_column_text(value: object, limit: int = 100_000) -> str:
+def to_column_text(value: object, limit: int = MAX_COLUMN_CHARS) -> str:
     """Return `str(value)` without NUL and lone surrogates, at most `limit` characters; "" for None."""
     text = "" if value is None else str(value)[:limit]
     if "\x00" in text or not text.isascii():
@@ -119,12 +121,25 @@ def to_column_text(value: object, limit: int = 100_000) -> str:
 
 def to_column_json(value: Any) -> Any:
     """Return the value as JSON that `jsonb` accepts; NaN and infinity become None."""
+    return value if _is_column_json(value) else _convert_to_column_json(value)
+
+
+def _is_column_json(value: Any) -> bool:
+    """Return whether no text of a JSON value has to be changed for `jsonb`; encoding it is the fastest check."""
+    try:
+        text = _STRICT_ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return len(text) <= MAX_COLUMN_CHARS and "\\u0000" not in text and "\\ud" not in text
+
+
+def _convert_to_column_json(value: Any) -> Any:
     if isinstance(value, str):
         return to_column_text(value)
     if isinstance(value, dict):
-        return {to_column_text(key): to_column_json(item) for key, item in value.items()}
+        return {to_column_text(key): _convert_to_column_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_column_json(item) for item in value]
+        return [_convert_to_column_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

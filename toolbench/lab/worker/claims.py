@@ -115,6 +115,8 @@ def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTri
     The claim itself counts the requests of runs without a limit; only the other runs are handled here.
     """
     trial_counts = Counter(trial.run_id for trial in claimed if not trial.reserved_requests)
+    if not trial_counts:
+        return tuple(claimed)
     in_flight = max((trial.in_flight for trial in claimed), default=0)
     requests_by_run = {
         run_id: reserve_at_claim(run_id, count, in_flight=in_flight) for run_id, count in sorted(trial_counts.items())

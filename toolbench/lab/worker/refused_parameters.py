@@ -37,7 +37,9 @@ class SessionRefusals:
 
     def add_to_trial(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
         """Return the trial with the refused parameters that this session has met added."""
-        session_parameters = self._by_model.get((trial.run_id, model_name), {})
+        session_parameters = self._by_model.get((trial.run_id, model_name))
+        if session_parameters is None:
+            return trial
         by_name = {parameter.name: parameter for parameter in (*session_parameters.values(), *trial.left_out)}
         return replace(trial, left_out=tuple(by_name.values()))
 
@@ -75,6 +77,8 @@ def add_refused(
     refused: dict[tuple[int, str], list[OmittedParameter]] = defaultdict(list)
     for row in RefusedParameter.objects.filter(run__in=run_ids, provider=provider_id):
         refused[row.run_id, row.model_name].append(OmittedParameter(row.name, row.why))
+    if not refused:
+        return tuple(trials)
     model_names = {
         trial.config_id: configs[trial.config_id].model_name for trial in trials if trial.config_id in configs
     }

@@ -93,12 +93,14 @@ class ProviderAccess:
         is_local: whether the provider is of the kind `local`.
         services: registered local servers by name; empty for a provider with an address.
         pace: how fast requests are sent.
+        endpoints: endpoints that were built, by configuration; of a provider with an address only.
     """
 
     endpoint: Endpoint
     is_local: bool
     services: Mapping[str, ServiceAddress]
     pace: PaceSettings = PaceSettings()
+    endpoints: dict[int, Endpoint] = field(default_factory=dict, compare=False)
 
 
 @light(frozen=True, slots=True)
@@ -215,8 +217,7 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
     """
     scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _lookup_code_scenario(trial)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
-    endpoint = build_model_endpoint(access, config.service, config.model_name)
-    endpoint = replace(endpoint, timeouts=config.build_timeouts(endpoint.timeouts))
+    endpoint = _find_endpoint(access, config)
     policy, policy_text = config.resolve_policy(instance.layer)
     loop = LoopPlan(
         model=endpoint.model,
@@ -234,6 +235,24 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
     return TrialPlan(
         scenario, instance, loop, endpoint, access.is_local, policy_text, find_local_server(access, config.service)
     )
+
+
+def _find_endpoint(access: ProviderAccess, config: FrozenConfig) -> Endpoint:
+    """Return the endpoint of a configuration with its timeouts; the same object while the access stays the same.
+
+    The address of a local server may differ between two trials, so its endpoint is built for each.
+
+    Raises:
+        ServedElsewhereError: another machine serves the model.
+        ServerNotReadyError: the local server is not ready.
+    """
+    endpoint = access.endpoints.get(config.id)
+    if endpoint is None:
+        endpoint = build_model_endpoint(access, config.service, config.model_name)
+        endpoint = replace(endpoint, timeouts=config.build_timeouts(endpoint.timeouts))
+        if access.endpoint.base_url:
+            access.endpoints[config.id] = endpoint
+    return endpoint
 
 
 def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:

@@ -57,7 +57,7 @@ class Exchange:
     chunks: list[tuple[float, int]] = field(default_factory=list)
     _kept_bytes: int = 0
     _kept_chunks: list[bytes] = field(default_factory=list, repr=False)
-    _headers: httpx.Headers | None = field(default=None, repr=False)
+    _headers: JsonObject = field(default_factory=dict, repr=False)
     _masked_headers: JsonObject | None = field(default=None, repr=False)
     _decompressor: Decompressor | None = field(default=None, repr=False)
     _body: bytes | None = field(default=None, repr=False)
@@ -84,8 +84,8 @@ class Exchange:
         """
         self.status = response.status_code
         self._masked_headers = None
-        self._headers = response.headers
-        coding = response.headers.get("content-encoding", "").strip().lower()
+        self._headers = _join_headers(response.headers)
+        coding = self._headers.get("content-encoding", "").strip().lower()
         if coding not in ("", "identity"):
             self._decompressor = Decompressor(coding)
 
@@ -145,7 +145,7 @@ class Exchange:
         The values of a repeated header are joined with commas. Empty before the response head arrives.
         """
         if self._masked_headers is None:
-            self._masked_headers = self.template.masker.mask_headers(_join_headers(self._headers))
+            self._masked_headers = self.template.masker.mask_headers(self._headers)
         return self._masked_headers
 
     @property
@@ -208,9 +208,9 @@ class Exchange:
         return replace(error, message=self.template.masker.mask_text(error.message))
 
 
-def _join_headers(headers: httpx.Headers | None) -> JsonObject:
+def _join_headers(headers: httpx.Headers) -> JsonObject:
     joined: JsonObject = {}
-    for raw_name, raw_value in headers.raw if headers is not None else ():
+    for raw_name, raw_value in headers.raw:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         joined[name] = f"{joined[name]}, {value}" if name in joined else value
     return joined

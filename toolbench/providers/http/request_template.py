@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from toolbench.engine.identity_key import IdentityKey
 from toolbench.engine.types import JsonObject
 from toolbench.providers.endpoint import Endpoint, NetworkAccess, Timeouts
 from toolbench.providers.masking.secrets import Masker, build_masker
@@ -79,12 +80,25 @@ class _TemplateKey:
 def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
     """Return the template for `path` at this endpoint, from the cache if it has been built before.
 
+    An endpoint that was seen before is found by identity, which is faster than by its values.
+
     Headers of `endpoint.headers` replace fixed headers of the same name.
 
     Args:
         endpoint: the endpoint.
         path: path after the endpoint's API prefix, as for `Endpoint.build_url`.
     """
+    return _find_template(IdentityKey(endpoint), path)
+
+
+def build_endpoint_masker(endpoint: Endpoint) -> Masker:
+    """Return the masker for every text that may hold this endpoint's secrets."""
+    return build_request_template(endpoint, "").masker
+
+
+@functools.lru_cache(maxsize=1024)
+def _find_template(key: IdentityKey[Endpoint], path: str) -> RequestTemplate:
+    endpoint = key.value
     extra = tuple((str(name).lower(), str(value)) for name, value in endpoint.headers.items())
     return _build_template(
         _TemplateKey(
@@ -99,11 +113,6 @@ def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
             network=endpoint.network,
         )
     )
-
-
-def build_endpoint_masker(endpoint: Endpoint) -> Masker:
-    """Return the masker for every text that may hold this endpoint's secrets."""
-    return build_request_template(endpoint, "").masker
 
 
 @functools.lru_cache(maxsize=256)

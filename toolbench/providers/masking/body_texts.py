@@ -36,12 +36,47 @@ def join_split_texts(data: bytes) -> bytes | None:
         The texts as UTF-8, with JSON escapes decoded; b"" for plain text, in which no text is split. None
         if `data` cannot be parsed; use `extract_texts` then.
     """
-    collector = _TextCollector()
     try:
-        collector.add_documents(_parse_documents(data))
+        documents = _parse_documents(data)
+        joined = _join_named_texts(documents)
+        if joined is None:
+            collector = _TextCollector()
+            collector.add_documents(documents)
+            joined = collector.join_parts()
     except (ValueError, RecursionError):
         return None
-    return collector.join_parts().encode("utf-8", "surrogatepass")
+    return joined.encode("utf-8", "surrogatepass")
+
+
+def _join_named_texts(documents: Sequence[Any]) -> str | None:
+    """Return the texts that have more than one part, as `_TextCollector.join_parts` does, without finding paths.
+
+    Returns:
+        None if a field name has more than two texts: only then can the texts of one path be fewer than those of the
+        name.
+    """
+    texts_by_name: dict[str, list[str]] = {}
+    for document in documents:
+        _add_named_texts(document, "", texts_by_name)
+    if any(len(texts) > 2 for texts in texts_by_name.values()):
+        return None
+    return "\n".join("".join(texts) for texts in texts_by_name.values() if len(texts) == 2)
+
+
+def _add_named_texts(value: Any, name: str, texts_by_name: dict[str, list[str]]) -> None:
+    """Add the texts of a JSON value; those of a list have the name of the list."""
+    kind = type(value)
+    if kind is str:
+        texts_by_name.setdefault(name, []).append(value)
+    elif kind is dict:
+        for key, item in value.items():
+            if type(item) is str:
+                texts_by_name.setdefault(key, []).append(item)
+            elif item:
+                _add_named_texts(item, key, texts_by_name)
+    elif kind is list:
+        for item in value:
+            _add_named_texts(item, name, texts_by_name)
 
 
 def _parse_documents(data: bytes) -> Sequence[Any]:

@@ -1,6 +1,5 @@
 """Masking of known secrets: each is overwritten by as many other characters before anything is stored or shown."""
 
-import functools
 import re
 from collections.abc import Iterable
 from typing import TypeVar
@@ -13,6 +12,7 @@ from toolbench.providers.masking.values import collect_texts, map_texts
 
 Value = TypeVar("Value")
 
+_MAX_HEADER_NAMES = 512  # whose masking is remembered
 _SECRET_HEADERS = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
 # Extra headers that identify the client or a format. Any other extra header may hold a key.
 _PUBLIC_HEADERS = re.compile(
@@ -38,6 +38,7 @@ class Masker:
         self._secret_headers = frozenset(secret_headers)
         long_secrets = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
         self._spellings = SecretSpellings(sorted(long_secrets))
+        self._header_names: dict[str, tuple[str, bool]] = {}
         self._lower_case_secrets = sorted({secret.lower() for secret in long_secrets}, key=len, reverse=True)
 
     def __bool__(self) -> bool:
@@ -103,17 +104,22 @@ class Masker:
 
         The whole value is masked if the header is one of the masker's secret headers or its name indicates a secret.
         """
-        texts = {name: str(value) for name, value in headers.items()}
-        joined = "\n".join(texts.values()).encode("utf-8", "surrogatepass")
+        texts = [(self._read_header_name(name), str(value)) for name, value in headers.items()]
+        joined = "\n".join([text for _, text in texts]).encode("utf-8", "surrogatepass")
         has_no_secret = self.mask(joined) is joined
         return {
-            self._mask_header_name(name): "*" * len(text)
-            if self._is_secret_header(name)
-            else text
-            if has_no_secret
-            else self.mask_text(text)
-            for name, text in texts.items()
+            name: "*" * len(text) if is_secret else text if has_no_secret else self.mask_text(text)
+            for (name, is_secret), text in texts
         }
+
+    def _read_header_name(self, name: str) -> tuple[str, bool]:
+        """Return the masked name of a header and whether its value is a secret, from a cache if possible."""
+        known = self._header_names.get(name)
+        if known is None:
+            known = self._mask_header_name(name), name.lower() in self._secret_headers or _has_secret_name(name)
+            if len(self._header_names) < _MAX_HEADER_NAMES:
+                self._header_names[name] = known
+        return known
 
     def _mask_header_name(self, name: str) -> str:
         """Return a lower-case header name with secrets masked. A secret in it is in lower case, too."""
@@ -121,16 +127,12 @@ class Masker:
             name = name.replace(secret, "*" * len(secret))
         return name
 
-    def _is_secret_header(self, name: str) -> bool:
-        return name.lower() in self._secret_headers or _has_secret_name(name)
-
 
 def is_public_header(name: str) -> bool:
     """Return whether an extra header of this name is known to carry no secret."""
     return _PUBLIC_HEADERS.fullmatch(name.strip()) is not None
 
 
-@functools.lru_cache(maxsize=1024)
 def _has_secret_name(name: str) -> bool:
     return _SECRET_HEADERS.search(name) is not None
 

@@ -15,6 +15,7 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
 from toolbench.lab.models import HumanVerdict, Step
+from toolbench.lab.models.trials import HAS_CAUSES
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial_list.text_search import build_search_condition
 
@@ -128,7 +129,7 @@ def build_seen_condition(code: str, path: str) -> Condition:
         path: JSON path of the cause, also without its "$." and without indexes of lists; "" for any path.
     """
     if not path:
-        return Q(causes__contains=[{"code": code}])
+        return HAS_CAUSES & Q(causes__contains=[{"code": code}])
     path = re.sub(r"\[\d+\]", "[]", path if path.startswith("$") else f"$.{path}")
     return RawSQL(SEEN_AT_SQL, [code, code, path], output_field=BooleanField())
 
