@@ -16,6 +16,7 @@ from toolbench.celery import app
 from toolbench.running.confine import die_with_parent
 
 _TIMEOUT_SECONDS = 60
+_LEASE_SECONDS = 60
 _ROOT = Path(settings.BASE_DIR)
 # What a worker imports is imported once for all that follow; each is a process of its own all the same.
 _PRELOADED_MODULES = ["toolbench.wsgi", "toolbench.web.urls", "toolbench.lab.tasks"]
@@ -24,7 +25,11 @@ _FORKSERVER = get_context("forkserver")
 
 
 class WorkerProcess:
-    """A Celery worker in a process of its own, with the short leases of the test session."""
+    """A Celery worker in a process of its own, with leases as long as in production.
+
+    The short leases of the session expire on a busy machine while a trial runs. It is then sent again, and a test that
+    counts requests fails.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -57,6 +62,7 @@ class WorkerProcess:
 
 def _run_worker(arguments: list[str], log: Path) -> None:
     die_with_parent(os.getppid(), signal.SIGKILL)  # a killed test run leaves no worker behind
+    settings.LEASE_SECONDS = _LEASE_SECONDS  # the fork server has read the environment of the session
     with log.open("ab") as output:
         for stream in (1, 2):
             os.dup2(output.fileno(), stream)

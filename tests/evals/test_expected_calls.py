@@ -48,6 +48,21 @@ def test_calls_of_ones_own_case_are_set_against_those_expected(
     assert graded(PAIR, *(build_result("book", item) for item in given)) == expected
 
 
+def test_grade_calls_names_paths_where_the_nearest_expected_call_differs() -> None:
+    far, near = (
+        ExpectedCall("book", {"at": 1, "day": 2, "seats": [{"row": 3}]}),
+        ExpectedCall("book", {"at": 5, "day": 6}),
+    )
+    scenario = own(CaseExpectation(calls=(far, near)))
+    expected = scenario.build_expected_calls(scenario.draw_instance(0, kind=PUBLISHED_WORDING))
+    results = (
+        build_result("book", {"at": 5, "day": 7}),
+        build_result("book", {"at": 1, "day": 2, "seats": [{"row": 4}]}),
+    )
+    grades = grade_calls(build_steps(build_calling_turn(0, *results)), expected)
+    assert grades.wrong_paths == ("$.day", "$.seats[0].row")
+
+
 def test_only_valid_calls_of_a_tool_that_is_due_are_asked() -> None:
     broken = build_result("book", {"at": 1}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.at", "type", "")])
     unread = build_result("book", "{", parse_status="invalid_json", code="ARGUMENTS_JSON_PARSE_ERROR")

@@ -18,7 +18,7 @@ def test_decider_refuses_fast_model_that_loses_trials(
 
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Results").click()
     page.get_by_role("navigation", name="Results").get_by_role("link", name="Decide").click()
-    page.get_by_role("link", name="Demo", exact=True).last.click()
+    page.get_by_role("link", name="Simulated", exact=True).last.click()
     page.get_by_label("Choose the").select_option("fastest")
     page.get_by_role("button", name="Decide", exact=True).click()
 

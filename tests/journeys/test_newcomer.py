@@ -43,7 +43,7 @@ def test_a_printed_link_opens_a_first_page_that_says_where_everything_is(visitor
     expect(
         visitor_page.get_by_text("A valid call matches the schema").or_(visitor_page.get_by_text("Getting ready"))
     ).to_be_visible()
-    expect(visitor_page.get_by_role("link", name="Demo").first).to_be_visible()
+    expect(visitor_page.get_by_role("link", name="Simulated").first).to_be_visible()
 
 
 def test_a_link_used_twice_is_refused_with_a_sentence(

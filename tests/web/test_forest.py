@@ -18,7 +18,8 @@ def plot(*counts: tuple[int, int], query: str = "") -> Forest:
         make_trials(make_cell(config), **{"pass": passed, "fail": failed})
     recompute_stale_cells()
     sides = "&".join(f"{'abcdefgh'[number]}_model=vendor/m{number}" for number in range(len(counts)))
-    return build_forest(compare_with_baseline(CompareQuery.from_query(QueryDict(f"run={run.pk}&{sides}&{query}"))))
+    compare_query = CompareQuery.from_query(QueryDict(f"run={run.pk}&{sides}&{query}"))
+    return build_forest(compare_query, compare_with_baseline(compare_query).rows)
 
 
 def test_axis_holds_every_interval_and_the_margin() -> None:

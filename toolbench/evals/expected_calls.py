@@ -68,12 +68,14 @@ class CallGrades:
         call_expected: Whether a call was needed; None if the task does not determine it or no request offered a tool.
         graded: The number of valid calls that were compared with an expected call.
         right: The number of those that have the right arguments.
+        wrong_paths: The JSON paths at which the others differ from the expected call, sorted, each once.
         needs: The requirements that the cause of a failed trial is derived from.
     """
 
     call_expected: bool | None = None
     graded: int = 0
     right: int = 0
+    wrong_paths: tuple[str, ...] = ()
     needs: TaskNeeds = field(default_factory=TaskNeeds)
 
 
@@ -81,12 +83,13 @@ def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrade
     """Return the grades of the calls in `steps`, the steps of one execution in order.
 
     Each valid call of an expected tool is matched with the first remaining expected call that it fits. A call that fits
-    none of them is not right. A call made after every expected call of its tool was matched is superfluous, and its
-    arguments are not graded.
+    none of them is not right, and is compared with the remaining one from which it differs at the fewest paths. A call
+    made after every expected call of its tool was matched is superfluous, and its arguments are not graded.
     """
     are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
     remaining = list(expected.calls)
     graded = right = 0
+    wrong_paths: set[str] = set()
     for name, arguments in _iter_valid_calls(steps):
         same_tool = [call for call in remaining if call.tool == name]
         if not same_tool:
@@ -95,7 +98,11 @@ def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrade
         if match := next((call for call in same_tool if call.is_match(arguments)), None):
             remaining.remove(match)
             right += 1
-    return CallGrades(expected.needs_call if are_tools_offered else None, graded, right, expected.needs)
+        else:
+            nearest_paths: tuple[str, ...] = min((call.list_wrong_paths(arguments) for call in same_tool), key=len)
+            wrong_paths.update(nearest_paths)
+    needs_call = expected.needs_call if are_tools_offered else None
+    return CallGrades(needs_call, graded, right, tuple(sorted(wrong_paths)), expected.needs)
 
 
 def _iter_valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObject]]:

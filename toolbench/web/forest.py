@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolbench.evals.statistics.rounding import round_half_up
-from toolbench.lab.results.compare.baseline import BaselineComparison, SideRow
+from toolbench.lab.results.compare.baseline import ComparedSide
+from toolbench.lab.results.compare.query import CompareQuery
 
 _STEPS = (2, 5, 10, 25, 50)  # percentage points between two ticks
 _MAX_TICKS = 6
@@ -31,7 +32,7 @@ class ForestRow:
         pair_query: query string of the comparison of this side and the baseline alone; "" where it is the page.
     """
 
-    side: SideRow
+    side: ComparedSide
     label: str
     low: float | None
     value: float | None
@@ -62,10 +63,10 @@ class Forest:
         return self.rows[1:]
 
 
-def build_forest(found: BaselineComparison) -> Forest:
-    """Return the plot of a comparison."""
-    margin = found.query.points
-    differences = [row.compared.difference for row in found.rows if row.compared and row.compared.difference]
+def build_forest(query: CompareQuery, sides: Sequence[ComparedSide]) -> Forest:
+    """Return the plot of the sides of a query, the baseline first."""
+    margin = query.points
+    differences = [side.compared.difference for side in sides if side.compared and side.compared.difference]
     ends = [100 * end for difference in differences for end in (difference.low, difference.high)]
     least, most = min([*ends, -1.5 * margin]), max([*ends, 1.5 * margin])
     step = next((step for step in _STEPS if (most - least) / step <= _MAX_TICKS), _STEPS[-1])
@@ -75,8 +76,8 @@ def build_forest(found: BaselineComparison) -> Forest:
         return round_half_up(100 * (points - low) / (high - low), 1)
 
     ticks = tuple(Tick(place(points), _format_tick(points)) for points in range(low, high + 1, step))
-    labels = shorten_names(found.names)
-    rows = tuple(_build_row(found, row, label, place) for row, label in zip(found.rows, labels, strict=True))
+    labels = shorten_names([side.name for side in sides])
+    rows = tuple(_build_row(query, side, label, place) for side, label in zip(sides, labels, strict=True))
     return Forest(rows, ticks, place(0), place(-margin), place(margin))
 
 
@@ -90,18 +91,18 @@ def _format_tick(points: int) -> str:
     return f"+{points}" if points > 0 else str(points).replace("-", "−")
 
 
-def _build_row(found: BaselineComparison, row: SideRow, label: str, place: Callable[[float], float]) -> ForestRow:
-    query, several = found.query, found.query.has_more_than_two
-    difference = row.compared.difference if row.compared else None
+def _build_row(query: CompareQuery, side: ComparedSide, label: str, place: Callable[[float], float]) -> ForestRow:
+    is_removable = query.has_more_than_two and not side.is_baseline
+    difference = side.compared.difference if side.compared else None
     ends = (difference.low, difference.value, difference.high) if difference else ()
     low, value, high = (place(100 * end) for end in ends) if ends else (None, None, None)
     return ForestRow(
-        side=row,
+        side=side,
         label=label,
         low=low,
         value=value,
         high=high,
-        pin_query="" if row.is_baseline else query.build_pin_query(row.number),
-        remove_query=query.build_remove_query(row.number) if several and not row.is_baseline else "",
-        pair_query=query.select_pair(row.number).query() if several and not row.is_baseline else "",
+        pin_query="" if side.is_baseline else query.build_pin_query(side.number),
+        remove_query=query.build_remove_query(side.number) if is_removable else "",
+        pair_query=query.select_pair(side.number).query() if is_removable else "",
     )

@@ -26,7 +26,7 @@ _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
         "/failures/": "scope=imported",
         "/latency/": "scope=imported",
     },
-    PUBLISHED: {"/matrix/": "scope=published", "/failures/": "scope=published", "/latency/": "scope=published"},
+    PUBLISHED: dict.fromkeys(("/matrix/", "/failures/", "/latency/", "/compare/"), "scope=published"),
 }
 
 

@@ -55,7 +55,7 @@ def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
         run_worker_session(model)
         sent = len(provider.seen)
         before = {trial.pk: told(trial) for trial in run.trials.all()}
-        run.trials.update(taxonomy=0, cause="", causes=[], cause_signature="", missing_calls=0, good_turns=0)
+        run.trials.update(taxonomy=0, cause="", causes=[], cause_signature="", missing_calls=0, wrong_paths=[])
         assert reclassify() == (3, 2)
         assert {trial.pk: told(trial) for trial in run.trials.all()} == before
         assert len(provider.seen) == sent
@@ -65,6 +65,7 @@ def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
     assert {cause["code"] for cause in happy.causes} == {"schema_missing", "schema_type"}
     assert (happy.missing_calls, happy.type_calls, happy.answered_turns, happy.good_turns) == (1, 1, 3, 1)
     assert (weather.cause, weather.arguments_asked, weather.arguments_right) == ("task_not_done", 1, 0)
+    assert weather.wrong_paths == ["$.city"]
     assert run.trials.get(scenario="chat_only").call_expected is None
 
 

@@ -15,7 +15,7 @@ from toolbench.evals.statistics import compute_quantile
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.metrics.rate import build_rate
 from toolbench.lab.metrics.values import Figure
-from toolbench.web.templatetags.figures import figure, money, seconds, span
+from toolbench.web.templatetags.figures import figure, money, seconds, span, split_first_sentence
 
 QUANTILE = re.compile(r"[\d.]+ s \[(?:[\d.]+|open) – (?:[\d.]+|open), n = [\d,]+\]")
 TEMPLATES = Path(__file__).parents[3] / "templates"
@@ -24,6 +24,18 @@ OLDER_LIMITS = re.compile(r"from 60|under 60|n ?< ?60|60 answers")
 
 def written(source: str, **context: object) -> str:
     return collapse_html(Template("{% load figures %}" + source).render(Context(context)))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("No winner: glm-4.7 is ahead. It has 3.5 s. More.", ("No winner: glm-4.7 is ahead.", "It has 3.5 s. More.")),
+        ("Only one qualifies.", ("Only one qualifies.", "")),
+        ("", ("", "")),
+    ],
+)
+def test_split_first_sentence_ends_at_a_stop_before_a_space(text: str, parts: tuple[str, str]) -> None:
+    assert split_first_sentence(text) == parts
 
 
 def test_a_rate_never_stands_without_n_and_its_interval() -> None:

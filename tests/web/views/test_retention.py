@@ -77,6 +77,7 @@ def test_wrong_number_of_days_is_explained_beside_its_field(owner_client: Client
 def test_invalid_rule_leaves_the_preview_of_the_others(owner_client: Client) -> None:
     make_old_trial()
     response = owner_client.get("/settings/retention/?passed=30&failed=soon")
+    assert "The valid rules would now remove the bodies of 1 trial, about" in read_html(response)
     due = {row.kind: row.due.trials if row.due else None for row in response.context["page"].rows}
     assert response.status_code == 422
     assert (due[Kind.PASSED], due[Kind.FAILED]) == (1, None)

@@ -58,6 +58,20 @@ def test_link_shows_one_thing_to_a_visitor(
     assert str(AuditEntry.objects.get()).startswith(f"owner added share link to {kind}")
 
 
+def test_comparison_of_three_sides_is_shared(owner_client: Client, client: Client, runs: list[Run]) -> None:
+    cell = make_cell(make_config(make_run(), make_model("vendor/c")))
+    make_trials(cell, **{"pass": 5})
+    ids = [*(run.pk for run in runs), cell.run_id]
+    query = "&".join(f"{letter}_run={pk}" for letter, pk in zip("abc", ids, strict=True))
+    assert "Make share link" in read_html(owner_client.get(f"/compare/?{query}"))
+    page = read_html(client.get(share(owner_client, kind="comparison", query=query)))
+    assert "2 sides against" in page
+    assert page.count('<th scope="row">') == 3
+    assert "5/5" in page
+    assert "for 2 comparisons" in " ".join(page.split())
+    assert NOTE not in page
+
+
 def test_wrong_expired_and_revoked_links_show_nothing(owner_client: Client, client: Client, runs: list[Run]) -> None:
     path = share(owner_client, kind="run", target=runs[0].pk)
     link = ShareLink.objects.get()

@@ -40,6 +40,7 @@ _SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
             },
         },
     },
+    "wrong_paths": {"type": "array", "items": _TEXT},
     "layers": {"type": "array", "items": _LAYER_SCHEMA},
     "routing": {"properties": {"passed": {"type": "array"}}},
     "support": {"anyOf": [{"maxProperties": 0}, _SUPPORT_SCHEMA]},

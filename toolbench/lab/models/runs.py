@@ -37,7 +37,7 @@ class Run(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     state = models.CharField(max_length=12, choices=State, default=State.RUNNING)
     stopped_reason = models.CharField(max_length=200, blank=True)  # why it was paused or cancelled, as pages show it
-    simulated = models.BooleanField(default=False)  # has a simulated model; pages show it under Demo
+    simulated = models.BooleanField(default=False)  # has a simulated model; pages show it under Simulated
     imported = models.BooleanField(default=False)  # from a bundle: counted only where it is chosen explicitly
     origin = models.JSONField(default=dict, blank=True)  # where an imported run comes from (lab/interchange/origin.py)
     purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, cli, playground, …

@@ -123,6 +123,7 @@ class Trial(models.Model, TrialColumns):
         max_length=240, blank=True
     )  # groups failures: cause, scenario, method used, turn
     causes = models.JSONField(default=list)  # all causes that occurred, recovered or not (Occurrence of evals/causes/)
+    wrong_paths = models.JSONField(default=list)  # JSON paths at which valid calls differed from the expected ones
     taxonomy = models.PositiveSmallIntegerField(default=0)  # version of the table that classified it; 0: not classified
     left_out = models.JSONField(default=list)  # omitted parameters: [{name, why, known}] (OmittedParameter)
     rendered_prompt = models.BinaryField(null=True)  # as sent with method template, or as the server rendered it

@@ -24,7 +24,7 @@ from toolbench.lab.traces.removed_bodies import WITH_BODIES
 from toolbench.lab.traces.taxonomy_steps import load_wire_steps
 
 _TRIALS_PER_BATCH = 200
-_GRADED_COLUMNS = ("call_expected", "arguments_asked", "arguments_right")
+_GRADED_COLUMNS = ("call_expected", "arguments_asked", "arguments_right", "wrong_paths")
 _READ_COLUMNS = (
     "pk",
     "execution",

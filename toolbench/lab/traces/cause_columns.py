@@ -10,6 +10,7 @@ from toolbench.evals.causes.classify import (
     build_cause_signature,
     find_occurrences,
     group_occurrences,
+    remove_indices,
 )
 from toolbench.evals.causes.decisive import find_cause
 from toolbench.evals.causes.step_counts import count_steps
@@ -32,12 +33,14 @@ CAUSE_COLUMNS = {
     "call_expected": "boolean",
     "arguments_asked": "integer",
     "arguments_right": "integer",
+    "wrong_paths": "jsonb",
     "cause": "text",
     "cause_signature": "text",
     "causes": "jsonb",
     "taxonomy": "smallint",
 }
 MAX_CAUSES = 40  # stored groups of equal causes per trial; further groups are not stored
+MAX_PATHS = 40  # stored paths of wrong arguments per trial
 
 
 def build_cause_columns(
@@ -60,11 +63,18 @@ def build_cause_columns(
         "call_expected": graded.call_expected,
         "arguments_asked": graded.graded,
         "arguments_right": graded.right,
+        "wrong_paths": _list_stored_paths(graded.wrong_paths),
         "cause": cause.code if cause else "",
         "cause_signature": to_column_text(build_cause_signature(cause, scenario), 240) if cause else "",
         "causes": [_to_stored_cause(occurrence) for occurrence in group_occurrences(occurrences)[:MAX_CAUSES]],
         "taxonomy": read_taxonomy_version(),
     }
+
+
+def _list_stored_paths(paths: Sequence[str]) -> list[str]:
+    """Return the paths without the indexes of lists, each once."""
+    general_paths = (remove_indices(to_column_text(path, 300)) for path in paths)
+    return list(dict.fromkeys(general_paths))[:MAX_PATHS]
 
 
 def _to_stored_cause(occurrence: CauseOccurrence) -> JsonObject:

@@ -206,6 +206,16 @@ def mark_of(word: str, default: str) -> str:
     return MARKS.get(word, default)
 
 
+@register.filter
+def split_first_sentence(text: str) -> tuple[str, str]:
+    """Return the first sentence and the rest, which may be empty.
+
+    A sentence ends at a full stop before a space, so a name such as `glm-4.7` does not end one.
+    """
+    first, stop, rest = text.partition(". ")
+    return first + stop.strip(), rest
+
+
 @register.simple_tag
 def rate(value: Rate, kind: str = "") -> SafeString:
     """Show a rate with its interval. No line break follows, so that a full stop may be next to it.

@@ -51,6 +51,7 @@ def trials(db: None) -> None:
         started_at=now - timedelta(minutes=5),
         cause="wrong_argument",
         causes=WRONG_CITY,
+        wrong_paths=["$.days", "$.places[].name"],
         sentence="The city was lost.",
     )
     make_step(failed, kind=Step.Kind.TOOL, tool_name="get_forecast", ordinal=2)
@@ -71,6 +72,11 @@ def trials(db: None) -> None:
         ("path:$.cities[].city", {"new"}),
         ("path:cities[9].city", {"new"}),
         ("seen:wrong_type path:cities[].city", set()),
+        ("path:$.days", {"new"}),
+        ("path:places[3].name", {"new"}),
+        ("path:$.day", set()),
+        ("seen:wrong_argument path:$.days", set()),
+        ("model:qwen path:days started>1h", {"new"}),
         ("model:qwen seen:wrong_argument path:cities[0].city started>1h", {"new"}),
         ("tool:get_forecast", {"new"}),
         ("tool:get", set()),

@@ -1,5 +1,7 @@
 """The compare page: its address is its state, and it says no more than the figures."""
 
+import re
+
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
@@ -96,12 +98,42 @@ def test_published_rows_are_held_against_each_other_by_their_totals(owner_client
         ("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 0, 5)
     )
     text = read_html(owner_client.get("/compare/?a_published=p0&b_published=p1"))
-    assert "No difference shown" in text
+    assert "Cannot tell" in text
     assert "p = 0.116" in text
     assert "not measured here" in text
-    assert "cannot be compared" in read_html(owner_client.get("/compare/?a_published=p0&b_published=p2"))
-    for mixed in ("b_model=x", "b_published=p1&c_model=x"):
-        assert "cannot be compared" in read_html(owner_client.get(f"/compare/?a_published=p0&{mixed}"))
+    for wrong in ("b_published=p2", "b_published=p0", "b_published=p9", "b_model=x", "b_published=p1&c_model=x"):
+        assert "cannot be compared" in read_html(owner_client.get(f"/compare/?a_published=p0&{wrong}")), wrong
+
+
+def test_published_rows_have_sides_like_own_ones(owner_client: Client) -> None:
+    make_published_snapshot(
+        ("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 12, 5),
+        ("vendor/d", "default", 31, 9), ("vendor/e", "default", 0, 0),
+    )  # fmt: skip
+    text = read_html(owner_client.get("/compare/?a_published=p1&b_published=p0&c_published=p2"))
+    assert "2 published rows against vendor/b · default" in text
+    assert "corrected for 2 comparisons" in " ".join(text.split())
+    assert "1 worse" in re.sub(r"<[^>]+>|\s+", " ", text).replace("  ", " ")
+    assert "?a_published=p0&amp;b_published=p1&amp;c_published=p2" in text  # pins another baseline
+    assert "?a_published=p1&amp;b_published=p2" in text  # removes a side
+    assert 'name="d_published"' in text
+    assert '<option value="p3">vendor/d · default</option>' in text
+    assert '<option value="p4">' not in text  # its tools are off
+    assert text.count("not published") >= 3 * 3  # p50, tokens and cost of each side
+
+
+def test_published_baseline_alone_offers_sides(owner_client: Client) -> None:
+    make_published_snapshot(("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10))
+    text = read_html(owner_client.get("/compare/?a_published=p0"))
+    assert "No other side yet" in text
+    assert 'name="b_published"' in text
+
+
+def test_published_scope_compares_the_rows_with_highest_success(owner_client: Client) -> None:
+    make_published_snapshot(*((f"vendor/m{ok}", "default", ok, 10) for ok in range(21, 31)))
+    text = read_html(owner_client.get("/compare/?scope=published"))
+    assert "6 published rows against vendor/m30 · default" in text
+    assert "The 7 rows with the highest published success of 10." in " ".join(text.split())
 
 
 def test_comparisons_offer_themselves(owner_client: Client) -> None:

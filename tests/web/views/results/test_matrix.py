@@ -55,7 +55,7 @@ def test_every_published_row_opens(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     for position in range(29):
         text = read_html(owner_client.get(f"/matrix/?scope=published&cell=p{position}"))
-        assert "Under our rules" in text
+        assert "By Toolbench’s rules" in text
 
 
 def test_simulated_rows_are_labelled_and_stay_in_their_scope(owner_client: Client) -> None:

@@ -8,8 +8,8 @@ from toolbench.installation import ASSETS
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Run, ShareLink, Trial
-from toolbench.lab.results.compare.page import get_compare_page
-from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.page import get_sides_page
+from toolbench.lab.results.compare.query import SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial.page_query import CONVERSATION
@@ -43,15 +43,20 @@ def render_shared_page(link: ShareLink) -> bytes:
         return _render_trial(link.target)
     if sentence := _find_comparison_error(link.query):
         raise PageUnavailableError(sentence)
-    page = get_compare_page(CompareQuery.from_query(QueryDict(link.query)))
-    return _render("shared/comparison.html", {"comparison": page.comparison}, "")
+    query = CompareQuery.from_query(QueryDict(link.query))
+    page = get_sides_page(query)
+    if page.pair is None:
+        context = {"comparison": page.comparison, "metric": SUCCESS_METRICS[query.metric]}
+        return _render("shared/sides.html", context, "")
+    return _render("shared/comparison.html", {"comparison": page.pair.comparison}, "")
 
 
 def check_shareable(kind: str, query: str) -> None:
     """Check that the comparison of a new link can be shared; `create_share_link` checks runs and trials.
 
     Raises:
-        InvalidFieldsError: the query string cannot be read, does not select two sides, or selects published figures.
+        InvalidFieldsError: the query string cannot be read, does not select two or more sides, or selects published
+            figures.
     """
     if kind == ShareLink.Kind.COMPARISON and (sentence := _find_comparison_error(query)):
         raise InvalidFieldsError({"query": [sentence]})
@@ -62,8 +67,8 @@ def _find_comparison_error(query: str) -> str:
     parsed = CompareQuery.from_query(QueryDict(query))
     if parsed.ignored:
         return f"The comparison cannot be shared: {', '.join(parsed.ignored)[:200]} cannot be read."
-    if not parsed.is_complete or parsed.published or parsed.has_more_than_two:
-        return "Compare two sides with trials first, then share the comparison."
+    if not parsed.is_complete or parsed.published:
+        return "Compare two or more sides with trials first, then share the comparison."
     return ""
 
 

@@ -83,6 +83,7 @@ _TRIAL_COLUMNS = (
     "cause",
     "cause_signature",
     "causes",
+    "wrong_paths",
     "taxonomy",
     "input_tokens",
     "output_tokens",

@@ -135,7 +135,9 @@ def _parse_rule(text: str) -> JsonObject:
 
 def _build_choice_kind(*names: str) -> OptionKind:
     def parse_choice(text: str) -> str:
-        word = MODE_ALIASES.get(normalise_name(text), normalise_name(text))
+        word = normalise_name(text)
+        if word not in names:
+            word = MODE_ALIASES.get(word, word)
         if word not in names:
             raise ValueError
         return word

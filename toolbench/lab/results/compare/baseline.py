@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from django.db.models import F
 
@@ -26,6 +27,34 @@ from toolbench.lab.results.compare.strata import StratumCounts, read_sides
 from toolbench.lab.results.compare.warnings import ADDED_MANUALLY, FAR_APART, OVERLOADED, SIMULATED, is_far_apart
 
 RESULT_MARKS = {"better": "pass", "worse": "fail"}
+
+
+class ComparedSide(Protocol):
+    """A side with its rate and its difference from the baseline."""
+
+    @property
+    def number(self) -> int:
+        """Return the position of the side in the query; 0 is the baseline."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the side."""
+
+    @property
+    def rate(self) -> Rate:
+        """Return the success of the side."""
+
+    @property
+    def compared(self) -> RateComparison | None:
+        """Return the comparison of the baseline with this side; None without one."""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Return whether this is the baseline."""
+
+    @property
+    def result(self) -> str:
+        """Return the result in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +183,14 @@ class BaselineComparison:
     @property
     def result_counts(self) -> Mapping[str, int]:
         """Return the numbers of sides that are worse, better, and neither ("cannot tell")."""
-        results = [row.result for row in self.others]
-        worse, better = results.count("worse"), results.count("better")
-        return {"worse": worse, "better": better, "cannot tell": len(results) - worse - better}
+        return count_results(self.others)
+
+
+def count_results(others: Sequence[ComparedSide]) -> Mapping[str, int]:
+    """Return the numbers of sides that are worse, better, and neither ("cannot tell")."""
+    results = [side.result for side in others]
+    worse, better = results.count("worse"), results.count("better")
+    return {"worse": worse, "better": better, "cannot tell": len(results) - worse - better}
 
 
 def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
@@ -187,7 +221,7 @@ def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
         pool=pool,
         comparisons=sum(row.compared is not None and row.compared.difference is not None for row in rows),
         scenarios=len({stratum.scenario for stratum in counted[0]}),
-        required_trials=_compute_required_trials(rows, query.points),
+        required_trials=compute_baseline_required_trials(rows, query.points),
         strata=strata,
     )
 
@@ -222,8 +256,12 @@ def _make_simultaneous(rows: Sequence[SideRow]) -> list[SideRow]:
     return [replace(row, compared=next(corrected)) if row.compared else row for row in rows]
 
 
-def _compute_required_trials(rows: Sequence[SideRow], points: int) -> RequiredTrials:
+def compute_baseline_required_trials(rows: Sequence[ComparedSide], points: int) -> RequiredTrials:
     """Return the trials that a side needs, by the comparison with the fewest trials.
+
+    Args:
+        rows: the sides, the baseline first.
+        points: the difference to detect, in percentage points.
 
     Without any comparison, the baseline's rate is used.
     """

@@ -1,47 +1,174 @@
-"""Comparison of two rows of the published matrix.
+"""Comparison of rows of the published matrix with a baseline.
 
-It uses totals, since the published results by scenario are incomplete.
+Differences use the totals over the tool scenarios, since the published results by scenario are incomplete.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics.differences import Stratum, compute_difference
-from toolbench.lab.results.compare.comparison import RequiredTrials, compute_required_trials
-from toolbench.lab.results.compare.query import SIDES, CompareQuery
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.results.compare.baseline import (
+    RESULT_MARKS,
+    compute_baseline_required_trials,
+    count_results,
+)
+from toolbench.lab.results.compare.comparison import RequiredTrials
+from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.scope_sides import MAX_SCOPE_SIDES, find_next_letter
+from toolbench.lab.results.compare.secondary_metrics import apply_bonferroni
 from toolbench.lab.results.compare.statistics import RateComparison
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedComparison:
-    """Comparison of the totals of two rows of the published matrix.
+class PublishedSide:
+    """A row of the published matrix and its difference from the baseline.
 
     Attributes:
-        required_trials: the trials that each side needs to detect the difference that the query names.
+        number: position of the side in the query; 0 is the baseline.
+        compared: comparison of the baseline with this side; None for the baseline.
     """
 
+    number: int
+    row: PublishedRow
+    compared: RateComparison | None
+
+    @property
+    def name(self) -> str:
+        """Return the model and the sampling profile."""
+        return name_published_row(self.row)
+
+    @property
+    def rate(self) -> Rate:
+        """Return the published success in tool scenarios."""
+        return self.row.tool
+
+    @property
+    def is_baseline(self) -> bool:
+        """Return whether this is the baseline."""
+        return self.number == 0
+
+    @property
+    def result(self) -> str:
+        """Return the result in words. Without a significant difference it is "cannot tell"."""
+        if self.compared is None:
+            return "baseline"
+        return self.compared.result_text if self.compared.differs else "cannot tell"
+
+    @property
+    def mark(self) -> str:
+        """Return the outcome whose mark stands for the result."""
+        return RESULT_MARKS.get(self.result, "na")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedComparison:
+    """Rows of the published matrix against a baseline.
+
+    Attributes:
+        query: the query with these sides.
+        rows: the sides, the baseline first; only the baseline if no other side was chosen.
+        others_to_add: key and name of the rows that can be added.
+        next_letter: prefix of the parameter that adds a side; "" if there are as many as possible.
+        is_default: whether the sides are those with the highest success, because the URL names none.
+        required_trials: the trials that each side needs to detect the difference that the query names.
+        scenarios: success of each side by scenario, the control last; None if it was not published.
+    """
+
+    query: CompareQuery
     published: PublishedMatrix
-    rows: tuple[PublishedRow, PublishedRow]
-    comparison: RateComparison
+    rows: tuple[PublishedSide, ...]
+    others_to_add: tuple[tuple[str, str], ...]
+    next_letter: str
+    is_default: bool
     required_trials: RequiredTrials
+    scenarios: tuple[tuple[str, tuple[Rate | None, ...]], ...]
+
+    @property
+    def baseline(self) -> PublishedSide:
+        """Return the baseline."""
+        return self.rows[0]
+
+    @property
+    def others(self) -> tuple[PublishedSide, ...]:
+        """Return all sides but the baseline."""
+        return self.rows[1:]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the sides, the baseline first."""
+        return tuple(side.name for side in self.rows)
+
+    @property
+    def comparisons(self) -> int:
+        """Return the number of differences, for which the intervals are corrected."""
+        return len(self.others)
+
+    @property
+    def result_counts(self) -> Mapping[str, int]:
+        """Return the numbers of sides that are worse, better, and neither ("cannot tell")."""
+        return count_results(self.others)
+
+
+def name_published_row(row: PublishedRow) -> str:
+    """Return the model and the sampling profile of a row."""
+    return f"{row.model} · {row.profile}"
 
 
 def compare_published(query: CompareQuery) -> PublishedComparison | None:
-    """Compare the two published rows that the query names.
+    """Compare the published rows that the query names; if it names none, those with the highest success.
 
     Returns:
-        The comparison; None without a published matrix, if a row is unknown or not applicable, or if the sides are not
-        two published rows.
+        The comparison; None without a published matrix, if a row is unknown, named twice or not applicable, or if a
+        side is not a published row.
     """
     published = get_published_matrix()
-    keys = [side.get("published", "").removeprefix("p") for side in query.sides]
-    if published is None or len(keys) != len(SIDES):
+    if published is None:
         return None
-    rows = [row for key in keys for row in published.rows if str(row.position) == key and not row.not_applicable]
-    if len(rows) != len(SIDES):
+    applicable = {row.key: row for row in published.rows if not row.not_applicable}
+    keys = _list_keys(query) or _list_default_keys(tuple(applicable.values()))
+    if not keys or len(set(keys)) < len(keys) or not applicable.keys() >= set(keys):
         return None
-    first, second = rows
-    difference = compute_difference([Stratum(first.tool.k, first.tool.n, second.tool.k, second.tool.n)])
-    comparison = RateComparison(first.tool, second.tool, difference, withheld=False, clustered=False)
-    required_trials = compute_required_trials(comparison, query.points)
-    return PublishedComparison(published, (first, second), comparison, required_trials)
+    rows = [applicable[key] for key in keys]
+    sides = _build_sides(rows)
+    named = query.with_sides([*({"published": key} for key in keys), *([{}] if len(keys) == 1 else [])])
+    return PublishedComparison(
+        query=named,
+        published=published,
+        rows=sides,
+        others_to_add=tuple((key, name_published_row(row)) for key, row in applicable.items() if key not in keys),
+        next_letter=find_next_letter(len(keys)),
+        is_default=not query.has_named_sides,
+        required_trials=compute_baseline_required_trials(sides, query.points),
+        scenarios=_split_by_scenario(rows),
+    )
+
+
+def _list_keys(query: CompareQuery) -> list[str]:
+    """Return the key of the row of each side that has values; "p" for a side that is not a published row."""
+    return [f"p{side.get('published', '').removeprefix('p')}" for side in query.side_values if side]
+
+
+def _list_default_keys(rows: Sequence[PublishedRow]) -> list[str]:
+    ordered = sorted(rows, key=lambda row: (-row.tool.axis, row.position))
+    return [row.key for row in ordered[:MAX_SCOPE_SIDES]]
+
+
+def _build_sides(rows: Sequence[PublishedRow]) -> tuple[PublishedSide, ...]:
+    baseline = PublishedSide(0, rows[0], None)
+    compared = apply_bonferroni([_compare(rows[0].tool, row.tool) for row in rows[1:]])
+    others = [PublishedSide(number, row, None) for number, row in enumerate(rows[1:], start=1)]
+    return (baseline, *(replace(side, compared=found) for side, found in zip(others, compared, strict=True)))
+
+
+def _compare(first: Rate, second: Rate) -> RateComparison:
+    difference = compute_difference([Stratum(first.k, first.n, second.k, second.n)])
+    return RateComparison(first, second, difference, withheld=False, clustered=False)
+
+
+def _split_by_scenario(rows: Sequence[PublishedRow]) -> tuple[tuple[str, tuple[Rate | None, ...]], ...]:
+    splits = [{**dict(row.split), CONTROL_SCENARIO: row.control} for row in rows]
+    slugs = dict.fromkeys(slug for split in splits for slug in split if slug != CONTROL_SCENARIO)
+    return tuple((slug, tuple(split.get(slug) for split in splits)) for slug in (*slugs, CONTROL_SCENARIO))

@@ -54,6 +54,7 @@ class CompareQuery:
         how: "stratified" prevents a paired comparison; "" allows it.
         points: the difference worth detecting, in percentage points.
         instances: "all" also shows the instances without a difference; "" shows only the others.
+        is_published_scope: whether the sides are published rows if the URL names none.
         demo: whether sides without a run or configuration have simulated trials.
         chosen: models, profiles, strategies and scenarios, if several are chosen, and times.
         ignored: names of the parameters that could not be read.
@@ -70,6 +71,7 @@ class CompareQuery:
     how: str = ""
     points: int = DEFAULT_POINTS
     instances: str = ""
+    is_published_scope: bool = False
     demo: bool = False
     chosen: ResultFilter = NO_FILTER
     ignored: tuple[str, ...] = ()
@@ -100,6 +102,7 @@ class CompareQuery:
             how=valid["how"],
             points=int(valid["points"] or DEFAULT_POINTS),
             instances=valid["instances"],
+            is_published_scope=_read_text(query, "scope") == "published",
             demo=_read_text(query, "demo") == "1" or _read_text(query, "scope") == "demo",
             chosen=replace(chosen.drop_single_choices(), scenarios=chosen.scenarios),
             ignored=(*ignored, *unread),
@@ -133,8 +136,8 @@ class CompareQuery:
 
     @property
     def published(self) -> bool:
-        """Return whether a side is a row of the published matrix."""
-        return any("published" in side for side in self.sides)
+        """Return whether a side is a row of the published matrix, or no side is named in its scope."""
+        return any("published" in side for side in self.sides) or (self.is_published_scope and not self.has_named_sides)
 
     def with_sides(self, sides: Sequence[Mapping[str, str]]) -> "CompareQuery":
         """Return the query with these values of each side, the baseline first; at least two."""

@@ -55,7 +55,7 @@ def get_scope_sides(query: CompareQuery) -> ScopeSides:
     shown_values = values[:MAX_SCOPE_SIDES]
     if len(shown_values) > 1:
         query = query.with_sides([{axis: value} for value in shown_values])
-    return ScopeSides(query, axis, axes, values[MAX_SCOPE_SIDES:], _find_next_letter(len(shown_values)))
+    return ScopeSides(query, axis, axes, values[MAX_SCOPE_SIDES:], find_next_letter(len(shown_values)))
 
 
 def _build_named_sides(
@@ -65,10 +65,11 @@ def _build_named_sides(
     axis = next(iter(axes_of_sides)) if len(axes_of_sides) == 1 and all(query.side_values) else ""
     named_values = {side.get(axis) for side in query.side_values}
     other_values = tuple(value for value in values_by_axis.get(axis, ()) if value not in named_values)
-    return ScopeSides(query, axis, axes, other_values, _find_next_letter(len(query.side_values)))
+    return ScopeSides(query, axis, axes, other_values, find_next_letter(len(query.side_values)))
 
 
-def _find_next_letter(side_count: int) -> str:
+def find_next_letter(side_count: int) -> str:
+    """Return the letter of the side that can be added to so many sides; "" if there are MAX_SIDES."""
     return SIDE_LETTERS[side_count] if side_count < MAX_SIDES else ""
 
 

@@ -8,7 +8,7 @@ from toolbench.lab.metrics.cause_pools import CauseScope
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids
 
-SCOPES = {"real": "My runs", "published": "Published", "demo": "Demo", "imported": "Imported"}
+SCOPES = {"real": "My runs", "published": "Published", "demo": "Simulated", "imported": "Imported"}
 LOOKS = {"": "Decisive", "first": "First"}
 GROUPINGS = ("", "scenario", "model")
 _CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPES, "look": LOOKS, "by": GROUPINGS}

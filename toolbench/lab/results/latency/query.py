@@ -12,7 +12,7 @@ from toolbench.lab.models import Run
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids, parse_whole_number
 from toolbench.lab.results.matrix.query import MatrixQuery
 
-SCOPES = {"real": "My runs", "published": "Published", "demo": "Demo", "imported": "Imported"}
+SCOPES = {"real": "My runs", "published": "Published", "demo": "Simulated", "imported": "Imported"}
 # the label and the expression of a trial's milliseconds, by name in the URL
 TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {
     "trial": ("Whole trial", F("duration_ms")),

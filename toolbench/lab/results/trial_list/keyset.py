@@ -57,7 +57,7 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
     rows = list(_sort_trials(matching, columns).values_list("pk", *(column.name for column in columns))[: limit + 1])
     page_rows = rows[:limit]
     trials = Trial.objects.select_related("config", "run").defer(
-        "final_text", "rendered_prompt", "causes", "run__request", "config__layers"
+        "final_text", "rendered_prompt", "causes", "wrong_paths", "run__request", "config__layers"
     )
     by_id = trials.in_bulk([row[0] for row in page_rows])
     next_cursor = _encode_cursor(page_rows[-1][1:]) if len(rows) > limit else None

@@ -122,16 +122,18 @@ def build_query_conditions(query: TrialQuery, outcomes: Mapping[str, Q]) -> list
 
 
 def build_seen_condition(code: str, path: str) -> Condition:
-    """Return the condition that a cause was found in the trial.
+    """Return the condition that a cause was found in the trial, or an argument was wrong.
 
     Args:
-        code: code of the cause; "" for any cause.
-        path: JSON path of the cause, also without its "$." and without indexes of lists; "" for any path.
+        code: code of the cause; "" for any cause, and for a valid argument that differs from the expected one.
+        path: JSON path of the cause or the argument, also without its "$." and without indexes of lists; "" for any
+            path.
     """
     if not path:
         return HAS_CAUSES & Q(causes__contains=[{"code": code}])
     path = re.sub(r"\[\d+\]", "[]", path if path.startswith("$") else f"$.{path}")
-    return RawSQL(SEEN_AT_SQL, [code, code, path], output_field=BooleanField())
+    is_cause = RawSQL(SEEN_AT_SQL, [code, code, path], output_field=BooleanField())
+    return is_cause if code else Q(wrong_paths__contains=[path]) | Q(is_cause)
 
 
 def _find_value(query: TrialQuery, field: str) -> str:

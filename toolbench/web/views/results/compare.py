@@ -21,17 +21,25 @@ from toolbench.web.result_scope import ResultScope
 def show(request: HttpRequest) -> HttpResponse:
     """Show the comparison that the URL describes (GET /compare/)."""
     url_query = CompareQuery.from_query(request.GET)
-    if url_query.published and url_query.is_complete:
-        context = {"query": url_query, "published": compare_published(url_query), **_build_choices(url_query)}
-        return render_page(request, "compare/published.html", context)
+    if url_query.published:
+        return _show_published(request, url_query)
     sides = get_scope_sides(url_query)
     shown = get_sides_page(sides.query) if sides.query.is_complete else None
     context = {"url_query": url_query, "query": sides.query, "sides": sides, "shown": shown}
-    context |= {"forest": build_forest(shown.comparison) if shown else None, "carried": list_carried_fields(url_query)}
+    forest = build_forest(sides.query, shown.comparison.rows) if shown else None
+    context |= {"forest": forest, "carried": list_carried_fields(url_query)}
     context |= {"scope": _build_chips(request), "metrics": SUCCESS_METRICS, "choices": None}
     if shown is None or "choose" in request.GET:
         context |= _build_choices(sides.query)
     return render_page(request, "compare/show.html", context)
+
+
+def _show_published(request: HttpRequest, query: CompareQuery) -> HttpResponse:
+    """Show the comparison of rows of the published matrix."""
+    shown = compare_published(query)
+    forest = build_forest(shown.query, shown.rows) if shown else None
+    context = {"query": shown.query if shown else query, "shown": shown, "forest": forest}
+    return render_page(request, "compare/published.html", context)
 
 
 def _build_choices(query: CompareQuery) -> dict[str, object]:
