@@ -19,6 +19,7 @@ function search() {
 
 onKey("/", search);
 onKey("n", () => location.assign("/runs/new/"));
+document.querySelector(".tabs > [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 document.querySelectorAll(".tabs > a").forEach((tab, place) => onKey(String(place + 1), () => tab.click()));
 onKey("?", () => document.getElementById("keys")?.togglePopover());
 

@@ -52,6 +52,21 @@ def test_trials_without_a_cause_come_last_by_cause() -> None:
     assert orders == [["a_cause", "b_cause", ""], ["b_cause", "a_cause", ""]]
 
 
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("Turn 2, parsed call 1: $.city is 'Rome'.", "$.city is 'Rome'."),
+        ("Turn 1: the answer is text.", "the answer is text."),
+        ("Turn the page: now.", "Turn the page: now."),
+    ],
+)
+def test_first_problem_is_shown_without_its_place(sentence: str, shown: str) -> None:
+    make_trial(make_cell(make_config(make_run())), "fail", sentence=sentence)
+    (row,) = get_trials(TrialFilter()).rows
+    (cell,) = list_cells(row, choose_trial_columns(["why"]))
+    assert (cell.value, cell.title) == (shown, sentence)
+
+
 def test_cells_follow_the_chosen_columns() -> None:
     make_trial(make_cell(make_config(make_run())), "fail", turns=3)
     (row,) = get_trials(TrialFilter(), needs_call_names=True).rows

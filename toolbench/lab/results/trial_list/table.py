@@ -1,5 +1,6 @@
 """Columns, heads and cells of the trial list, and its export."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ _DEFAULT_COLUMNS = (
     *("turns", "retries", "tokens", "time", "started"),
 )
 CALL_COLUMNS = {"expected", "got"}
+_PLACE = re.compile(r"^Turn \d+(?:, parsed call \d+)?: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class TrialColumn:
         read: returns the value of a row.
         sorts: (sort order, direction) of a first and of a second click; () if the column does not sort.
         title: returns the tooltip of a cell; None for its value.
+        shorten: returns the text of a cell for a value that is too long for the list; None to show the value.
     """
 
     name: str
@@ -35,6 +38,7 @@ class TrialColumn:
     read: Callable[[TrialRow], TrialValue]
     sorts: tuple[tuple[str, str], ...] = ()
     title: Callable[[TrialRow], str] | None = None
+    shorten: Callable[[str], str] | None = None
 
     @property
     def is_number(self) -> bool:
@@ -50,6 +54,11 @@ def _sort_up(name: str) -> tuple[tuple[str, str], ...]:
     return ((name, "ascending"), (f"-{name}", "descending"))
 
 
+def _omit_place(sentence: str) -> str:
+    """Return the sentence without the turn and the call at its beginning."""
+    return _PLACE.sub("", sentence)
+
+
 _COLUMNS = (
     TrialColumn("outcome", "Outcome", "mark", "outcome", lambda row: row.mark, _sort_up("failed")),
     TrialColumn(
@@ -63,7 +72,7 @@ _COLUMNS = (
     ),
     TrialColumn("profile", "Profile", "text", "sampling_profile", lambda row: row.profile, _sort_up("profile")),
     TrialColumn("scenario", "Scenario", "code", "scenario", lambda row: row.scenario, _sort_up("scenario")),
-    TrialColumn("why", "What went wrong first", "text", "sentence", lambda row: row.sentence),
+    TrialColumn("why", "What went wrong first", "text", "sentence", lambda row: row.sentence, shorten=_omit_place),
     TrialColumn("cause", "Cause", "code", "cause", lambda row: row.cause, _sort_up("cause")),
     TrialColumn("path", "Path", "path", "path", lambda row: row.path),
     TrialColumn("expected", "Expected", "calls", "expected_calls", lambda row: row.calls.expected if row.calls else ""),
@@ -141,7 +150,8 @@ def list_cells(row: TrialRow, columns: Iterable[TrialColumn]) -> tuple[TrialCell
 def _build_cell(row: TrialRow, column: TrialColumn) -> TrialCell:
     value = column.read(row)
     title = column.title(row) if column.title else value if isinstance(value, str) and column.kind != "mark" else ""
-    return TrialCell(column, value, title)
+    shown = column.shorten(value) if column.shorten and isinstance(value, str) else value
+    return TrialCell(column, shown, title)
 
 
 def export_trial_list(trial_filter: TrialFilter) -> ExportTable:
