@@ -14,12 +14,12 @@ from toolbench.lab.traces.search_text import update_search_texts
 
 def main() -> None:
     trials = int(sys.argv[1])
-    update_search_texts(sys.maxsize)  # what waits already is not measured
+    update_search_texts(limit=sys.maxsize)  # what waits already is not measured
     whole = Trial.objects.filter(state=Trial.State.DONE, steps__body__isnull=False).order_by("pk").distinct()
     chosen = list(whole.values_list("pk", flat=True)[:trials])
     Trial.objects.filter(pk__in=chosen).update(text_stale=True)
     with CpuClock() as clock:
-        written = update_search_texts(sys.maxsize)
+        written = update_search_texts(limit=sys.maxsize)
     print("| search texts | CPU ms a trial: Python | database | seconds |\n|---|---|---|---|")
     figures = (clock.python_ms / written, clock.database_ms / written)
     print(f"| {written} | {figures[0]:.2f} | {figures[1]:.2f} | {clock.wall_ms / 1000:.1f} |\n")

@@ -17,7 +17,7 @@ from toolbench.lab.replays.queue import list_waiting_replays
 from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
 from toolbench.lab.serving.traces import delete_old_traces
 from toolbench.lab.sql import load_statement
-from toolbench.lab.traces.search_text import update_search_texts
+from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
 from toolbench.lab.worker.completion import cancel_queued_trials, end_orphaned_trials, finish_runs, reopen_runs
 from toolbench.lab.worker.job_failures import delete_old_failures, record_failures
 from toolbench.lab.worker.queue import notify_workers, notify_workers_of_probes, notify_workers_of_replays
@@ -194,6 +194,7 @@ SWEEP_STEPS = (
     _FINISH,
     MaintenanceStep("reopening runs", reopen_runs),
     MaintenanceStep("writing search texts", update_search_texts),
+    MaintenanceStep("writing search texts of gateway traces", lambda: update_search_texts(GATEWAY_TRACES)),
     MaintenanceStep("pooling the cells of ended runs", refresh_pools),
     MaintenanceStep("deleting old rows", _delete_old_rows),
     MaintenanceStep("deleting old traces of the gateway", delete_old_traces),

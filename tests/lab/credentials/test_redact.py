@@ -44,6 +44,8 @@ from toolbench.lab.models import (
     CellPool,
     DecisionRecord,
     GatewaySpending,
+    GatewayTrace,
+    GatewayTraceText,
     History,
     HistoryTurn,
     HumanVerdict,
@@ -76,7 +78,7 @@ from toolbench.lab.models import (
     Trial,
     TrialText,
 )
-from toolbench.lab.traces.search_text import update_search_texts
+from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
 
 pytestmark = pytest.mark.django_db
 KEY = "sk+7f/Q2"  # as short as a key may be, so that it fits most columns
@@ -87,7 +89,7 @@ NEEDED: dict[type[models.Model], str] = {
     ServiceAddress: "key"
 }  # tables and columns in which a secret is kept on purpose
 NEEDED_COLUMNS = {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"}
-DERIVED = (TrialText, CellPool, CausePool, PoolState)  # deleted and written anew
+DERIVED = (TrialText, GatewayTraceText, CellPool, CausePool, PoolState)  # deleted and written anew
 NEEDED_COLUMNS |= {"network_encrypted"}
 DECIDING = {"outcome", "state", "kind", "scenario", "policy_hash", "failure_class", "cause"}  # what counts are made of
 
@@ -148,7 +150,8 @@ def _rows() -> None:
 
 
 def _add_gateway_rows(model: Model) -> None:
-    make_gateway_trace(client_request=b"{}")
+    trace = make_gateway_trace(client_request=b"{}")
+    GatewayTraceText.objects.create(trace=trace, text="one", words="one")
     alias = ModelAlias.objects.create(name="one", model=model, owner=get_first_owner())
     AliasBinding.objects.create(alias=alias, cause=AliasBinding.Cause.SAVED, model=model)
     SpendingWriter.objects.create(key=uuid4(), last_batch=1)
@@ -306,9 +309,13 @@ def test_redact_names_the_provider_whose_address_holds_a_secret(address: dict[st
 
 def test_redact_writes_search_texts_anew_so_that_no_index_has_the_key() -> None:
     _rows()
-    TrialText.objects.update(text=f"so {KEY}", words="so 7f q2")
+    for table in (TrialText, GatewayTraceText):
+        table._base_manager.update(text=f"so {KEY}", words="so 7f q2")
+    GatewayTrace.objects.update(text_stale=False)
     _redact()
     assert not TrialText.objects.exists()
+    assert not GatewayTraceText.objects.exists()
     assert Trial.objects.filter(text_stale=False).count() == 0
     update_search_texts()
+    assert update_search_texts(GATEWAY_TRACES) == 1
     assert not TrialText.objects.filter(text__contains=KEY).exists()

@@ -6,7 +6,16 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_model, make_pace, make_provider, make_run, make_trial
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_gateway_trace,
+    make_model,
+    make_pace,
+    make_provider,
+    make_run,
+    make_trial,
+)
 from toolbench.lab.metrics.cells import recompute_stale
 from toolbench.lab.models import Cell, Process, Provider, Run, RunConfig, Trial
 from toolbench.lab.operations.problems import HealthProblem, find_problems
@@ -140,3 +149,8 @@ def test_search_texts_that_nobody_writes_are_a_problem() -> None:
     make_trial(make_cell(make_config(make_run(), make_model(provider=make_provider()))), finished_at=finished)
     recompute_stale()
     assert "has waited 3 h for its search text" in list_problems()["search"].sentence
+
+
+def test_search_texts_of_gateway_traces_that_nobody_writes_are_a_problem() -> None:
+    make_gateway_trace(at=timezone.now() - timedelta(hours=3))
+    assert "A gateway trace has waited 3 h" in list_problems()["gateway_search"].sentence

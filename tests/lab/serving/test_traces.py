@@ -1,4 +1,4 @@
-"""Search of traces, only with the word that asks for them; their drafts, and their deletion by age."""
+"""Drafts of traces, and the deletion of traces by age."""
 
 from datetime import timedelta
 
@@ -7,35 +7,12 @@ from django.conf import LazySettings
 from django.utils import timezone
 
 from tests.factories import make_gateway_trace
-from toolbench.lab.models import GatewayTrace
-from toolbench.lab.results.site_search import search_site
+from toolbench.lab.models import GatewayTrace, GatewayTraceText
 from toolbench.lab.serving import traces
 from toolbench.lab.serving.traces import MAX_KEPT_BYTES, can_make_draft, delete_old_traces, render_trace_age
+from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
 
 pytestmark = pytest.mark.django_db
-
-
-def list_hits(text: str) -> list[str]:
-    return [hit.url for group in search_site(text) for hit in group.hits if "/gateway/" in hit.url]
-
-
-def test_search_shows_traces_only_when_asked_for_them() -> None:
-    trace = make_gateway_trace(alias="weather", model_name="vendor/m", code="invalid_tool_call", status=502)
-    make_gateway_trace(alias="other")
-    path = f"/gateway/traces/{trace.pk}/"
-    assert len(list_hits("source:gateway")) == 2
-    for text in ("source:gateway weather", "Source:Gateway VENDOR invalid", f"source:gateway #{trace.pk}"):
-        assert list_hits(text) == [path], text
-    for text in ("weather", "gateway", "source", "source:other weather", "source:gateway weather nothing"):
-        assert list_hits(text) == [], text
-
-
-def test_search_reads_the_newest_traces_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traces, "MAX_SEARCHED", 2)
-    kept = [make_gateway_trace(alias="Weather_100%") for _ in range(3)]
-    newest = [f"/gateway/traces/{trace.pk}/" for trace in reversed(kept[1:])]
-    assert list_hits("source:gateway") == list_hits("source:gateway weather_100%") == newest
-    assert list_hits("source:gateway weather-100") == []
 
 
 @pytest.mark.parametrize("column", ["client_request", "client_response"])
@@ -55,9 +32,11 @@ def test_old_traces_are_deleted_and_newer_ones_stay(settings: LazySettings) -> N
     for days in (400, 3, 2.6):
         make_trace_of_age(days)
     kept = make_trace_of_age(2.4)
-    assert delete_old_traces() == 3
+    update_search_texts(GATEWAY_TRACES)
+    make_trace_of_age(3)  # without a search text
+    assert delete_old_traces() == 4
     assert [trace.pk for trace in GatewayTrace.objects.all()] == [kept.pk]
-    assert list_hits("source:gateway aged") == [f"/gateway/traces/{kept.pk}/"]
+    assert [text.pk for text in GatewayTraceText.objects.all()] == [kept.pk]
     assert render_trace_age() == "Traces are deleted after 2.5 days (TOOLBENCH_TRACE_DAYS)."
 
 

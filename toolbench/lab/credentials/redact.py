@@ -16,6 +16,8 @@ from toolbench.lab.models import (
     ApiToken,
     CausePool,
     CellPool,
+    GatewayTrace,
+    GatewayTraceText,
     PoolState,
     Provider,
     Run,
@@ -42,6 +44,7 @@ _SKIPPED_FIELDS: dict[type[models.Model], FieldNames] = {
 }
 _SKIPPED_TABLES = (ServiceAddress, SignInLink, ApiToken)
 _DERIVED_TABLES = (CellPool, CausePool)  # deleted, since the next sweep computes them from redacted rows
+_TEXT_OWNERS: "dict[type[models.Model], type[models.Model]]" = {TrialText: Trial, GatewayTraceText: GatewayTrace}
 _MASKED_COLUMN = "masked"  # True if a secret was masked in the row
 
 
@@ -160,9 +163,9 @@ def _write_masked(model: type[models.Model], changed_rows: dict[Any, dict[str, A
             row.update(**_append_number(columns, f" {pk}"), **mark)
     if model is StepBody and changed_rows:
         Step.objects.filter(pk__in=changed_rows).update(**{_MASKED_COLUMN: True})
-    if model is TrialText:  # the sweep writes text and search words again
-        TrialText.objects.filter(pk__in=changed_rows).delete()
-        Trial.objects.filter(pk__in=changed_rows).update(text_stale=True)
+    if owner := _TEXT_OWNERS.get(model):  # the sweep writes text and search words again
+        model._base_manager.filter(pk__in=changed_rows).delete()
+        owner._base_manager.filter(pk__in=changed_rows).update(text_stale=True)
 
 
 def _append_number(columns: dict[str, Any], number: str) -> dict[str, Any]:

@@ -25,7 +25,14 @@ from toolbench.lab.models.retention import RetentionRule
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
 from toolbench.lab.models.saved_views import SavedView
 from toolbench.lab.models.schedules import Alert, AlertDelivery, AlertRule, Schedule
-from toolbench.lab.models.serving import AliasBinding, GatewaySpending, GatewayTrace, ModelAlias, SpendingWriter
+from toolbench.lab.models.serving import (
+    AliasBinding,
+    GatewaySpending,
+    GatewayTrace,
+    GatewayTraceText,
+    ModelAlias,
+    SpendingWriter,
+)
 from toolbench.lab.models.traffic import TrafficDraft
 from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
@@ -46,6 +53,7 @@ __all__ = [
     "DecisionRecord",
     "GatewaySpending",
     "GatewayTrace",
+    "GatewayTraceText",
     "History",
     "HistoryTurn",
     "HumanVerdict",

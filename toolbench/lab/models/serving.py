@@ -1,6 +1,8 @@
 """Tables of the gateway: aliases, their bindings, and traces. Traces are not trials and count in no cell or rate."""
 
 from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex, OpClass
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.utils import timezone
 
@@ -134,16 +136,35 @@ class GatewayTrace(models.Model):
     upstream_response = models.BinaryField(null=True)
     traffic_line = models.BinaryField(null=True)
     steps = models.BinaryField(null=True)
+    text_stale = models.BooleanField(default=True)  # its search text is missing or outdated
 
     class Meta:
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["alias", "-id"], name="gateway_traces_by_alias"),
             models.Index(fields=["at"], name="gateway_traces_by_age"),
+            models.Index(fields=["at", "id"], name="stale_trace_texts", condition=models.Q(text_stale=True)),
         ]
 
     def __str__(self) -> str:
         return f"{self.alias} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class GatewayTraceText(models.Model):
+    """The searchable text of a trace, as TrialText is that of a trial; the sweep writes it."""
+
+    trace = models.OneToOneField(GatewayTrace, on_delete=models.CASCADE, primary_key=True, related_name="search_text")
+    text = models.TextField()
+    words = SearchVectorField()
+
+    class Meta:
+        indexes = [
+            GinIndex(fields=["words"], name="search_trace_words"),
+            GinIndex(OpClass("text", name="gin_trgm_ops"), name="search_trace_parts"),
+        ]
+
+    def __str__(self) -> str:
+        return f"search text of trace {self.trace_id}"
 
 
 class GatewaySpending(models.Model):

@@ -11,7 +11,7 @@ from django.utils import timezone
 from toolbench.installation import build_command
 from toolbench.lab.operations.storage_space import StorageSpace
 from toolbench.lab.sql import load_statement
-from toolbench.lab.traces.search_text import get_text_lag
+from toolbench.lab.traces.search_text import GATEWAY_TRACES, TRIALS, TextSource, get_text_lag
 from toolbench.lab.worker.health import Health, ProcessStatus
 
 SETTLE_SECONDS = 60  # a sweep runs every 10 s, so what is not repaired after a minute is a problem
@@ -85,7 +85,8 @@ def find_problems(health: Health, space: StorageSpace) -> tuple[HealthProblem, .
         *_check_waiting(work, has_worker=health.has_worker),
         *_check_repairs(work),
         *_check_clocks(health.processes, work),
-        *_check_search(get_text_lag()),
+        *_check_search("search", TRIALS, get_text_lag(TRIALS)),
+        *_check_search("gateway_search", GATEWAY_TRACES, get_text_lag(GATEWAY_TRACES)),
     )
 
 
@@ -212,12 +213,12 @@ def _check_clocks(processes: Sequence[ProcessStatus], work: StuckWork) -> Iterat
     )
 
 
-def _check_search(lag_seconds: float) -> Iterator[HealthProblem]:
+def _check_search(code: str, source: TextSource, lag_seconds: float) -> Iterator[HealthProblem]:
     if lag_seconds > MAX_TEXT_LAG_SECONDS:
         yield HealthProblem(
-            "search",
-            "The search does not find the newest trials",
-            f"A trial has waited {_format_seconds(lag_seconds)} for its search text.",
+            code,
+            f"The search does not find the newest {source.name}s",
+            f"A {source.name} has waited {_format_seconds(lag_seconds)} for its search text.",
             "Start a scheduler; if it runs, look at the failed jobs.",
         )
 

@@ -20,8 +20,10 @@ GROUP_BY_TABLE: Mapping[str, str] = {
     "lab_stepbody": "Bodies of requests, answers and step details",
     "lab_trialtext": "Search texts",
     "lab_gatewaytrace": "Gateway traces",
+    "lab_gatewaytracetext": "Search texts of gateway traces",
 }
 TRIAL_TABLES = ("lab_trial", "lab_step", "lab_stepbody", "lab_trialtext")
+TRACE_TABLES = ("lab_gatewaytrace", "lab_gatewaytracetext")
 OTHER_GROUP = "Everything else"
 _MEASURE_SPACE = load_statement("operations/measure_space")
 _SELECT_DATA_FOLDER = "SELECT setting FROM pg_settings WHERE name = 'data_directory'"
@@ -109,6 +111,7 @@ def measure_storage_space() -> StorageSpace:
         cursor.execute(_SELECT_DATA_FOLDER)
         folder = cursor.fetchone()
     sizes: dict[str, int] = json.loads(sizes_text)
+    trace_bytes = sum(sizes.get(table, 0) for table in TRACE_TABLES)
     groups = [(GROUP_BY_TABLE[table], size) for table, size in sizes.items()]
     groups.append((OTHER_GROUP, max(0, database_bytes - sum(sizes.values()))))
     return StorageSpace(
@@ -118,7 +121,7 @@ def measure_storage_space() -> StorageSpace:
         recent_trials=recent_trials,
         disk=measure_disk(folder[0]) if folder and is_database_here() else None,
         recent_traces=recent_traces,
-        trace_growth_bytes=sizes.get("lab_gatewaytrace", 0) * max(0, recent_traces - expiring_traces) / max(1, traces),
+        trace_growth_bytes=trace_bytes * max(0, recent_traces - expiring_traces) / max(1, traces),
     )
 
 

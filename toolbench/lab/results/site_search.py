@@ -8,12 +8,13 @@ from django.db.models import Q, QuerySet
 from toolbench.evals.scenarios import list_scenarios
 from toolbench.lab.models import Case, CaseSet, Model, Run, Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
+from toolbench.lab.results.trace_search import asks_for_traces, search_traces
 from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
-from toolbench.lab.serving.traces import SOURCE_FILTER, search_traces
 
 MAX_HITS_PER_GROUP = 6
 MAX_SEARCH_CHARS = 200
 MAX_TRACES = 50
+MIN_SHOWN_LAG = 1.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,21 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class HitGroup:
-    """Hits of one kind."""
+    """Hits of one kind.
+
+    Attributes:
+        note: sentence about what the search cannot find yet; "" for none.
+    """
 
     title: str
     hits: tuple[Hit, ...]
+    note: str = ""
 
 
 def search_site(search: str) -> tuple[HitGroup, ...]:
     """Return links to models, runs, trials and scenarios that match a text. At most five queries.
 
-    Requests of the gateway are found only with the word SOURCE_FILTER, and then nothing else is.
+    Requests of the gateway are found only with the word `source:gateway`, and then nothing else is.
 
     A number, also with "#" before it, also matches the run and the trial with that primary key.
 
@@ -50,9 +56,8 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
     text = clean_text(search, MAX_SEARCH_CHARS)
     if not text:
         return ()
-    if SOURCE_FILTER in text.lower().split():
-        hits = tuple(_find_traces(text))
-        return (HitGroup("Gateway traces", hits),) if hits else ()
+    if asks_for_traces(text):
+        return _find_traces(text)
     models = list(_find_models(text))
     groups = {
         "Models": tuple(Hit(model.name, f"/models/{model.pk}/", model.provider.name) for model in models),
@@ -63,10 +68,20 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
     return tuple(HitGroup(title, hits) for title, hits in groups.items() if hits)
 
 
-def _find_traces(text: str) -> Iterator[Hit]:
-    for trace in search_traces(text, MAX_TRACES):
-        label = f"Trace {trace.pk} · {trace.alias} · {trace.status} {trace.code}".rstrip()
-        yield Hit(label, f"/gateway/traces/{trace.pk}/", f"{trace.model_name}, {trace.at:%Y-%m-%d %H:%M}")
+def _find_traces(text: str) -> tuple[HitGroup, ...]:
+    """Return the group of the traces that match; () if none matches and all traces can be found."""
+    found = search_traces(text, MAX_TRACES)
+    hits = tuple(
+        Hit(
+            f"Trace {trace.pk} · {trace.alias} · {trace.status} {trace.code}".rstrip(),
+            f"/gateway/traces/{trace.pk}/",
+            f"{trace.model_name}, {trace.at:%Y-%m-%d %H:%M}",
+        )
+        for trace in found.traces
+    )
+    lag = found.text_lag
+    note = f"Traces of the last {lag:.0f} s may not be found yet." if lag >= MIN_SHOWN_LAG else ""
+    return (HitGroup("Gateway traces", hits, note),) if hits or note else ()
 
 
 def _find_models(text: str) -> QuerySet[Model]:

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import F, Func, Max, Q, TextField, Value
-from django.db.models.functions import Lower
+from django.db import connection, transaction
 from django.utils import timezone
 
 from toolbench.lab.models import GatewayTrace
-from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.traces.code_view import CodeView, render_body
 from toolbench.lab.worker.database_thread import is_unavailable
 
@@ -23,9 +20,6 @@ SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
 _RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"
 BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line", "steps")
-_SEARCHED_COLUMNS = ("alias", "served_by", "model_name", "dialect", "token_name", "code", "sentence")
-MAX_SEARCHED = 50_000  # newest traces that a search reads; a text index would cost more at each request than it saves
-SOURCE_FILTER = "source:gateway"  # the word of a search that asks for traces; other searches never show any
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +104,22 @@ def delete_old_traces() -> int:
     """
     if not settings.TRACE_DAYS:
         return 0
-    oldest = GatewayTrace.objects.filter(at__lt=timezone.now() - timedelta(days=settings.TRACE_DAYS)).order_by("at")
     total = 0
     for _ in range(MAX_DELETIONS):
-        trace_ids = list(oldest.values_list("pk", flat=True)[:TRACES_PER_DELETION])
-        total += GatewayTrace.objects.filter(pk__in=trace_ids).delete()[0] if trace_ids else 0
-        if len(trace_ids) < TRACES_PER_DELETION:
+        deleted = _delete_oldest_traces(timezone.now() - timedelta(days=settings.TRACE_DAYS))
+        total += deleted
+        if deleted < TRACES_PER_DELETION:
             break
     return total
+
+
+@transaction.atomic
+def _delete_oldest_traces(before: datetime) -> int:
+    """Delete a batch of traces with their search texts and return its size; locked traces are skipped."""
+    oldest = GatewayTrace.objects.filter(at__lt=before).order_by("at").select_for_update(skip_locked=True)
+    trace_ids = list(oldest.values_list("pk", flat=True)[:TRACES_PER_DELETION])
+    GatewayTrace.objects.filter(pk__in=trace_ids).only("pk").delete()
+    return len(trace_ids)
 
 
 def render_trace_age() -> str:
@@ -127,18 +129,19 @@ def render_trace_age() -> str:
     return f"Traces are deleted after {settings.TRACE_DAYS:g} days (TOOLBENCH_TRACE_DAYS)."
 
 
-def get_trace_page(alias: str, before: int | None) -> TracePage:
+def get_trace_page(alias: str, before: int | None, limit: int = TRACES_PER_PAGE) -> TracePage:
     """Return a page of traces, newest first and without bodies, with one query.
 
     Args:
         alias: name of an alias; empty for all.
         before: only traces with a lower primary key are listed; None for the first page.
+        limit: number of traces of a page.
     """
     traces = GatewayTrace.objects.defer(*BODY_COLUMNS)
     traces = traces.filter(alias=alias) if alias else traces
     traces = traces if before is None else traces.filter(pk__lt=before)
-    rows = tuple(traces[: TRACES_PER_PAGE + 1])
-    shown = rows[:TRACES_PER_PAGE]
+    rows = tuple(traces[: limit + 1])
+    shown = rows[:limit]
     return TracePage(shown, shown[-1].pk if len(rows) > len(shown) else None)
 
 
@@ -180,26 +183,3 @@ def list_bodies(trace: GatewayTrace) -> tuple[TraceBody, ...]:
         for name, title in titles.items()
         if (body := getattr(trace, name)) is not None
     )
-
-
-def search_traces(text: str, limit: int) -> Sequence[GatewayTrace]:
-    """Return the newest traces that match the words beside SOURCE_FILTER, without bodies, with at most two queries.
-
-    Only the newest MAX_SEARCHED traces are searched. Each word has to occur in the alias, the model, the dialect, the
-    token's name or the error, or be the trace's number.
-
-    Returns:
-        At most `limit` traces; empty if the text does not contain SOURCE_FILTER.
-    """
-    words = text.lower().split()
-    if SOURCE_FILTER not in words:
-        return ()
-    newest_id = GatewayTrace.objects.aggregate(newest=Max("pk"))["newest"] or 0
-    joined = Func(Value(" "), *map(F, _SEARCHED_COLUMNS), function="concat_ws", output_field=TextField())
-    traces = GatewayTrace.objects.defer(*BODY_COLUMNS).filter(pk__gt=newest_id - MAX_SEARCHED)
-    traces = traces.alias(searched=Lower(joined))
-    for word in words:
-        if word != SOURCE_FILTER:
-            number = parse_whole_number(word.removeprefix("#"))
-            traces = traces.filter(Q(searched__contains=word) | (Q(pk=number) if number else Q(pk__in=())))
-    return list(traces[:limit])

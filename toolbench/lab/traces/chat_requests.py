@@ -1,4 +1,4 @@
-"""Conversion of stored requests of every wire format to the form of chat completions, for exports and pages."""
+"""Conversion of stored requests, and of some answers, to the form of chat completions, for exports and pages."""
 
 import json
 from collections.abc import Iterator
@@ -43,10 +43,28 @@ class StoredChatRequest:
 
 def parse_chat_request(body: bytes) -> StoredChatRequest:
     """Parse the body of chat completions, completions, Messages or Responses."""
+    return _build_request(_read_object(body))
+
+
+def parse_chat_answer(body: bytes) -> tuple[Message, ...]:
+    """Return the messages of an answer of chat completions or Responses that was not streamed; () for other bodies."""
+    return _list_answers(_read_object(body))
+
+
+def parse_traffic_line(line: bytes) -> tuple[StoredChatRequest, tuple[Message, ...]]:
+    """Return the request and the answer of a JSON object `{"request": …, "response": …}`."""
+    traffic = _read_object(line)
+    return _build_request(get_object(traffic.get("request"))), _list_answers(get_object(traffic.get("response")))
+
+
+def _read_object(body: bytes) -> JsonObject:
     try:
-        request = get_object(json.loads(body))
+        return get_object(json.loads(body))
     except (ValueError, RecursionError):
-        return StoredChatRequest()
+        return {}
+
+
+def _build_request(request: JsonObject) -> StoredChatRequest:
     tools = [*list_objects(request.get("tools")), *list_objects(request.get("functions"))]
     return StoredChatRequest(
         instructions="\n".join((*_iter_texts(request.get("system")), *_iter_texts(request.get("instructions")))),
@@ -54,6 +72,11 @@ def parse_chat_request(body: bytes) -> StoredChatRequest:
         tools=tuple(map(_read_tool, tools)),
         options={name: value for name, value in request.items() if name not in _CONTENT_FIELDS},
     )
+
+
+def _list_answers(answer: JsonObject) -> tuple[Message, ...]:
+    choices = [message for choice in list_objects(answer.get("choices")) if (message := choice.get("message"))]
+    return tuple(_iter_messages({"messages": choices, "input": answer.get("output")}))
 
 
 def build_chat_call(call_id: object, name: object, arguments: object) -> JsonObject:

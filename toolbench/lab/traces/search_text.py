@@ -1,115 +1,93 @@
-"""Search texts of trials, written in batches after the trials have ended.
+"""Search texts of trials and gateway traces, written in batches after the rows were stored.
 
-Storing a trial only marks its search text as stale; the sweep writes the text. Until then a search does not find the
-trial; `get_text_lag` returns how long the oldest such trial has waited.
+Storing a row only marks its search text as stale; the sweep writes the text. Until then a search does not find the
+row; `get_text_lag` returns how long the oldest such row has waited.
 """
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 from django.utils import timezone
 
-from toolbench.engine.strict_json import get_object
-from toolbench.lab.models import Trial
+from toolbench.lab.models import GatewayTrace, Trial
 from toolbench.lab.sql import load_statement
+from toolbench.lab.traces.gateway_text import build_trace_texts
 from toolbench.lab.traces.removed_bodies import WITH_BODIES
-from toolbench.lab.traces.step_facts import to_column_text
+from toolbench.lab.traces.trial_text import build_trial_texts
 
-TRIALS_PER_BATCH = 200
-MAX_TRIALS_PER_SWEEP = 4_000  # whole batches
-MAX_TEXT_CHARS = 4_000
-MAX_QUESTION_CHARS = 1_000
-MAX_ANSWER_CHARS = 1_000
-MAX_REASON_CHARS = 800
-MAX_ARGUMENT_BYTES = 400  # of one call
-
-_SELECT_STEPS = load_statement("traces/searched_steps")
-_STORE_TEXTS = load_statement("traces/store_texts")
-_STALE = Trial.objects.filter(WITH_BODIES, text_stale=True, state=Trial.State.DONE)
+TEXTS_PER_BATCH = 200
+MAX_TEXTS_PER_SWEEP = 4_000  # of each source; whole batches
 
 
-def update_search_texts(limit: int = MAX_TRIALS_PER_SWEEP) -> int:
-    """Write the stale search texts of finished trials, in the order in which they finished.
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """Kind of rows that have search texts.
+
+    Attributes:
+        name: what one row is called, in sentences.
+        stale: the rows whose search text has to be written.
+        time_column: time from which a row waits for its text.
+        build_texts: returns the texts of rows by primary key.
+        store: SQL that stores texts.
+    """
+
+    name: str
+    stale: QuerySet[Any]
+    time_column: str
+    build_texts: Callable[[Sequence[int]], Mapping[int, str]]
+    store: str
+
+
+TRIALS = TextSource(
+    "trial",
+    Trial.objects.filter(WITH_BODIES, text_stale=True, state=Trial.State.DONE),
+    "finished_at",
+    build_trial_texts,
+    load_statement("traces/store_texts", table="lab_trialtext", key="trial_id"),
+)
+GATEWAY_TRACES = TextSource(
+    "gateway trace",
+    GatewayTrace.objects.filter(text_stale=True),
+    "at",
+    build_trace_texts,
+    load_statement("traces/store_texts", table="lab_gatewaytracetext", key="trace_id"),
+)
+
+
+def update_search_texts(source: TextSource = TRIALS, limit: int = MAX_TEXTS_PER_SWEEP) -> int:
+    """Write the stale search texts of a source, those that wait longest first.
 
     Args:
-        limit: number of trials after which no further batch of TRIALS_PER_BATCH is started.
+        source: trials or gateway traces.
+        limit: number of rows after which no further batch of TEXTS_PER_BATCH is started.
 
     Returns:
         How many texts were written.
     """
     written = 0
     while written < limit:
-        batch_size = _update_batch()
+        batch_size = _update_batch(source)
         written += batch_size
-        if batch_size < TRIALS_PER_BATCH:
+        if batch_size < TEXTS_PER_BATCH:
             break
     return written
 
 
-def get_text_lag() -> float:
-    """Return the seconds since the end of the trial that has waited longest for its search text; 0.0 if none waits."""
-    oldest = _STALE.aggregate(oldest=Min("finished_at"))["oldest"]
+def get_text_lag(source: TextSource = TRIALS) -> float:
+    """Return the seconds for which the first row without a search text has waited; 0.0 if none waits."""
+    oldest = source.stale.aggregate(oldest=Min(source.time_column))["oldest"]
     return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
 
 
-def _update_batch() -> int:
-    """Write the search texts of one batch and return its size. Trials that another process has locked are skipped."""
+def _update_batch(source: TextSource) -> int:
+    """Write the search texts of one batch and return its size. Rows that another process has locked are skipped."""
     with transaction.atomic(), connection.cursor() as cursor:
-        stale = _STALE.select_related("config").order_by("finished_at", "pk")
-        columns = ("scenario", "cause", "sentence", "error_hint", "final_text")
-        config_columns = ("config__model_name", "config__provider_name")
-        trials = list(
-            stale.only(*columns, *config_columns).select_for_update(skip_locked=True, of=("self",))[:TRIALS_PER_BATCH]
-        )
-        trial_ids = [trial.pk for trial in trials]
-        cursor.execute(_SELECT_STEPS, {"ids": trial_ids, "argument_bytes": MAX_ARGUMENT_BYTES})
-        steps: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
-        for trial_id, tool_name, body in cursor.fetchall():
-            steps[trial_id].append((tool_name, bytes(body)))
-        cursor.execute(_STORE_TEXTS, [trial_ids, [build_search_text(trial, steps[trial.pk]) for trial in trials]])
-        Trial.objects.filter(pk__in=trial_ids).update(text_stale=False)
-    return len(trial_ids)
-
-
-def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
-    """Return the search text of a trial: one part per line, at most MAX_TEXT_CHARS characters.
-
-    Args:
-        trial: a finished trial with its configuration.
-        steps: tool name and arguments of each call, and ("", body) for the first request.
-    """
-    config = trial.config
-    question = next((_find_question(body) for tool, body in steps if not tool), "")
-    parts = [
-        f"{config.model_name} {config.provider_name} {trial.scenario} {trial.cause}",
-        question[:MAX_QUESTION_CHARS],
-        bytes(trial.final_text[: 4 * MAX_ANSWER_CHARS]).decode("utf-8", "replace")[:MAX_ANSWER_CHARS],
-        f"{trial.sentence} {trial.error_hint}"[:MAX_REASON_CHARS],
-        *(f"{tool} {body.decode('utf-8', 'replace')}" for tool, body in steps if tool),
-    ]
-    return to_column_text("\n".join(part for part in parts if part.strip()), MAX_TEXT_CHARS)
-
-
-def _find_question(body: bytes) -> str:
-    """Return the last user message in a request, or the end of its prompt; "" if there is neither."""
-    try:
-        request = get_object(json.loads(body))
-    except (ValueError, RecursionError):
-        return ""
-    messages = request.get("messages")
-    if not isinstance(messages, list):
-        return str(request.get("prompt") or "")[-MAX_QUESTION_CHARS:]
-    newest_first = map(get_object, reversed(messages))
-    return next((_join_text(message.get("content")) for message in newest_first if message.get("role") == "user"), "")
-
-
-def _join_text(content: Any) -> str:
-    """Return the text of a message's content, which is a string or a list of parts; "" for other content."""
-    if isinstance(content, str):
-        return content
-    parts: Iterable[Any] = content if isinstance(content, list) else ()
-    return " ".join(str(get_object(part).get("text") or "") for part in parts)
+        stale = source.stale.order_by(source.time_column, "pk").select_for_update(skip_locked=True, of=("self",))
+        ids = list(stale.values_list("pk", flat=True)[:TEXTS_PER_BATCH])
+        texts = source.build_texts(ids)
+        cursor.execute(source.store, [list(texts), list(texts.values())])
+        source.stale.model._base_manager.filter(pk__in=ids).update(text_stale=False)
+    return len(ids)

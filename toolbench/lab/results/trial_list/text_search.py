@@ -1,26 +1,41 @@
-"""Search of trials by text: words, beginnings of words, and quoted parts."""
+"""Search by text: words, beginnings of words, and quoted parts."""
 
 import re
 
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import Q
+from django.db.models import Q, TextField
+from django.db.models.lookups import PostgresOperatorLookup
 
 MIN_PART_CHARS = 3  # of a quoted part; the index of trigrams cannot find a shorter one
 _QUOTED = re.compile(r'"([^"]*)"?')
 _WORD = re.compile(r"[^\W_]+")
+_WILDCARD = re.compile(r"([\\%_])")
 
 
-def build_search_condition(search: str) -> Q:
-    """Return the condition that the search text of a trial contains every word and every quoted part of `search`.
+@TextField.register_lookup
+class IlikeLookup(PostgresOperatorLookup):
+    """Lookup `ilike`, which the index of trigrams answers; `icontains` compares UPPER(text), which has no index."""
 
-    A word also matches longer words that begin with it. Upper and lower case are equal. All trials match a text without
-    a word and without a quoted part of MIN_PART_CHARS characters.
+    lookup_name = "ilike"
+    postgres_operator = "ILIKE"
+
+
+def build_search_condition(search: str, prefix: str = "search_text__") -> Q:
+    """Return the condition that the search text of a row contains every word and every quoted part of `search`.
+
+    A word also matches longer words that begin with it. Upper and lower case are equal. All rows match a text without
+    a word and without a quoted part of MIN_PART_CHARS characters; the condition is empty then.
+
+    Args:
+        search: the words and quoted parts.
+        prefix: path from the table of the query to that of the search texts; "" for a query of the search texts.
     """
     condition = Q()
     for part in _QUOTED.findall(search):
         if len(part) >= MIN_PART_CHARS:
-            condition &= Q(search_text__text__icontains=part)
+            escaped = _WILDCARD.sub(r"\\\1", part)
+            condition &= Q((f"{prefix}text__ilike", f"%{escaped}%"))
     if words := dict.fromkeys(_WORD.findall(_QUOTED.sub(" ", search))):
         query = " & ".join(f"{word}:*" for word in words)
-        condition &= Q(search_text__words=SearchQuery(query, config="simple", search_type="raw"))
+        condition &= Q((f"{prefix}words", SearchQuery(query, config="simple", search_type="raw")))
     return condition

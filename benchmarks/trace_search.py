@@ -1,0 +1,117 @@
+"""Time of `source:gateway` searches on many traces: `python -m benchmarks.trace_search`.
+
+Makes a database with traces and their search texts, and prints the milliseconds of each search: the median and the
+slowest of the calls. The searches name frequent and rare words, words that only the oldest traces have, words that no
+trace has together, and quoted parts. `--folder` keeps the database: the next call with it only measures.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.db import connection
+
+import benchmarks.django_setup  # noqa: F401
+from benchmarks.stack import Stack
+from toolbench.lab.results.site_search import search_site
+
+# Few words are frequent and many are rare; the alias `retired` answered only the oldest tenth.
+_MAKE_TRACES = """
+INSERT INTO lab_gatewaytrace (alias, served_by, model_name, token_name, simulated, dialect, stream, at, status, code,
+    sentence, path, calls, changes, requests, duration_ms, upstream_ms, text_stale)
+SELECT CASE WHEN n <= %(count)s / 10 THEN 'retired' ELSE 'alias-' || n %% 7 END, '', 'vendor/model-' || n %% 40,
+    'token-' || n %% 12, false, 'chat', false, clock_timestamp() - (%(count)s - n) * interval '2 s',
+    CASE WHEN n %% 50 = 0 THEN 502 ELSE 200 END, CASE WHEN n %% 50 = 0 THEN 'invalid_tool_call' ELSE '' END,
+    '', 'native', 1, '[]', 1, 5, 4, false
+FROM generate_series(1, %(count)s) AS made(n)
+"""
+_MAKE_TEXTS = """
+INSERT INTO lab_gatewaytracetext (trace_id, text, words)
+SELECT id, content, to_tsvector('simple', regexp_replace(content, '[^[:alnum:]]+', ' ', 'g'))
+FROM (
+    SELECT trace.id, concat_ws(' ', alias, model_name, dialect, token_name, status, code) || E'\\n' || string_agg(
+        'w' || substr(md5(floor(5000 * random() ^ 3)::text), 1, 3 + length % 5), ' '
+    ) || E'\\nget_weather {"city": "City ' || trace.id % 9000 || '", "unit": "celsius"}' AS content
+    FROM lab_gatewaytrace AS trace, generate_series(1, 40) AS word(length)
+    GROUP BY trace.id
+) AS made
+"""
+_SELECT_INDEXES = """
+SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'lab_gatewaytracetext' AND indexdef LIKE '%USING gin%'
+"""
+_SEARCHES = (
+    "",
+    "weather",
+    "alias-3 token-5",
+    "retired",
+    "retired alias-3",
+    "retired token-5 502",
+    "invalid_tool_call",
+    "vendor",
+    "w",
+    "city 8123",
+    '"ity": "City 8123"',
+    '"celsius"',
+    '"retired vendor/model-7 "',
+    '"zzz qqq"',
+    '"ther {"',
+    '"alias-3 vendor/model-1 chat"',
+    "nothinghasthisword",
+    "get_weather celsius city 77 token-3",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parse_arguments(arguments)
+    if options.inside:
+        _make_traces(options.traces)
+        _measure(options.repeats)
+        return
+    with Stack(options.folder) as stack:
+        inside = ("--inside", "--traces", str(options.traces), "--repeats", str(options.repeats))
+        print(stack.run_module("benchmarks.trace_search", *inside), end="")
+
+
+def _make_traces(count: int) -> None:
+    """Make the traces, unless the database has them; indexes of the texts are made last, since that is faster."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM lab_gatewaytracetext")
+        if cursor.fetchone() == (count,):
+            return
+        cursor.execute(_MAKE_TRACES, {"count": count})
+        cursor.execute(_SELECT_INDEXES)
+        indexes = cursor.fetchall()
+        for name, _ in indexes:
+            cursor.execute(f"DROP INDEX {name}")
+        cursor.execute(_MAKE_TEXTS)
+        cursor.execute("SET maintenance_work_mem = '512MB'")
+        for _, definition in indexes:
+            cursor.execute(definition)
+        cursor.execute("VACUUM ANALYZE lab_gatewaytrace, lab_gatewaytracetext")
+
+
+def _measure(repeats: int) -> None:
+    print("| search | median ms | slowest ms | hits |\n|---|---|---|---|")
+    for search in _SEARCHES:
+        times: list[float] = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            groups = search_site(f"source:gateway {search}")
+            times.append(1000 * (time.perf_counter() - start))
+        hits = sum(len(group.hits) for group in groups)
+        print(f"| `{search}` | {statistics.median(times):.0f} | {max(times):.0f} | {hits} |")
+
+
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trace_search", description="Times searches of traces.")
+    parser.add_argument("--traces", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--folder", type=Path, help="keeps the database here")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()
