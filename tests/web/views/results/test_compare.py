@@ -129,11 +129,13 @@ def test_published_baseline_alone_offers_sides(owner_client: Client) -> None:
     assert 'name="b_published"' in text
 
 
-def test_published_scope_compares_the_rows_with_highest_success(owner_client: Client) -> None:
-    make_published_snapshot(*((f"vendor/m{ok}", "default", ok, 10) for ok in range(21, 31)))
+def test_published_scope_compares_a_row_for_each_success(owner_client: Client) -> None:
+    counts = [*range(21, 31), 30]
+    make_published_snapshot(*((f"vendor/m{ok}-{place}", "default", ok, 10) for place, ok in enumerate(counts)))
     text = read_html(owner_client.get("/compare/?scope=published"))
-    assert "6 published rows against vendor/m30 · default" in text
-    assert "The 7 rows with the highest published success of 10." in " ".join(text.split())
+    assert "6 published rows against vendor/m30-9 · default" in text
+    assert "One row for each of the 7 highest numbers of passes, of 11 rows." in " ".join(text.split())
+    assert '<option value="p10">vendor/m30-10 · default</option>' in text
 
 
 def test_comparisons_offer_themselves(owner_client: Client) -> None:

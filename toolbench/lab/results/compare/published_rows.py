@@ -72,7 +72,7 @@ class PublishedComparison:
         rows: the sides, the baseline first; only the baseline if no other side was chosen.
         others_to_add: key and name of the rows that can be added.
         next_letter: prefix of the parameter that adds a side; "" if there are as many as possible.
-        is_default: whether the sides are those with the highest success, because the URL names none.
+        is_default: whether the sides were chosen by their number of passes, because the URL names none.
         required_trials: the trials that each side needs to detect the difference that the query names.
         scenarios: success of each side by scenario, the control last; None if it was not published.
     """
@@ -118,7 +118,7 @@ def name_published_row(row: PublishedRow) -> str:
 
 
 def compare_published(query: CompareQuery) -> PublishedComparison | None:
-    """Compare the published rows that the query names; if it names none, those with the highest success.
+    """Compare the published rows that the query names; if it names none, one for each of the highest successes.
 
     Returns:
         The comparison; None without a published matrix, if a row is unknown, named twice or not applicable, or if a
@@ -152,8 +152,9 @@ def _list_keys(query: CompareQuery) -> list[str]:
 
 
 def _list_default_keys(rows: Sequence[PublishedRow]) -> list[str]:
-    ordered = sorted(rows, key=lambda row: (-row.tool.axis, row.position))
-    return [row.key for row in ordered[:MAX_SCOPE_SIDES]]
+    """Return the first row of each success, the highest first. Rows with the same success differ in nothing shown."""
+    by_success = {row.tool.axis: row for row in sorted(rows, key=lambda row: row.position, reverse=True)}
+    return [by_success[success].key for success in sorted(by_success, reverse=True)[:MAX_SCOPE_SIDES]]
 
 
 def _build_sides(rows: Sequence[PublishedRow]) -> tuple[PublishedSide, ...]:
