@@ -132,8 +132,12 @@ class ToolbenchClient:
         return read_document(RemoteRun, self.request("POST", f"/runs/{run_id}/cancel"))
 
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
-        """Yield the trials that match a filter; the arguments are the parameters of GET /trials."""
-        for row in self._iter_rows("/trials", trial_filter):
+        """Yield the trials that match a filter; the arguments are the parameters of GET /trials.
+
+        Without `sort`, all matching trials are yielded, in the order in which they ran; other orders end after the
+        newest 10,000 if no run is named.
+        """
+        for row in self._iter_rows("/trials", {"sort": "order"} | trial_filter):
             yield read_document(RemoteTrial, row)
 
     def get_trial(self, trial_id: int) -> RemoteTrialDetail:

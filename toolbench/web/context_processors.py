@@ -7,8 +7,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from toolbench.lab.accounts.roles import Role, get_role
-from toolbench.lab.models import SavedView
-from toolbench.lab.results.saved_views import PATHS, find_newest_run_id, list_views
+from toolbench.lab.results.saved_views import PATHS, ListedView, read_view_menu
 from toolbench.web.result_scope import ResultScope
 
 _FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/")
@@ -156,7 +155,7 @@ class SavedViews:
         newest_run: id of the newest run; 0 without runs.
     """
 
-    views: Sequence[SavedView]
+    views: Sequence[ListedView]
     user_id: int
     address: str
     live_address: str
@@ -169,17 +168,17 @@ def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
     user = getattr(request, "user", None)
     if request.path not in PATHS or not isinstance(user, User):
         return {"saved": None}
-    newest_run, frozen_query = find_newest_run_id(), request.GET.copy()
-    frozen_query.setdefault("upto", str(newest_run))
+    menu, frozen_query = read_view_menu(user), request.GET.copy()
+    frozen_query.setdefault("upto", str(menu.newest_run))
     frozen_path = f"{request.path}?{frozen_query.urlencode()}"
     return {
         "saved": SavedViews(
-            views=list_views(user),
+            views=menu.views,
             user_id=user.pk,
             address=request.get_full_path(),
             live_address=request.build_absolute_uri(),
             frozen_address=request.build_absolute_uri(frozen_path) if request.path in _FREEZABLE_PATHS else "",
-            newest_run=newest_run,
+            newest_run=menu.newest_run,
         )
     }
 

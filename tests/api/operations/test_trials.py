@@ -12,6 +12,7 @@ from tests.factories import make_cell, make_config, make_provider, make_run, mak
 from toolbench.api.documents.trials import TrialListQuery
 from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import AuditEntry, Trial
+from toolbench.lab.results.trial_list import keyset
 from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 from toolbench.lab.results.trial_list.sort_columns import SORT_COLUMNS
@@ -57,6 +58,21 @@ def test_pages_in_every_order_hold_each_trial_once(api: ApiClient, trials: list[
     assert [trial["id"] for trial in found] == [row.id for row in get_trials(TrialFilter(sort=sort)).rows]
 
 
+def test_long_list_has_the_newest_trials_and_says_so(
+    api: ApiClient, trials: list[Trial], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyset, "MAX_COUNTED_TRIALS", 5)
+    newest = sorted(trial.pk for trial in trials)[-5:]
+    first = api.get("/trials?sort=slow&limit=3")
+    make_trial(trials[0].cell)
+    second = api.get(f"/trials?sort=slow&limit=3&cursor={first['next']}")
+    assert [first["limited"], second["limited"]] == [True, True]
+    assert set(newest) <= {trial["id"] for trial in (*first["items"], *second["items"])}
+    assert len(read_all(api, "sort=order")) == len(trials) + 1
+    of_run = api.get(f"/trials?sort=slow&run={trials[-1].run_id}")
+    assert (len(of_run["items"]), of_run["limited"]) == (7, False)
+
+
 def test_filters_choose_trials(api: ApiClient, trials: list[Trial]) -> None:
     run = trials[0].run_id
     assert len(read_all(api, f"run={run}&outcome=fail")) == 2
@@ -66,7 +82,7 @@ def test_filters_choose_trials(api: ApiClient, trials: list[Trial]) -> None:
 
 @pytest.mark.parametrize("moment", ["2024-01-01T00:00:00+23:59", "2024-01-01T00:00:00", "0001-01-01T00:00:00+05:00"])
 def test_cursor_with_a_moment_that_no_page_gave_is_refused(api: ApiClient, moment: str) -> None:
-    cursor = base64.urlsafe_b64encode(json.dumps([moment, 1]).encode()).decode().rstrip("=")
+    cursor = base64.urlsafe_b64encode(json.dumps([moment, 1, 0]).encode()).decode().rstrip("=")
     answer = api.send("GET", f"/trials?sort=newest&cursor={cursor}")
     assert answer.status_code == (200 if moment.startswith("2024-01-01T00:00:00+") else 422)
 

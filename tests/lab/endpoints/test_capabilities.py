@@ -3,10 +3,13 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run
 from tests.page_html import read_html
+from toolbench.lab.endpoints import capabilities
 from toolbench.lab.endpoints.capabilities import get_measured_calls, get_model_capabilities
+from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.models import Cell, Model, Probe, Run
 
 pytestmark = pytest.mark.django_db
@@ -172,13 +175,49 @@ def test_several_calls_in_a_text_are_not_parallel_calls() -> None:
     assert get_model_capabilities(model).capabilities.supports_parallel_tools is None
 
 
+def add_calls(model: Model, calls: int, *, state: str = Run.State.FINISHED) -> Cell:
+    config = make_config(make_run(state=state), model, method="native")
+    return make_cell(config, structured_answers=calls, calling_answers=calls, stale=False)
+
+
 @pytest.mark.parametrize(("trials", "silent"), [(19, 0), (20, 20)])
 def test_trials_without_a_call_count_where_they_are_enough(trials: int, silent: int) -> None:
     model = make_model()
-    native_cell(model, call_missed=trials, answered_turns=trials)
+    make_cell(make_config(make_run(), model, method="native"), call_missed=trials, answered_turns=trials)
 
     assert get_measured_calls([model])[model.pk].trials_without_calls == silent
     assert get_model_capabilities(model).capabilities.supports_tool_use is None
+
+
+def test_many_models_have_the_counts_of_pooled_and_of_other_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = [make_model(f"vendor/{number}") for number in range(3)]
+    add_calls(models[0], 5)
+    add_calls(models[1], 7)
+    assert refresh_pools() == 2
+    add_calls(models[0], 2, state=Run.State.RUNNING)
+    from_cells = get_measured_calls(models)
+
+    monkeypatch.setattr(capabilities, "MAX_MODELS_READ", 1)
+
+    assert get_measured_calls(models) == from_cells
+    assert {pk: counts.answers_with_calls for pk, counts in from_cells.items()} == {models[0].pk: 7, models[1].pk: 7}
+    assert list(get_measured_calls(models[1:])) == [models[1].pk]
+
+
+def test_counts_of_many_models_are_kept_until_a_pooled_run_changes(
+    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    monkeypatch.setattr(capabilities, "MAX_MODELS_READ", 1)
+    models = [make_model(f"vendor/{number}") for number in range(2)]
+    cell = add_calls(models[0], 5)
+    refresh_pools()
+    get_measured_calls(models)
+
+    with django_assert_num_queries(3):
+        get_measured_calls(models)
+
+    Cell.objects.filter(pk=cell.pk).update(structured_answers=9, stale=True)
+    assert get_measured_calls(models)[models[0].pk].answers_with_calls == 9
 
 
 def test_model_and_compatibility_pages_show_trial_calls_with_source(owner_client: Client) -> None:

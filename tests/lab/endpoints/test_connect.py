@@ -176,11 +176,11 @@ def test_keys_found_in_the_environment_are_named_never_shown(monkeypatch: pytest
     for template in connect.list_templates():
         monkeypatch.delenv(template.key_env or "NO_SUCH_VARIABLE", raising=False)
     monkeypatch.setenv("GROQ_API_KEY", "gsk-secret")
-    (found,) = connect.list_detected_keys()
+    (found,) = connect.list_detected_keys(Provider.objects.all())
     assert (found.variable, found.provider_id) == ("GROQ_API_KEY", None)
     assert "gsk-secret" not in repr(found)
     provider = make_provider("Groq", key_env="GROQ_API_KEY")
-    assert connect.list_detected_keys()[0].provider_id == provider.pk
+    assert connect.list_detected_keys(Provider.objects.all())[0].provider_id == provider.pk
 
 
 def test_models_are_listed_by_the_provider_itself() -> None:

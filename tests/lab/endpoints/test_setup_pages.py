@@ -55,9 +55,9 @@ def test_first_run_is_planned_with_the_models_unless_there_are_many() -> None:
     assert get_provider(make_provider("Empty").pk).plan_query == ""
 
 
-def test_providers_take_two_queries_however_many_there_are(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_providers_take_one_query_however_many_there_are(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     builtin_data.load_builtin_data()
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(1):
         get_providers()
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from tests.page_html import read_html
 from toolbench.lab.models import Cell, Probe, Run
-from toolbench.lab.results.attention import list_attention
+from toolbench.lab.results.attention import list_attention, read_site_state
 from toolbench.lab.results.run.index import get_runs
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def test_failing_and_paused_runs_and_errors_need_a_look() -> None:
     cell = make_cell(make_config(make_run(state=Run.State.PAUSED, stopped_reason="The limit is reached.")))
     make_trials(cell, **{"fail": 9, "pass": 1, "infra": 2, "queued": 3})
-    found = list_attention(get_runs("own"), ())
+    found = list_attention(get_runs("own"), (), read_site_state())
     assert [(item.mark, item.page, item.page_id) for item in found] == [
         ("cancelled", "run", cell.run_id), ("fail", "run", cell.run_id), ("infra", "run", cell.run_id),
     ]  # fmt: skip
@@ -29,7 +29,7 @@ def test_failing_and_paused_runs_and_errors_need_a_look() -> None:
 
 def test_run_without_problems_needs_no_attention() -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 20})
-    assert list_attention(get_runs("own"), ()) == ()
+    assert list_attention(get_runs("own"), (), read_site_state()) == ()
 
 
 def test_set_aside_cells_and_old_probes_need_a_look() -> None:
@@ -40,10 +40,10 @@ def test_set_aside_cells_and_old_probes_need_a_look() -> None:
         model = make_model(name)
         Probe.objects.create(model=model, provider=model.provider, state=Probe.State.DONE, finished_at=finished_at)
     with CaptureQueriesContext(connection) as queries:
-        found = list_attention((), ())
+        found = list_attention((), (), read_site_state())
     assert [item.page for item in found] == ["health", "model"]
     assert found[1].text == "old: capabilities may be outdated"
-    assert len(queries) == 2
+    assert len(queries) == 1
 
 
 def test_own_results_come_first_and_the_demonstration_is_folded(owner_client: Client) -> None:

@@ -88,9 +88,15 @@ def test_recommendations_are_word_for_word(published: PublishedMatrix) -> None:
     assert grok.notes == "Timeouts were the dominant failure mode here (p95 ~125s)."
 
 
-def test_it_takes_three_queries(published: PublishedMatrix, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_it_is_kept_until_the_snapshot_is_loaded_again(
+    published: PublishedMatrix, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(1):
+        assert get_published_matrix(90) is published
     with django_assert_num_queries(3):
         get_published_matrix(80)
+    builtin_data.load_builtin_data()
+    assert get_published_matrix(90) is not published
 
 
 def test_without_a_snapshot_there_is_none() -> None:

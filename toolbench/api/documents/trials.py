@@ -163,10 +163,16 @@ def build_trial(trial: Trial) -> dict[str, Any]:
 
 
 class TrialListDocument(Schema):
-    """Page of trials; `next` is the cursor of the next page, null on the last one."""
+    """Page of trials.
+
+    Attributes:
+        next: cursor of the next page; null on the last one.
+        limited: whether more trials match than all pages list: only the newest 10,000. Name runs, or sort by `order`.
+    """
 
     items: list[TrialDocument]
     next: str | None
+    limited: bool
 
 
 class StepDocument(Schema):

@@ -38,7 +38,11 @@ NO_STEP = "There is no such step; its run may have been deleted."
 
 @router.get("/trials", response=TrialListDocument, auth=READ)
 def list_trials(request: HttpRequest, query: Query[TrialListQuery]) -> Any:
-    """List the trials that match the filter. A cursor stays valid while trials are added."""
+    """List the trials that match the filter. A cursor stays valid while trials are added.
+
+    All matching trials are listed with `sort=order`, or if runs, cells or a configuration are named; else the newest
+    10,000.
+    """
     parameters: QueryDict = request.GET.copy()
     trial_filter = TrialFilter.from_query(parameters)
     if problem := check_readable(trial_filter.ignored):
@@ -47,7 +51,7 @@ def list_trials(request: HttpRequest, query: Query[TrialListQuery]) -> Any:
         page = get_trials_after(trial_filter, query.cursor, query.limit)
     except CursorError as error:
         return build_field_problem([FieldProblem(field="cursor", message=str(error))])
-    return {"items": [build_trial(trial) for trial in page.trials], "next": page.cursor}
+    return {"items": [build_trial(trial) for trial in page.trials], "next": page.cursor, "limited": page.is_limited}
 
 
 @router.get("/trials/{int:trial_id}", response=TrialDetailDocument, auth=READ)

@@ -20,10 +20,13 @@ from toolbench.engine.capabilities.record import (
     parse_capabilities,
     rate_json_stability,
 )
+from toolbench.lab.metrics.pool_version import read_usable_version
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Model, Probe, Provider
 
 PROBE_MAX_AGE = timedelta(days=7)  # older probes are ignored
 MIN_TRIALS_WITHOUT_CALLS = 20  # trials that needed a call; fewer without one are no evidence
+MAX_MODELS_READ = 20  # of more models, the counts of pooled runs are kept in memory
 _TEXT_METHOD = Q(config__method="text_json")
 _NATIVE_METHOD = Q(config__method="native")
 _HAS_STRUCTURED_CALLS = _NATIVE_METHOD & Q(structured_answers__gt=0)
@@ -70,9 +73,22 @@ class MeasuredCalls:
         is_evidence = not self.answers_with_calls and self.call_expected_trials >= MIN_TRIALS_WITHOUT_CALLS
         return self.call_expected_trials if is_evidence else 0
 
+    def add(self, other: "MeasuredCalls") -> "MeasuredCalls":
+        """Return the counts of both; no trial may be in more than one of them."""
+        return MeasuredCalls(
+            text_turns=self.text_turns + other.text_turns,
+            parse_errors=self.parse_errors + other.parse_errors,
+            call_expected_trials=self.call_expected_trials + other.call_expected_trials,
+            answers_with_calls=self.answers_with_calls + other.answers_with_calls,
+            streamed_with_calls=self.streamed_with_calls + other.streamed_with_calls,
+            has_parallel_calls=self.has_parallel_calls or other.has_parallel_calls,
+            text_run_ended_at=_find_later(self.text_run_ended_at, other.text_run_ended_at),
+            structured_run_ended_at=_find_later(self.structured_run_ended_at, other.structured_run_ended_at),
+        )
+
 
 def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCapabilities]:
-    """Return the merged capabilities of each model, by its id, with two queries.
+    """Return the merged capabilities of each model, by its id, with two queries; of many models, with up to five.
 
     Args:
         models: models with their providers loaded; each provider that is not loaded costs one more query.
@@ -158,15 +174,31 @@ def _load_probed_records(models: Iterable[Model]) -> Mapping[int, list[Capabilit
     return records
 
 
-def get_measured_calls(models: Iterable[Model]) -> dict[int, MeasuredCalls]:
-    """Count the stored trials of these models with one query.
+_pooled: VersionCache[Mapping[int, MeasuredCalls]] = VersionCache(max_entries=2)
+
+
+def get_measured_calls(models: Iterable[Model]) -> Mapping[int, MeasuredCalls]:
+    """Count the stored trials of these models with one query; of many models, with up to four.
 
     Returns:
         The counts by the model's id, without models that have no counted trials.
     """
+    model_ids = [model.pk for model in models]
+    if len(model_ids) > MAX_MODELS_READ and (version := read_usable_version()):
+        pooled = _pooled.get(version, "all models", lambda: _count_calls(Q(run__pooled=True)))
+        others = _count_calls(Q(run__pooled=False))
+        if read_usable_version() == version:
+            added = {pk: others[pk].add(pooled.get(pk, MeasuredCalls())) for pk in others}
+            return {pk: counts for pk, counts in {**pooled, **added}.items() if pk in set(model_ids)}
+    return _count_calls(Q(config__model__in=model_ids))
+
+
+def _count_calls(condition: Q) -> dict[int, MeasuredCalls]:
+    """Return the counts of the cells that meet a condition, by the model's id."""
     rows = (
-        Cell.objects.filter(config__model__in=[model.pk for model in models], run__deleted_at=None)
+        Cell.objects.filter(condition, run__deleted_at=None, config__model__isnull=False)
         .filter(_TEXT_METHOD & Q(calling_turns__gt=0) | _NATIVE_METHOD)
+        .order_by()
         .values("config__model")
         .annotate(
             text_turns=Sum("calling_turns", filter=_TEXT_METHOD, default=0),
@@ -179,12 +211,16 @@ def get_measured_calls(models: Iterable[Model]) -> dict[int, MeasuredCalls]:
             structured_run_ended_at=Max(_RUN_ENDED_AT, filter=_HAS_STRUCTURED_CALLS),
         )
     )
-    return {row["config__model"]: _build_measured_calls(row) for row in rows}
+    return {row["config__model"]: _build_counts(row) for row in rows}
 
 
-def _build_measured_calls(row: Mapping[str, Any]) -> MeasuredCalls:
+def _build_counts(row: Mapping[str, Any]) -> MeasuredCalls:
     counts = {name: value for name, value in row.items() if name != "config__model"}
     return MeasuredCalls(**counts | {"has_parallel_calls": bool(row["has_parallel_calls"])})
+
+
+def _find_later(first: datetime | None, second: datetime | None) -> datetime | None:
+    return max((moment for moment in (first, second) if moment), default=None)
 
 
 def _build_measured_records(measured: MeasuredCalls, probed: Sequence[CapabilityRecord]) -> list[CapabilityRecord]:

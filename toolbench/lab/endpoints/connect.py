@@ -1,7 +1,7 @@
 """Actions on providers: create, edit and delete a provider."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from django.db import transaction
@@ -118,9 +118,13 @@ def list_templates() -> tuple[ProviderTemplate, ...]:
     return tuple(load_templates().values())
 
 
-def list_detected_keys() -> tuple[DetectedKey, ...]:
-    """Return the variables that contain a key, without their values, with one query."""
-    provider_ids = dict(Provider.objects.exclude(key_env="").values_list("key_env", "pk"))
+def list_detected_keys(providers: Iterable[Provider]) -> tuple[DetectedKey, ...]:
+    """Return the variables that contain a key, without their values.
+
+    Args:
+        providers: all providers.
+    """
+    provider_ids = {provider.key_env: provider.pk for provider in providers}
     return tuple(
         DetectedKey(template, template.key_env, provider_ids.get(template.key_env))
         for template in list_templates_with_key(os.environ)

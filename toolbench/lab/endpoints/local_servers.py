@@ -1,6 +1,7 @@
 """Detection of model servers on their usual ports of this machine, started by a user."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.core.cache import cache
@@ -36,10 +37,11 @@ def scan_local_servers() -> None:
     cache.set(CACHE_KEY, asyncio.run(_scan()), None)
 
 
-def get_detected_servers() -> tuple[DetectedServer, ...]:
-    """Return the result of the last detection, also for servers that did not answer.
+def get_detected_servers(providers: Iterable[Provider]) -> tuple[DetectedServer, ...]:
+    """Return the result of the last detection, also for servers that did not answer. No request is sent.
 
-    At most one query; no request is sent.
+    Args:
+        providers: all providers.
 
     Returns:
         One result for each kind of server; () if there was no detection since the web server started.
@@ -47,7 +49,7 @@ def get_detected_servers() -> tuple[DetectedServer, ...]:
     model_counts: dict[str, int | None] | None = cache.get(CACHE_KEY)
     if model_counts is None:
         return ()
-    provider_ids = dict(Provider.objects.filter(template__in=list(model_counts)).values_list("template", "pk"))
+    provider_ids = {provider.template: provider.pk for provider in providers}
     return tuple(
         DetectedServer(template, model_counts.get(template.slug), provider_ids.get(template.slug))
         for template in _list_scannable_templates()

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from itertools import groupby
 from urllib.parse import urlencode
 
-from django.db.models import Count, F, Q
+from django.db.models import Count, Exists, F, OuterRef, Q
 
 from toolbench.engine.policy.presets import get_preset_description
 from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
@@ -19,6 +19,7 @@ from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_b
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 
 MAX_CHOSEN_MODELS = 12  # a plan with more is chosen by hand
+_IS_RUNNING = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))  # of a local server
 _ARCHIVED_LAST = F("archived_at").asc(nulls_first=True)
 
 
@@ -115,26 +116,22 @@ class ProfileRow:
 
 
 def get_providers() -> tuple[ProviderRow, ...]:
-    """Return all providers with two queries, and two more for each with a budget."""
-    ready = set(ServiceAddress.objects.values_list("name", flat=True))
+    """Return all providers with one query, and two more for each with a budget."""
     model_count = Count("models", filter=Q(models__retired=False))
-    return tuple(
-        _build_provider_row(provider, ready, provider.model_count)
-        for provider in Provider.objects.annotate(model_count=model_count)
-    )
+    providers = Provider.objects.annotate(model_count=model_count, is_running=_IS_RUNNING)
+    return tuple(_build_provider_row(provider, provider.is_running, provider.model_count) for provider in providers)
 
 
 def get_provider(provider_id: int) -> ProviderRow:
-    """Return one provider with the number of its runs and its budget, with four queries and more for budget and rates.
+    """Return one provider with the number of its runs and its budget, with three queries and more for budget and rates.
 
     Raises:
         Provider.DoesNotExist: there is no such provider.
     """
-    provider = Provider.objects.get(pk=provider_id)
-    ready = set(ServiceAddress.objects.values_list("name", flat=True))
+    provider = Provider.objects.annotate(is_running=_IS_RUNNING).get(pk=provider_id)
     model_ids = provider.models.filter(retired=False).order_by("name").values_list("pk", flat=True)
     return replace(
-        _build_provider_row(provider, ready, len(model_ids)),
+        _build_provider_row(provider, provider.is_running, len(model_ids)),
         runs=RunConfig.objects.filter(provider=provider).values("run_id").distinct().count(),
         rate_control=get_rate_control(provider),
         budget=get_provider_budget(provider),
@@ -150,8 +147,8 @@ def _render_plan_query(model_ids: tuple[int, ...]) -> str:
     return urlencode([*(("models", model_id) for model_id in chosen), ("set", "typical")])
 
 
-def _build_provider_row(provider: Provider, ready: set[str], models: int) -> ProviderRow:
-    state, sentence = _find_state(provider, ready, models)
+def _build_provider_row(provider: Provider, is_running: bool, models: int) -> ProviderRow:
+    state, sentence = _find_state(provider, is_running, models)
     key = {
         Provider.KeySource.ENVIRONMENT: provider.key_env,
         Provider.KeySource.STORED: "stored, encrypted",
@@ -159,7 +156,8 @@ def _build_provider_row(provider: Provider, ready: set[str], models: int) -> Pro
     return ProviderRow(provider=provider, key=key, state=state, state_text=sentence, models=models)
 
 
-def _find_state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
+def _find_state(provider: Provider, is_running: bool, models: int) -> tuple[str, str]:
+    """Return the mark and the words of a provider's state; `is_running` is read for local servers only."""
     try:
         read_endpoint_key(provider)
         read_endpoint_headers(provider)
@@ -170,7 +168,7 @@ def _find_state(provider: Provider, ready: set[str], models: int) -> tuple[str, 
     if (budget := get_provider_budget(provider)) and budget.is_reached:
         return "infra", budget.sentence
     if provider.service:
-        return ("pass", "running") if provider.service in ready else ("na", "not running")
+        return ("pass", "running") if is_running else ("na", "not running")
     return ("pass", "ready") if models else ("na", "no model added yet")
 
 

@@ -96,7 +96,7 @@ def sum_all_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> Ru
 
 
 def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -> Mapping[str, tuple[str, ...]]:
-    """Return the models, profiles, strategies and scenarios that runs have used, sorted, by URL parameter.
+    """Return the models, profiles, strategies and scenarios that runs have used, sorted, by URL parameter. One query.
 
     Args:
         simulated: whether to read runs of simulated models, or else the other runs.
@@ -112,7 +112,7 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
         scope = {"simulated": simulated, "imported": imported}
         unpooled = cells.filter(run__in=Run.objects.filter(Run.COUNTED, pooled=False, **scope))
         pools = CellPool.objects.filter(**scope).order_by().values_list(*columns)
-        rows = {*pools.distinct(), *unpooled.values_list(*cell_columns).distinct()}
+        rows = set(pools.union(unpooled.values_list(*cell_columns)))
     return {name: tuple(sorted({row[index] for row in rows})) for index, name in enumerate(CHOICE_COLUMNS)}
 
 

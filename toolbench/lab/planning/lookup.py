@@ -1,7 +1,7 @@
 """Lookup of the rows and scenarios that a run request names. All errors are collected."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolbench.engine.capabilities.method_choice import AUTO
@@ -28,7 +28,7 @@ class LookupResult:
     Attributes:
         models: by id, with their providers.
         profiles: all sampling profiles, by name.
-        presets: patches of all user presets, by name.
+        presets: patches of the user presets that the strategies or the models name, by name.
         scenarios: in the order of the catalogue.
         effective: capabilities by model id.
     """
@@ -55,8 +55,8 @@ def look_up_request(request: RunRequest) -> LookupResult:
     profiles = {profile.name: profile for profile in SamplingProfile.objects.all()}
     names = {choice.profile for choice in request.configs} or set(request.profiles)
     errors["profiles"] += [f"There is no profile {name}." for name in sorted(names - set(profiles) - {DEFAULT_PROFILE})]
-    presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
     strategies = {choice.strategy for choice in request.configs} or set(request.strategies)
+    presets = _load_user_presets(strategies, models.values())
     known_presets = {*list_preset_names(), *presets}
     errors["strategies"] += [
         f"There is no strategy or preset {unknown_name}."
@@ -72,6 +72,14 @@ def look_up_request(request: RunRequest) -> LookupResult:
     if problems := {name: sentences for name, sentences in errors.items() if sentences}:
         raise LaunchError(problems)
     return LookupResult(models, profiles, presets, scenarios, get_capabilities_by_model(models.values()))
+
+
+def _load_user_presets(strategies: Iterable[str], models: Iterable[Model]) -> Mapping[str, JsonObject]:
+    """Return the patches of the user presets that are named. No query if all names are those of built-in presets."""
+    named = {name for text in strategies for name in parse_strategy(text).names}
+    named.update(name for model in models for name in model.workarounds)
+    named -= {*STRATEGIES, *list_preset_names()}
+    return {row.name: row.patch for row in Preset.objects.filter(builtin=False, name__in=named)} if named else {}
 
 
 def _look_up_scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:

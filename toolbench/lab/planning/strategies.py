@@ -24,6 +24,11 @@ class StrategyExpression:
     added_presets: tuple[str, ...] = ()
     removed_workarounds: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names in the expression."""
+        return (self.base, *self.added_presets, *self.removed_workarounds)
+
     def list_unknown_names(self, strategies: Container[str], presets: Container[str]) -> tuple[str, ...]:
         """Return the names in the expression that are not among these."""
         base = () if self.base in strategies or self.base in presets else (self.base,)

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import Max
+from django.db import connection
 from django.utils import timezone
 
 from toolbench.lab.endpoints.setup_pages import ProviderRow
-from toolbench.lab.models import Cell, Model, Run
+from toolbench.lab.models import Run
 from toolbench.lab.results.run.index import RunRow
+from toolbench.lab.sql import load_statement
+from toolbench.lab.worker.health import HEARTBEAT_TIMEOUT
 
 PROBE_AGE = timedelta(days=30)  # capabilities that were probed earlier may have changed
 MAX_STALE_MODELS = 3
@@ -34,9 +36,46 @@ class AttentionItem:
     page_id: int | None = None
 
 
-def list_attention(runs: Sequence[RunRow], providers: Sequence[ProviderRow]) -> tuple[AttentionItem, ...]:
-    """Return the problems of the given runs and providers, and of all cells and models. Two queries."""
-    return (*_iter_runs(runs), *_iter_cells(), *_iter_providers(providers), *_iter_stale_models())
+@dataclass(frozen=True, slots=True)
+class StaleModel:
+    """Model whose newest probe is older than `PROBE_AGE`."""
+
+    id: int
+    name: str
+    provider: str
+    probed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SiteState:
+    """State of workers, cells and models.
+
+    Attributes:
+        has_worker: whether a worker sent a heartbeat within `HEARTBEAT_TIMEOUT`.
+        uncomputed_cells: number of cells that could not be computed.
+        stale_models: the models with the oldest probes, at most `MAX_STALE_MODELS`.
+    """
+
+    has_worker: bool
+    uncomputed_cells: int
+    stale_models: tuple[StaleModel, ...]
+
+
+def read_site_state() -> SiteState:
+    """Return the state of workers, cells and models. One query."""
+    parameters = (HEARTBEAT_TIMEOUT.total_seconds(), timezone.now() - PROBE_AGE, MAX_STALE_MODELS)
+    with connection.cursor() as cursor:
+        cursor.execute(load_statement("results/site_problems"), parameters)
+        has_worker, uncomputed_cells, models = cursor.fetchone()
+    stale = (StaleModel(pk, name, provider, datetime.fromisoformat(at)) for pk, name, provider, at in models)
+    return SiteState(has_worker, uncomputed_cells, tuple(stale))
+
+
+def list_attention(
+    runs: Sequence[RunRow], providers: Sequence[ProviderRow], state: SiteState
+) -> tuple[AttentionItem, ...]:
+    """Return the problems of runs, cells, providers and models. No query."""
+    return (*_iter_runs(runs), *_iter_cells(state), *_iter_providers(providers), *_iter_stale_models(state))
 
 
 def _iter_runs(runs: Sequence[RunRow]) -> Iterator[AttentionItem]:
@@ -54,9 +93,8 @@ def _iter_runs(runs: Sequence[RunRow]) -> Iterator[AttentionItem]:
             yield AttentionItem("infra", text, f"{row.run} · they can be retried", "run", row.run.pk)
 
 
-def _iter_cells() -> Iterator[AttentionItem]:
-    count = Cell.objects.exclude(compute_error="").filter(run__deleted_at=None).count()
-    if count:
+def _iter_cells(state: SiteState) -> Iterator[AttentionItem]:
+    if count := state.uncomputed_cells:
         text = f"{count:,} cell{'' if count == 1 else 's'} could not be computed"
         yield AttentionItem("infra", text, "their sums of tokens, cost and times are unknown", "health")
 
@@ -67,11 +105,7 @@ def _iter_providers(providers: Sequence[ProviderRow]) -> Iterator[AttentionItem]
             yield AttentionItem(row.state, str(row.provider), row.state_text, "provider", row.provider.pk)
 
 
-def _iter_stale_models() -> Iterator[AttentionItem]:
-    """Yield the models whose newest probe is older than `PROBE_AGE`, the oldest first."""
-    models = Model.objects.filter(retired=False).annotate(probed_at=Max("probes__finished_at"))
-    stale = models.filter(probed_at__lt=timezone.now() - PROBE_AGE).select_related("provider").order_by("probed_at")
-    for model in stale[:MAX_STALE_MODELS]:
-        assert model.probed_at is not None
+def _iter_stale_models(state: SiteState) -> Iterator[AttentionItem]:
+    for model in state.stale_models:
         detail = f"{model.provider} · last probed on {model.probed_at:%d %b %Y}"
-        yield AttentionItem("na", f"{model.name}: capabilities may be outdated", detail, "model", model.pk)
+        yield AttentionItem("na", f"{model.name}: capabilities may be outdated", detail, "model", model.id)

@@ -9,11 +9,10 @@ from toolbench.lab.endpoints.connect import DetectedKey, list_detected_keys, lis
 from toolbench.lab.endpoints.local_servers import DetectedServer, get_detected_servers, list_server_titles
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
 from toolbench.lab.models import Run, Trial
-from toolbench.lab.results.attention import AttentionItem, list_attention
+from toolbench.lab.results.attention import AttentionItem, list_attention, read_site_state
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 from toolbench.lab.results.run.index import RunRow, get_runs
 from toolbench.lab.runs.local_demo import INTENT_PURPOSE, WEATHER_PURPOSE
-from toolbench.lab.worker.health import is_worker_alive
 from toolbench.providers.templates import ProviderTemplate
 
 MAX_FAILURES_SEARCHED = 400  # newest failed trials, from which those of different failure classes are chosen
@@ -67,18 +66,20 @@ class HomePage:
 def get_home_page() -> HomePage:
     """Return the home page with a number of queries that does not depend on the number of trials."""
     recent = get_runs("own", MAX_RECENT_RUNS, without=(WEATHER_PURPOSE, INTENT_PURPOSE))
-    connected = tuple(row for row in get_providers() if row.is_connected)
+    provider_rows, state = get_providers(), read_site_state()
+    providers = [row.provider for row in provider_rows]
+    connected = tuple(row for row in provider_rows if row.is_connected)
     return HomePage(
-        keys=list_detected_keys(),
-        servers=get_detected_servers(),
+        keys=list_detected_keys(providers),
+        servers=get_detected_servers(providers),
         kinds=list_server_titles(),
         templates=list_templates(),
         connected=connected,
         published=get_published_matrix(),
         failures=_list_failures(),
         recent=recent,
-        attention=list_attention(recent, connected),
-        has_worker=is_worker_alive(),
+        attention=list_attention(recent, connected, state),
+        has_worker=state.has_worker,
     )
 
 

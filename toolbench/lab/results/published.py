@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
+from django.db.models import Max
+
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics.differences import Stratum, compute_difference
 from toolbench.lab.metrics.rate import Rate, build_rate
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import PublishedCell, PublishedRecommendation, PublishedSnapshot
 
 
@@ -119,15 +122,28 @@ def _is_indistinguishable(first: Rate, second: Rate) -> bool:
     return difference is None or not difference.is_significant
 
 
+_matrices: VersionCache[PublishedMatrix] = VersionCache(max_entries=4)
+
+
 def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
-    """Return the newest published matrix, or None if no snapshot is loaded. Three queries.
+    """Return the newest published matrix, or None if no snapshot is loaded.
+
+    One query, and two more for the first time: the matrix is kept in memory until the snapshot is loaded again.
 
     Args:
         target: target of the rates in percent; None for no target.
     """
-    snapshot = PublishedSnapshot.objects.order_by("-published", "pk").first()
+    snapshots = PublishedSnapshot.objects.annotate(
+        newest_cell=Max("cells__pk"), newest_recommendation=Max("recommendations__pk")
+    )
+    snapshot = snapshots.order_by("-published", "pk").first()
     if snapshot is None:
         return None
+    version = (snapshot.pk, snapshot.newest_cell, snapshot.newest_recommendation)
+    return _matrices.get(version, target, lambda: _build_matrix(snapshot, target))
+
+
+def _build_matrix(snapshot: PublishedSnapshot, target: int | None) -> PublishedMatrix:
     recommendations = tuple(snapshot.recommendations.all())
     rows = tuple(_build_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
     counted = [row for row in rows if not row.not_applicable]

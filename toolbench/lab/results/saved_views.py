@@ -1,10 +1,12 @@
 """Saved views: pages of results with their scope that users save under a name, for themselves or for all users."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
-from django.db.models import Q
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import JSONObject
 
 from toolbench.lab.accounts.roles import Role, has_role
 from toolbench.lab.models import Run, SavedView
@@ -20,9 +22,39 @@ class SavedViewError(ValueError):
     """Error of a view that cannot be saved or deleted; the message is for the user."""
 
 
-def list_views(user: User) -> Sequence[SavedView]:
-    """Return the user's views and all shared views, by name. One query."""
-    return list(SavedView.objects.filter(Q(owner=user) | Q(shared=True)).select_related("owner"))
+@dataclass(frozen=True, slots=True)
+class ListedView:
+    """Saved view in the menu of a page."""
+
+    id: int
+    name: str
+    address: str
+    shared: bool
+    owner_id: int
+    owner_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMenu:
+    """Content of the menu of a page of results.
+
+    Attributes:
+        views: the user's views and all shared views, by name.
+        newest_run: primary key of the newest run, which a frozen address contains; 0 without runs.
+    """
+
+    views: tuple[ListedView, ...] = ()
+    newest_run: int = 0
+
+
+def read_view_menu(user: User) -> ViewMenu:
+    """Return the menu of a user. One query."""
+    visible = SavedView.objects.filter(Q(owner=OuterRef("pk")) | Q(shared=True)).order_by("name", "pk")
+    names = {name: name for name in ("id", "name", "address", "shared", "owner_id")}
+    views = visible.values(document=JSONObject(**names, owner_name="owner__username"))
+    newest_run = Subquery(Run.objects.order_by("-pk").values("pk")[:1])
+    row = User.objects.filter(pk=user.pk).values_list(newest_run, ArraySubquery(views)).first()
+    return ViewMenu(tuple(ListedView(**view) for view in row[1]), row[0] or 0) if row else ViewMenu()
 
 
 def save_view(user: User, name: str, address: str, *, shared: bool) -> SavedView:
@@ -65,8 +97,3 @@ def delete_view(user: User, view_id: int) -> str:
         raise SavedViewError("You have no such view; it may have been deleted. Nothing was deleted.")
     view.delete()
     return view.name
-
-
-def find_newest_run_id() -> int:
-    """Return the primary key of the newest run, which a frozen address contains; 0 without runs."""
-    return Run.objects.order_by("-pk").values_list("pk", flat=True).first() or 0

@@ -49,7 +49,7 @@ class ScopeChips:
 
 
 def get_scope_chips(chosen: ResultFilter, *, kind: str, runs: tuple[int, ...] = ()) -> ScopeChips:
-    """Return the chips of a page. Two queries.
+    """Return the chips of a page. One query.
 
     Args:
         chosen: filter of the page.

@@ -3,16 +3,19 @@
 The first run tries one task with six methods; the second classifies intents.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Exists, Min, OuterRef, Q
 from django.utils import timezone
 
+from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.metrics.tally import Tally, tally_cells
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
@@ -177,14 +180,22 @@ def _build_intent_request(tools_model_id: int) -> RunRequest:
     )
 
 
+_kept: VersionCache[tuple[dict[int, tuple[DemoMethod, ...]], str]] = VersionCache(max_entries=4)
+
+
 def get_local_demo() -> LocalDemo:
-    """Return the state and results of the demo: five queries if a run was launched, else up to three."""
+    """Return the state and results of the demo.
+
+    Up to six queries if a run was launched, two once the results of its runs are kept in memory, else up to two.
+    """
     runs = list(Run.objects.filter(purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE], deleted_at=None).order_by("-id")[:10])
     run = next((run for run in runs if run.purpose == WEATHER_PURPOSE), None)
     if run is None:
         return LocalDemo(state=_find_state_before_run())
     intent_run = next((run for run in runs if run.purpose == INTENT_PURPOSE), None)
-    methods_by_run = _get_methods([shown.pk for shown in (run, intent_run) if shown])
+    run_ids = tuple(shown.pk for shown in (run, intent_run) if shown)
+    version = find_pool_version(Q(pk__in=run_ids)) if run.pooled else None
+    methods_by_run, model_name = _kept.get(version, run_ids, lambda: (_get_methods(run_ids), _find_model_name(run)))
     weather = methods_by_run.get(run.pk, ())
     intent = methods_by_run.get(intent_run.pk, ()) if intent_run else ()
     methods = (*weather, *intent)
@@ -194,7 +205,7 @@ def get_local_demo() -> LocalDemo:
         state="live" if done < total or _is_between_runs(run, intent_run) else "finished",
         run=run,
         intent_run=intent_run,
-        model=_find_model_name(run),
+        model=model_name,
         methods=weather,
         intent=intent,
         done=done,
@@ -212,10 +223,14 @@ def _is_between_runs(run: Run, intent_run: Run | None) -> bool:
 
 
 def _find_state_before_run() -> str:
-    if not settings.LOCAL_MODEL or not Provider.objects.filter(service__in=[OWN_SERVICE, TOOLS_SERVICE]).exists():
+    if not settings.LOCAL_MODEL:
         return "off"
-    ready = ServiceAddress.objects.filter(name__in=[OWN_SERVICE, TOOLS_SERVICE]).count()
-    return "starting" if ready == 2 else "loading"
+    is_ready = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))
+    providers = Provider.objects.filter(service__in=[OWN_SERVICE, TOOLS_SERVICE])
+    ready = list(providers.values_list(is_ready, flat=True))
+    if not ready:
+        return "off"
+    return "starting" if sum(ready) == 2 else "loading"
 
 
 def _find_model_name(run: Run) -> str:
@@ -223,7 +238,7 @@ def _find_model_name(run: Run) -> str:
     return first.model_name if first else ""
 
 
-def _get_methods(run_ids: list[int]) -> dict[int, tuple[DemoMethod, ...]]:
+def _get_methods(run_ids: Sequence[int]) -> dict[int, tuple[DemoMethod, ...]]:
     """Return the results of each run by its id, in the order of METHOD_TEXTS."""
     rows = Cell.objects.filter(run_id__in=run_ids).select_related("config").defer("config__layers")
     # The cells are read before their trials: once all cells are done, the page stops polling, so nothing may be newer.
@@ -258,7 +273,7 @@ def _build_method(cell: Cell, counts: _CellCounts, main_failure: str) -> DemoMet
     )
 
 
-def _count_cell_trials(run_ids: list[int]) -> dict[int, _CellCounts]:
+def _count_cell_trials(run_ids: Sequence[int]) -> dict[int, _CellCounts]:
     trials = Trial.objects.filter(run_id__in=run_ids).order_by().values("cell_id")
     rows = trials.annotate(
         answered=Count("pk", filter=ANSWERED),
@@ -268,7 +283,7 @@ def _count_cell_trials(run_ids: list[int]) -> dict[int, _CellCounts]:
     return {row["cell_id"]: _CellCounts(row["answered"], row["valid"], row["dropped"]) for row in rows}
 
 
-def _get_main_failures(run_ids: list[int]) -> dict[int, str]:
+def _get_main_failures(run_ids: Sequence[int]) -> dict[int, str]:
     """Return the most frequent failure sentence with its count, by cell id; cells without failures have none."""
     failed = Trial.objects.filter(run_id__in=run_ids, outcome=Trial.Outcome.FAIL)
     grouped = failed.order_by().values("cell_id", "sentence").annotate(times=Count("pk")).order_by("times")

@@ -111,11 +111,6 @@ def get_health() -> Health:
     )
 
 
-def is_worker_alive() -> bool:
-    """Return whether a worker sent a heartbeat within HEARTBEAT_TIMEOUT. It needs one query."""
-    return Process.objects.filter(kind="worker", seen_at__gt=Now() - HEARTBEAT_TIMEOUT).exists()
-
-
 def check_database() -> None:
     """Send a query to the database and return once it is answered.
 

@@ -9,6 +9,7 @@ from tests.factories import make_cell, make_config, make_run, make_trial, make_t
 from toolbench.evals.statistics import compute_quantile
 from toolbench.lab import builtin_data
 from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.models import RunConfig
 from toolbench.lab.results.matrix.case_study import CASE_STUDY_COLUMNS
 from toolbench.lab.results.matrix.export import COLUMN_BY_METRIC, export_matrix
@@ -38,6 +39,16 @@ def test_the_seven_columns_of_the_case_study_come_first(config: RunConfig) -> No
     assert row["control_ok (chat_only)"] == "9/10"
     assert row["top tool failures"] == "long_arguments_guard x4; happy_path x1; ASSERTION_FAILED x5"
     assert (row["given_ok"], row["given_of"]) == (15, 20)
+
+
+def test_the_table_is_kept_until_a_figure_changes(config: RunConfig) -> None:
+    refresh_pools()
+    table = export_matrix(REAL)
+    assert export_matrix(REAL) is table
+    make_trial(config.run.cells.earliest("pk"), "fail")
+    config.run.cells.update(stale=True)
+    recompute_stale_cells()
+    assert dict(zip(table.columns, export_matrix(REAL).rows[0], strict=True))["given_of"] == 21
 
 
 def test_export_matrix_names_the_version_of_each_scenario(config: RunConfig) -> None:

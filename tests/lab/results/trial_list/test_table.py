@@ -71,10 +71,10 @@ def test_cells_follow_the_chosen_columns() -> None:
     make_trial(make_cell(make_config(make_run())), "fail", turns=3)
     (row,) = get_trials(TrialFilter(), needs_call_names=True).rows
     cells = list_cells(row, choose_trial_columns(["turns", "outcome", "expected"]))
-    assert [(cell.column.name, cell.value) for cell in cells] == [
-        ("outcome", "fail"),
-        ("expected", "state_patch"),
-        ("turns", 3),
+    assert [(cell.css_class, cell.value) for cell in cells] == [
+        ("col-outcome", "fail"),
+        ("col-expected", "state_patch"),
+        ("col-turns num", 3),
     ]
 
 

@@ -1,6 +1,11 @@
 """New trials of measured configurations: the same settings on new instances and seeds."""
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef
+from django.db.models.functions import JSONArray
 
 from toolbench.lab.models import Cell, RunConfig
 from toolbench.lab.planning.expansion import build_plan
@@ -42,7 +47,9 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         NewTrialsError: a configuration was deleted, the run cannot be planned, or its settings or tasks would differ
             from those that were measured.
     """
-    configs_by_id = RunConfig.objects.select_related("run").in_bulk(trials_request.config_ids)
+    cells = Cell.objects.filter(config=OuterRef("pk")).order_by().values(pair=JSONArray("scenario", "scenario_version"))
+    with_tried = RunConfig.objects.select_related("run").annotate(tried=ArraySubquery(cells))
+    configs_by_id = with_tried.in_bulk(trials_request.config_ids)
     configs = [config for pk in trials_request.config_ids if (config := configs_by_id.get(pk)) and config.model_id]
     if len(configs) != len(trials_request.config_ids):
         raise NewTrialsError("The model or the run of this configuration was deleted, so it cannot be tried again.")
@@ -59,7 +66,8 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         until={},
         purpose=purpose,
     )
-    _check_plan(request, configs, trials_request.policy_hashes)
+    tried = {(scenario, version) for config in configs for scenario, version in config.tried}
+    _check_plan(request, configs, trials_request.policy_hashes, tried)
     return request
 
 
@@ -69,8 +77,16 @@ def _build_config_choice(config: RunConfig) -> ConfigChoice:
     )
 
 
-def _check_plan(request: RunRequest, configs: list[RunConfig], policy_hashes: tuple[str, ...]) -> None:
+def _check_plan(
+    request: RunRequest, configs: Sequence[RunConfig], policy_hashes: tuple[str, ...], tried: Set[tuple[str, int]]
+) -> None:
     """Check that the request tries the measured settings and scenario versions.
+
+    Args:
+        request: the request of the new trials.
+        configs: the measured configurations.
+        policy_hashes: hashes of their settings.
+        tried: scenario and version of each of their cells.
 
     Raises:
         NewTrialsError: it cannot be planned, or it would try other settings or other versions.
@@ -86,7 +102,6 @@ def _check_plan(request: RunRequest, configs: list[RunConfig], policy_hashes: tu
             "A preset, a profile or the provider has changed, so other settings would be tried. Start a new run and "
             "decide again."
         )
-    tried = set(Cell.objects.filter(config__in=configs).values_list("scenario", "scenario_version"))
     tried_scenarios = {scenario for scenario, _ in tried}
     planned = {(cell.scenario, cell.scenario_version) for cell in plan.cells if cell.scenario in tried_scenarios}
     if newer := sorted({scenario for scenario, _ in planned - tried}):

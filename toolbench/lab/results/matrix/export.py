@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from django.db.models import Count, F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
@@ -16,12 +17,14 @@ from toolbench.lab.metrics.scenario_versions import build_exclusion
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values
 from toolbench.lab.metrics.values import Figure, Metric, compute_metric
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Trial
 from toolbench.lab.results.matrix.case_study import CASE_STUDY_COLUMNS, CaseStudyFigures
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import ROW_KEY, MatrixRow
 from toolbench.lab.results.matrix.table import Matrix, filter_matrix_cells, get_matrix
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
+from toolbench.lab.results.table_layout import USUAL_LAYOUT
 
 SETTING_COLUMNS = (
     "provider",
@@ -58,12 +61,20 @@ def export_matrix(query: MatrixQuery) -> ExportTable:
     return _export_published(query) if query.scope == "published" else _export_measured(query)
 
 
-def _export_measured(query: MatrixQuery) -> ExportTable:
-    """Return the measured matrix. Six queries.
+_tables: VersionCache[ExportTable] = VersionCache(max_entries=8)
 
-    Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study.
+
+def _export_measured(query: MatrixQuery) -> ExportTable:
+    """Return the measured matrix. Six queries, without those of its trials while it is kept in memory.
+
+    Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. It reads every
+    trial in scope, so the table is kept until a figure of a run in scope changes.
     """
     matrix = get_matrix(query)
+    return _tables.get(matrix.version, replace(query, layout=USUAL_LAYOUT), lambda: _build_table(matrix, query))
+
+
+def _build_table(matrix: Matrix, query: MatrixQuery) -> ExportTable:
     trials, key_columns = _filter_trials(matrix), _list_key_columns(query)
     p95s, failures = _read_nearest_rank_p95(trials, key_columns), _count_failures(trials, key_columns)
     columns = (*CASE_STUDY_COLUMNS, *SETTING_COLUMNS, *_list_columns(METRICS.values()), *COUNT_COLUMNS)

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from django.db.models import Case, Q, QuerySet, Value, When
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Case, OuterRef, Q, QuerySet, Value, When
 
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP
@@ -76,7 +77,7 @@ class RunList:
 
 
 def get_run_list(kind: Kind, *, label: str = "", page: int = 1) -> RunList:
-    """Return a page of the runs of a kind. Six queries.
+    """Return a page of the runs of a kind. Five queries.
 
     Args:
         kind: kind of the runs.
@@ -101,7 +102,7 @@ def get_run_list(kind: Kind, *, label: str = "", page: int = 1) -> RunList:
 
 
 def get_runs(kind: Kind, limit: int = 100, *, without: Collection[str] = ()) -> tuple[RunRow, ...]:
-    """Return the newest runs of a kind. Four queries.
+    """Return the newest runs of a kind. Three queries.
 
     Args:
         kind: kind of the runs.
@@ -115,7 +116,7 @@ def get_runs(kind: Kind, limit: int = 100, *, without: Collection[str] = ()) -> 
 def list_runs_before(
     kind: Kind | None, *, label: str = "", before: int | None = None, limit: int
 ) -> tuple[RunRow, ...]:
-    """Return the newest runs. Four queries.
+    """Return the newest runs. Three queries.
 
     Args:
         kind: kind of the runs; None for all kinds.
@@ -132,18 +133,15 @@ def list_runs_before(
 
 
 def _build_rows(query: QuerySet[Run]) -> tuple[RunRow, ...]:
-    runs = tuple(query.defer("request", "skipped"))
+    names = RunConfig.objects.filter(run=OuterRef("pk")).order_by("position").values("model_name")
+    runs = tuple(query.defer("request", "skipped").annotate(config_models=ArraySubquery(names)))
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)
     group = Case(When(control=True, then=Value(CONTROL_GROUP)), default="scenario_group")
     grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
     for sums in grouped.annotate(**build_aggregates()):
         counts[sums["run_id"]][sums["group"]] = build_tally(sums)
-    models: dict[int, list[str]] = defaultdict(list)
-    configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
-    for run_id, name in configs.values_list("run_id", "model_name"):
-        models[run_id].append(name)
     times = _read_times(runs)
-    return tuple(_build_row(run, models[run.pk], counts[run.pk], times[run.pk]) for run in runs)
+    return tuple(_build_row(run, run.config_models, counts[run.pk], times[run.pk]) for run in runs)
 
 
 def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:

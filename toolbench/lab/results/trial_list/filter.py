@@ -341,12 +341,12 @@ def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
         trials = trials.filter(OUTCOMES[trial_filter.outcome])
     if trial_filter.search:
         trials = trials.filter(*build_query_conditions(parse_query_text(trial_filter.search), OUTCOMES))
-    if not _has_named_runs(trial_filter):
+    if not has_named_runs(trial_filter):
         trials = trials.filter(_build_scope_condition(trial_filter))
     return trials
 
 
-def _has_named_runs(trial_filter: TrialFilter) -> bool:
+def has_named_runs(trial_filter: TrialFilter) -> bool:
     """Return whether runs, cells or a configuration are given, so that the scope does not apply."""
     return bool(trial_filter.runs or trial_filter.configs or trial_filter.cells) or any(
         pk is not None for pk in (trial_filter.run, trial_filter.cell, trial_filter.config)

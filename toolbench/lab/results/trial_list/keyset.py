@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import MAX_ID
-from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials, has_named_runs
+from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS
 from toolbench.lab.results.trial_list.sort_columns import (
+    NULLABLE_COLUMNS,
     SORT_COLUMNS,
     TEXT_COLUMNS,
     SortColumn,
@@ -33,14 +35,37 @@ class TrialKeysetPage:
 
     Attributes:
         cursor: cursor of the next page; None on the last page.
+        is_limited: whether more trials match than the pages list: only the newest MAX_COUNTED_TRIALS.
     """
 
     trials: tuple[Trial, ...]
     cursor: str | None
+    is_limited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Cursor:
+    """Place in a list.
+
+    Attributes:
+        values: sort columns of the last trial of the page before.
+        oldest: lowest primary key that the pages list; 0 for all.
+    """
+
+    values: tuple[Any, ...]
+    oldest: int
+
+    def encode(self) -> str:
+        """Return the text of the cursor."""
+        values = [value.isoformat() if isinstance(value, datetime) else value for value in (*self.values, self.oldest)]
+        return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
 
 def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) -> TrialKeysetPage:
-    """Return the next trials that match the filter, in its order. Two queries.
+    """Return the next trials that match the filter, in its order. Two queries, and one more for a large list.
+
+    All matching trials are listed if the filter names runs, cells or a configuration, or if they stand in the order in
+    which they ran: an index has this order. Other orders list the newest MAX_COUNTED_TRIALS.
 
     Args:
         trial_filter: filter and order.
@@ -51,26 +76,35 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
         CursorError: the cursor does not fit the order.
     """
     columns = SORT_COLUMNS[trial_filter.sort]
+    place = _decode_cursor(cursor, columns) if cursor else None
+    oldest = place.oldest if place else _find_oldest(trial_filter)
     matching = annotate_sort_columns(filter_trials(trial_filter))
-    if cursor:
-        matching = matching.filter(_build_condition_after(columns, _decode_cursor(cursor, columns)))
+    if oldest:
+        matching = matching.filter(pk__gte=oldest)
+    if place:
+        matching = matching.filter(_build_condition_after(columns, place.values))
     rows = list(_sort_trials(matching, columns).values_list("pk", *(column.name for column in columns))[: limit + 1])
     page_rows = rows[:limit]
     trials = Trial.objects.select_related("config", "run").defer(
         "final_text", "rendered_prompt", "causes", "wrong_paths", "run__request", "config__layers"
     )
     by_id = trials.in_bulk([row[0] for row in page_rows])
-    next_cursor = _encode_cursor(page_rows[-1][1:]) if len(rows) > limit else None
-    return TrialKeysetPage(tuple(by_id[row[0]] for row in page_rows if row[0] in by_id), next_cursor)
+    next_cursor = _Cursor(page_rows[-1][1:], oldest).encode() if len(rows) > limit else None
+    found = tuple(by_id[row[0]] for row in page_rows if row[0] in by_id)
+    return TrialKeysetPage(found, next_cursor, is_limited=bool(oldest))
+
+
+def _find_oldest(trial_filter: TrialFilter) -> int:
+    """Return the lowest primary key that a list has; 0 if it has all matching trials."""
+    if has_named_runs(trial_filter) or trial_filter.sort == "order":
+        return 0
+    ids = filter_trials(trial_filter).order_by("-id").values_list("pk", flat=True)
+    last_and_next = list(ids[MAX_COUNTED_TRIALS - 1 : MAX_COUNTED_TRIALS + 1])
+    return last_and_next[0] if len(last_and_next) > 1 else 0
 
 
 def _sort_trials(trials: QuerySet[Trial], columns: Sequence[SortColumn]) -> QuerySet[Trial]:
-    return trials.order_by(
-        *(
-            F(column.name).desc(nulls_last=True) if column.descending else F(column.name).asc(nulls_last=True)
-            for column in columns
-        )
-    )
+    return trials.order_by(*(column.expression for column in columns))
 
 
 def _build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any]) -> Q:
@@ -81,30 +115,36 @@ def _build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any])
             has_same_values &= Q((f"{column.name}__isnull", True))
             continue
         is_beyond = Q((f"{column.name}__{'lt' if column.descending else 'gt'}", value))
-        is_after |= has_same_values & (is_beyond | Q((f"{column.name}__isnull", True)))
+        if column.is_nullable:
+            is_beyond |= Q((f"{column.name}__isnull", True))
+        is_after |= has_same_values & is_beyond
         has_same_values &= Q((column.name, value))
-    return is_after
+    first, value = columns[0], values[0]
+    if first.is_nullable:
+        return is_after
+    # Says nothing new, but an index can use it.
+    return Q((f"{first.name}__{'lte' if first.descending else 'gte'}", value)) & is_after
 
 
-def _encode_cursor(values: Sequence[Any]) -> str:
-    json_values = [value.isoformat() if isinstance(value, datetime) else value for value in values]
-    return base64.urlsafe_b64encode(json.dumps(json_values).encode()).decode().rstrip("=")
-
-
-def _decode_cursor(cursor: str, columns: Sequence[SortColumn]) -> list[Any]:
+def _decode_cursor(cursor: str, columns: Sequence[SortColumn]) -> _Cursor:
     try:
         padded = cursor[:MAX_CURSOR_CHARACTERS].encode("ascii") + b"=" * (-len(cursor) % 4)
         values = json.loads(base64.urlsafe_b64decode(padded))
     except (ValueError, binascii.Error, RecursionError):
         values = None
-    if not isinstance(values, list) or len(values) != len(columns):
+    if not isinstance(values, list) or len(values) != len(columns) + 1 or not _is_id(values[-1]):
         raise CursorError("Send the cursor that the last page gave, with the same sort order.")
-    return [_parse_value(column.name, value) for column, value in zip(columns, values, strict=True)]
+    parsed = tuple(_parse_value(column.name, value) for column, value in zip(columns, values, strict=False))
+    return _Cursor(parsed, values[-1])
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_ID
 
 
 def _parse_value(name: str, value: Any) -> Any:
     wrong = CursorError("Send the cursor that the last page gave, with the same sort order.")
-    if value is None and name in ("duration_ms", "started_at", "known_cause"):
+    if value is None and name in NULLABLE_COLUMNS:
         return None
     if name == "started_at":
         try:

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db.models import F, QuerySet, Value
+from django.db.models.expressions import OrderBy
 from django.db.models.functions import NullIf
 
 from toolbench.lab.models import Trial
+
+NULLABLE_COLUMNS = {"duration_ms", "started_at", "known_cause"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +20,20 @@ class SortColumn:
     descending: bool = False
 
     @property
+    def is_nullable(self) -> bool:
+        """Whether the value may be unknown."""
+        return self.name in NULLABLE_COLUMNS
+
+    @property
     def sql(self) -> str:
         """The term of an ORDER BY clause over rows that have the column."""
         return f'"{self.name}" {"DESC" if self.descending else "ASC"} NULLS LAST'
+
+    @property
+    def expression(self) -> OrderBy:
+        """The same for a query; a column without unknown values does not say where they stand, as in an index."""
+        nulls_last = True if self.is_nullable else None
+        return F(self.name).desc(nulls_last=nulls_last) if self.descending else F(self.name).asc(nulls_last=nulls_last)
 
 
 _RUN_ORDER = (SortColumn("run_id", descending=True), SortColumn("position"), SortColumn("id"))

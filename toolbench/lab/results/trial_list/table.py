@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.results.trial_list.filter import TrialFilter
@@ -23,7 +24,7 @@ class TrialColumn:
     """A column of the trial list.
 
     Attributes:
-        kind: display of the cells: mark, text, code, path, calls, number, seconds or moment.
+        kind: display of the cells: mark, text, code, path, number, seconds or moment.
         export: name of the column in files.
         read: returns the value of a row.
         sorts: (sort order, direction) of a first and of a second click; () if the column does not sort.
@@ -41,9 +42,9 @@ class TrialColumn:
     shorten: Callable[[str], str] | None = None
 
     @property
-    def is_number(self) -> bool:
-        """Whether the cells are aligned to the right."""
-        return self.kind in ("number", "seconds", "moment")
+    def css_class(self) -> str:
+        """The classes of head and cells; numbers are aligned to the right."""
+        return f"col-{self.name} num" if self.kind in ("number", "seconds", "moment") else f"col-{self.name}"
 
 
 def _sort_down(name: str, second: str = "") -> tuple[tuple[str, str], ...]:
@@ -75,8 +76,8 @@ _COLUMNS = (
     TrialColumn("why", "What went wrong first", "text", "sentence", lambda row: row.sentence, shorten=_omit_place),
     TrialColumn("cause", "Cause", "code", "cause", lambda row: row.cause, _sort_up("cause")),
     TrialColumn("path", "Path", "path", "path", lambda row: row.path),
-    TrialColumn("expected", "Expected", "calls", "expected_calls", lambda row: row.calls.expected if row.calls else ""),
-    TrialColumn("got", "Got", "calls", "calls_made", lambda row: row.calls.got if row.calls else ""),
+    TrialColumn("expected", "Expected", "text", "expected_calls", lambda row: row.calls.expected if row.calls else ""),
+    TrialColumn("got", "Got", "text", "calls_made", lambda row: row.calls.got if row.calls else ""),
     TrialColumn("turns", "Turns", "number", "turns", lambda row: row.turns, _sort_down("turns")),
     TrialColumn("retries", "Retries", "number", "retries", lambda row: row.retries, _sort_down("retries")),
     TrialColumn("tokens", "Tokens", "number", "tokens", lambda row: row.tokens, _sort_down("tokens")),
@@ -110,15 +111,17 @@ class TrialHead:
     direction: str
 
 
-@dataclass(frozen=True, slots=True)
-class TrialCell:
-    """A cell of the list.
+class TrialCell(NamedTuple):
+    """A cell of the list. A page has hundreds, so the template unpacks them instead of looking up attributes.
 
     Attributes:
+        kind: kind of the column.
+        css_class: classes of the column.
         title: tooltip; "" for none.
     """
 
-    column: TrialColumn
+    kind: str
+    css_class: str
     value: TrialValue
     title: str
 
@@ -151,7 +154,7 @@ def _build_cell(row: TrialRow, column: TrialColumn) -> TrialCell:
     value = column.read(row)
     title = column.title(row) if column.title else value if isinstance(value, str) and column.kind != "mark" else ""
     shown = column.shorten(value) if column.shorten and isinstance(value, str) else value
-    return TrialCell(column, shown, title)
+    return TrialCell(column.kind, column.css_class, shown, title)
 
 
 def export_trial_list(trial_filter: TrialFilter) -> ExportTable:
