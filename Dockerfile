@@ -17,6 +17,8 @@ COPY static static
 RUN python -m toolbench.cli local-model install
 
 ENV TOOLBENCH_VAR=/data HOST=0.0.0.0 PYTHONUNBUFFERED=1
+# As in toolbench/running/processes.py.
+ENV MALLOC_MMAP_THRESHOLD_=1048576 MALLOC_TRIM_THRESHOLD_=1048576
 RUN install -d -o toolbench -g toolbench -m 0700 /data
 USER toolbench
 VOLUME /data

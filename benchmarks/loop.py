@@ -18,12 +18,17 @@ from benchmarks.stack import SECRET_KEY, Stack
 from toolbench.providers.endpoint import Endpoint
 
 REQUESTS_PER_TRIAL = 3
+TRIALS_PER_SLOT = 20
 NAME_BY_LAYER = {
     "bare": "bare aiohttp",
-    "door": "our door",
+    "door": "our HTTP client",
     "driven": "loop, nothing stored",
     "stored": "worker, all stored",
+    "two": "two workers, all stored",
 }
+DEFAULT_LAYERS = ("bare", "driven", "stored", "two")
+AIM_BY_CONCURRENCY = {50: 90, 200: 78, 500: 50}  # per cent of the limit, everything stored
+MAX_TOTAL_MS = 4.2  # the aim for the CPU of worker and PostgreSQL per trial
 
 RunRound = Callable[[], LayerFigures]
 Figures = dict[str, list[LayerFigures]]
@@ -31,12 +36,14 @@ Figures = dict[str, list[LayerFigures]]
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=__doc__)
-    parser.add_argument("--concurrency", type=int, default=50, metavar="C", help="trials at once (default 50)")
+    parser.add_argument(
+        "--concurrency", type=int, nargs="+", default=list(AIM_BY_CONCURRENCY), metavar="C", help="default 50 200 500"
+    )
     parser.add_argument("--latency", type=float, default=0.2, metavar="S", help="seconds per answer (default 0.2)")
-    parser.add_argument("--trials", type=int, default=1000, metavar="N", help="per round and way (default 1000)")
+    parser.add_argument("--trials", type=int, metavar="N", help="per round and way (default 20 times the concurrency)")
     parser.add_argument("--rounds", type=int, default=3, metavar="R", help="rounds of all ways (default 3)")
     parser.add_argument(
-        "--ways", nargs="+", choices=NAME_BY_LAYER, default=list(NAME_BY_LAYER), help="which ways (default all)"
+        "--ways", nargs="+", choices=NAME_BY_LAYER, default=list(DEFAULT_LAYERS), help="default all but door"
     )
     return parser.parse_args()
 
@@ -61,24 +68,27 @@ def measure_rounds(rounds: dict[str, RunRound], count: int) -> Figures:
             last = figures[name][-1]
             load = os.getloadavg()[0]
             print(
-                f"round {number}  {NAME_BY_LAYER[name]:22} {last.cpu_ms:6.2f} ms CPU  load {load:.1f}", file=sys.stderr
+                f"round {number}  {NAME_BY_LAYER[name]:23} {last.cpu_ms:6.2f} ms CPU  load {load:.1f}", file=sys.stderr
             )
     return figures
 
 
-def print_report(figures: Figures, limit: float) -> None:
+def print_report(figures: Figures, concurrency: int, limit: float) -> None:
     """Medians, with least and most in brackets."""
-    print(f"{'per trial':22} {'CPU ms':>20} {'/ bare':>7} {'of the limit':>19} {'PostgreSQL ms':>15}")
+    print(f"{'per trial':23} {'CPU ms':>20} {'/ bare':>7} {'of the limit':>19} {'PostgreSQL ms':>15} {'sum':>6}")
     bare_cpu = statistics.median(one.cpu_ms for one in figures["bare"]) if "bare" in figures else None
     for name, ones in figures.items():
         cpu = [one.cpu_ms for one in ones]
         share = [one.per_second / limit * 100 for one in ones]
         ratio = f"{statistics.median(cpu) / bare_cpu:.1f}" if bare_cpu else ""
         postgres = statistics.median(one.postgres_ms for one in ones)
+        total = statistics.median(one.cpu_ms + one.postgres_ms for one in ones)
         print(
-            f"{NAME_BY_LAYER[name]:22} {_render_spread(cpu, 2):>20} {ratio:>7} {_render_spread(share, 0) + ' %':>19} "
-            f"{f'{postgres:.2f}' if postgres else '':>15}"
+            f"{NAME_BY_LAYER[name]:23} {_render_spread(cpu, 2):>20} {ratio:>7} {_render_spread(share, 0) + ' %':>19} "
+            f"{f'{postgres:.2f}' if postgres else '':>15} {f'{total:.2f}' if postgres else '':>6}"
         )
+    if concurrency in AIM_BY_CONCURRENCY:
+        print(f"aims: {AIM_BY_CONCURRENCY[concurrency]} % of the limit stored, at most {MAX_TOTAL_MS} ms in sum")
 
 
 def _render_spread(values: list[float], digits: int) -> str:
@@ -86,24 +96,33 @@ def _render_spread(values: list[float], digits: int) -> str:
     return f"{middle:.{digits}f} ({least:.{digits}f}-{most:.{digits}f})"
 
 
+def _build_rounds(stack: Stack, base_url: str, *, trials: int, concurrency: int) -> dict[str, RunRound]:
+    endpoint = Endpoint(base_url, MODEL_NAME, key=SECRET_KEY)
+
+    def measure_two_workers() -> LayerFigures:
+        with stack.run_second_worker():
+            return stack.measure_stored_run(base_url, trials=trials, concurrency=concurrency)
+
+    return {
+        "bare": lambda: measure_layer(measure_bare_client, endpoint, trials=trials, concurrency=concurrency),
+        "door": lambda: measure_layer(measure_http_client, endpoint, trials=trials, concurrency=concurrency),
+        "driven": lambda: measure_layer(measure_loop, endpoint, trials=trials, concurrency=concurrency),
+        "stored": lambda: stack.measure_stored_run(base_url, trials=trials, concurrency=concurrency),
+        "two": measure_two_workers,
+    }
+
+
 def main() -> None:
     chosen = parse_options()
-    trials, concurrency = chosen.trials, chosen.concurrency
     with run_slow_server(chosen.latency) as base_url, Stack() as stack:
-        endpoint = Endpoint(base_url, MODEL_NAME, key=SECRET_KEY)
-        rounds: dict[str, RunRound] = {
-            "bare": lambda: measure_layer(measure_bare_client, endpoint, trials=trials, concurrency=concurrency),
-            "door": lambda: measure_layer(measure_http_client, endpoint, trials=trials, concurrency=concurrency),
-            "driven": lambda: measure_layer(measure_loop, endpoint, trials=trials, concurrency=concurrency),
-            "stored": lambda: stack.measure_stored_run(base_url, trials=trials, concurrency=concurrency),
-        }
-        if "stored" in chosen.ways:
-            stack.measure_stored_run(
-                base_url, trials=concurrency, concurrency=concurrency
-            )  # imports, connections, caches
-        figures = measure_rounds({name: rounds[name] for name in NAME_BY_LAYER if name in chosen.ways}, chosen.rounds)
-    print(f"C = {concurrency}, latency {chosen.latency} s, {trials} trials, {chosen.rounds} rounds")
-    print_report(figures, concurrency / (REQUESTS_PER_TRIAL * chosen.latency))
+        if {"stored", "two"} & set(chosen.ways):
+            stack.measure_stored_run(base_url, trials=100, concurrency=50)  # imports, connections, caches
+        for concurrency in chosen.concurrency:
+            trials = chosen.trials or TRIALS_PER_SLOT * concurrency
+            rounds = _build_rounds(stack, base_url, trials=trials, concurrency=concurrency)
+            figures = measure_rounds({name: rounds[name] for name in rounds if name in chosen.ways}, chosen.rounds)
+            print(f"\nC = {concurrency}, latency {chosen.latency} s, {trials} trials, {chosen.rounds} rounds")
+            print_report(figures, concurrency, concurrency / (REQUESTS_PER_TRIAL * chosen.latency))
 
 
 if __name__ == "__main__":

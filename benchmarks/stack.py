@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.layers import LayerFigures
@@ -20,6 +21,7 @@ from toolbench.running.servers import Postgres, Valkey
 
 KEY_NAME = "TOOLBENCH_BENCHMARK_KEY"
 SECRET_KEY = "sk-benchmark-0123456789abcdef"  # of no endpoint; there to be masked
+_SECOND_WORKER = "worker-2"
 _TICKS_PER_MS = os.sysconf("SC_CLK_TCK") / 1000
 
 
@@ -39,11 +41,11 @@ class Stack(TemporaryServers):
         return self.children["worker"].pid
 
     def measure_stored_run(self, base_url: str, *, trials: int, concurrency: int) -> LayerFigures:
-        """Launches a run and waits for its end. The worker is the one process whose CPU is counted; PostgreSQL's is
-        that of all its processes, launching and looking on included."""
-        worker, postgres = self._worker_ms(), self.read_postgres_ms()
+        """Launches a run and waits for its end. CPU is counted of the workers; PostgreSQL's is that of all its
+        processes, launching and looking on included."""
+        worker, postgres = self.read_worker_ms(), self.read_postgres_ms()
         printed = self.run_module("benchmarks.stored_run", base_url, str(trials), str(concurrency))
-        worker, postgres = self._worker_ms() - worker, self.read_postgres_ms() - postgres
+        worker, postgres = self.read_worker_ms() - worker, self.read_postgres_ms() - postgres
         seconds = json.loads(printed)["seconds"]
         return LayerFigures(worker / trials, trials / seconds, postgres / trials)
 
@@ -76,12 +78,26 @@ class Stack(TemporaryServers):
         self._environment: Mapping[str, str] = build_environment({**shared, KEY_NAME: SECRET_KEY})
         migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
         subprocess.run(migrate, cwd=ROOT, env=self._environment, check=True)
-        command = build_confined_command(build_worker_command("bench"), death_signal=signal.SIGKILL)
-        worker = ChildSpec("worker", command, self._environment, ROOT)
+        self._start_worker("worker")
+
+    def _start_worker(self, name: str) -> None:
+        command = build_confined_command(build_worker_command(name), death_signal=signal.SIGKILL)
+        worker = ChildSpec(name, command, self._environment, ROOT)
         self.start_child(worker, lambda child: " ready." in child.log.read_text(errors="replace"))
 
-    def _worker_ms(self) -> float:
-        return sum(_read_cpu_ticks(self.worker_pid)[:2]) / _TICKS_PER_MS
+    @contextmanager
+    def run_second_worker(self) -> Iterator[None]:
+        """Run another worker process in the block."""
+        self._start_worker(_SECOND_WORKER)
+        try:
+            yield
+        finally:
+            self.children.pop(_SECOND_WORKER).stop()
+
+    def read_worker_ms(self) -> float:
+        """Of all workers that run."""
+        pids = [child.pid for name, child in self.children.items() if name in ("worker", _SECOND_WORKER)]
+        return sum(sum(_read_cpu_ticks(pid)[:2]) for pid in pids) / _TICKS_PER_MS
 
     def read_postgres_ms(self) -> float:
         """Of the postmaster, of its children, and of those that are gone."""

@@ -1,7 +1,7 @@
 """Launches one run in the database of the environment and waits until the workers have ended it.
 
-`python -m benchmarks.stored_run BASE_URL TRIALS CONCURRENCY` prints {"seconds": from the first claim to the last end}.
-It fails when a trial did not pass or a byte of it is missing."""
+`python -m benchmarks.stored_run BASE_URL TRIALS CONCURRENCY [MODELS]` prints {"seconds": from the first claim to the
+last end}. The trials are spread over MODELS cells. It fails when a trial did not pass or a byte of it is missing."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ STEPS_PER_TRIAL = 5
 POLL_SECONDS = 0.5
 
 
-def launch_run(base_url: str, trials: int, concurrency: int, **settings: Any) -> Run:
+def launch_run(base_url: str, trials: int, concurrency: int, *, models: int = 1, **settings: Any) -> Run:
     provider = Provider.objects.create(
         name=f"bench {uuid.uuid4().hex[:12]}",
         base_url=base_url,
@@ -33,8 +33,11 @@ def launch_run(base_url: str, trials: int, concurrency: int, **settings: Any) ->
         key_env=KEY_NAME,
         **settings,
     )
-    model = Model.objects.create(provider=provider, name=MODEL_NAME, canonical=MODEL_NAME)
-    request = RunRequest(models=(model.pk,), strategies=(STRATEGY,), scenarios=(SCENARIO,), trials=trials, seed=1)
+    names = (MODEL_NAME, *(f"{MODEL_NAME[:-2]}{number:02}" for number in range(1, models)))
+    model_ids = tuple(Model.objects.create(provider=provider, name=name, canonical=name).pk for name in names)
+    request = RunRequest(
+        models=model_ids, strategies=(STRATEGY,), scenarios=(SCENARIO,), trials=trials // models, seed=1
+    )
     return launch(request, confirmed_requests=sys.maxsize)
 
 
@@ -64,8 +67,8 @@ def check_run(run: Run, trials: int) -> None:
 
 
 def main() -> None:
-    base_url, trials, concurrency = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    run = launch_run(base_url, trials, concurrency)
+    base_url, (trials, concurrency, models) = sys.argv[1], (int(text) for text in (*sys.argv[2:], "1")[:3])
+    run = launch_run(base_url, trials, concurrency, models=models)
     seconds = wait_for_end(run)
     check_run(run, trials)
     print(json.dumps({"seconds": seconds}))

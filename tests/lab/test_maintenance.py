@@ -206,3 +206,11 @@ def test_cancelled_runs_that_cannot_be_read_leave_the_look(monkeypatch: pytest.M
     assert check_runs([done.run_id]) == ()
     done.refresh_from_db()
     assert (done.passed, failed_jobs()) == (1, [("finding cancelled runs", "KeyError")])
+
+
+def test_sweep_without_counts_leaves_stale_cells_and_requeues() -> None:
+    trial = lost_trial(a_cell())
+    assert (sweep(counts=False).expired, check_runs([], counts=False)) == (1, ())
+    assert Cell.objects.get(pk=trial.cell_id).stale
+    check_runs([])
+    assert not Cell.objects.get(pk=trial.cell_id).stale

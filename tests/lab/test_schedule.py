@@ -5,8 +5,10 @@ import pytest
 from django.db import OperationalError
 
 from tests.factories import make_cell, make_config, make_run
+from toolbench.lab import schedule as schedule_module
 from toolbench.lab.models import JobFailure, Process
-from toolbench.lab.schedule import JobSchedule, ScheduledJob, build_schedule
+from toolbench.lab.schedule import JobSchedule, PacedSweep, ScheduledJob, build_schedule
+from toolbench.lab.worker.background_jobs import COUNT_FACTOR, CountPacing
 
 
 def test_a_job_is_done_at_once_and_then_in_its_turn() -> None:
@@ -71,3 +73,19 @@ def test_cell_set_aside_is_tried_again_at_the_start() -> None:
 def test_the_schedule_shows_a_sign_of_life() -> None:
     build_schedule().tick()
     assert Process.objects.get().kind == "scheduler"
+
+
+def test_paced_sweep_leaves_counts_out_until_their_pause_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, counted = [0.0], []
+
+    def sweep_slowly(*, counts: bool = True) -> None:
+        counted.append(counts)
+        now[0] += 1.0
+
+    monkeypatch.setattr(schedule_module, "sweep", sweep_slowly)
+    paced = PacedSweep(CountPacing(lambda: now[0]))
+    paced.run()
+    paced.run()
+    now[0] += COUNT_FACTOR
+    paced.run()
+    assert counted == [True, False, True]

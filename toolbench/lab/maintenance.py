@@ -80,13 +80,16 @@ class SweepResult:
     notified: tuple[int, ...]
 
 
-def sweep() -> SweepResult:
+def sweep(*, counts: bool = True) -> SweepResult:
     """Run every step of SWEEP_STEPS.
+
+    Args:
+        counts: whether to run COUNT_STEPS, too, whose time grows with the number of trials in a cell.
 
     Raises:
         django.db.Error: the database is unavailable.
     """
-    results = _run_steps(SWEEP_STEPS)
+    results = _run_steps(step for step in SWEEP_STEPS if counts or step not in COUNT_STEPS)
     return SweepResult(
         expired=results.get(_REQUEUE.job, 0),
         ended=results.get(_CANCEL.job, 0) + results.get(_ORPHANS.job, 0),
@@ -97,11 +100,12 @@ def sweep() -> SweepResult:
     )
 
 
-def check_runs(run_ids: Collection[int]) -> tuple[int, ...]:
+def check_runs(run_ids: Collection[int], *, counts: bool = True) -> tuple[int, ...]:
     """Run the frequent check of a worker session: find cancelled runs, then run every step of CHECK_STEPS.
 
     Args:
         run_ids: the runs whose trials the session is running.
+        counts: whether to run the steps, whose time grows with the number of trials in a cell.
 
     Returns:
         The ids of those runs that were cancelled or no longer exist.
@@ -110,7 +114,7 @@ def check_runs(run_ids: Collection[int]) -> tuple[int, ...]:
         django.db.Error: the database is unavailable.
     """
     find_cancelled = MaintenanceStep("finding cancelled runs", lambda: _find_cancelled_runs(run_ids))
-    results = _run_steps((find_cancelled, *CHECK_STEPS))
+    results = _run_steps((find_cancelled, *(CHECK_STEPS if counts else ())))
     return tuple(results.get(find_cancelled.job, ()))
 
 
@@ -177,6 +181,7 @@ _REQUEUE = MaintenanceStep("requeueing lost trials", _requeue_expired)
 _CANCEL = MaintenanceStep("ending cancelled trials", cancel_queued_trials)
 _ORPHANS = MaintenanceStep("ending trials of deleted providers", end_orphaned_trials)
 _RECOMPUTE = MaintenanceStep("recomputing cells", lambda: recompute_stale(_CELLS_PER_SWEEP))
+_CORRECT = MaintenanceStep("correcting counts of requests", correct_request_counts)
 _NOTIFY = MaintenanceStep("notifying workers of trials", _notify_waiting_providers)
 _UNDECIDED = MaintenanceStep("continuing undecided runs", analyse_undecided_runs)
 _PAUSE = MaintenanceStep("pausing runs at a limit", pause_runs_at_limit)
@@ -189,7 +194,7 @@ SWEEP_STEPS = (
     _ORPHANS,
     _UNDECIDED,
     _RECOMPUTE,
-    MaintenanceStep("correcting counts of requests", correct_request_counts),
+    _CORRECT,
     _PAUSE,
     _FINISH,
     MaintenanceStep("reopening runs", reopen_runs),
@@ -203,6 +208,7 @@ SWEEP_STEPS = (
     MaintenanceStep("choosing methods after a probe", decide_all_waiting_methods),
     _NOTIFY,
 )
+COUNT_STEPS = (_RECOMPUTE, _CORRECT)
 CHECK_STEPS = (
     _UNDECIDED,
     _PAUSE,

@@ -17,6 +17,7 @@ from toolbench.lab.schedules.alerting import check_ended_runs
 from toolbench.lab.schedules.canaries import check_canaries
 from toolbench.lab.schedules.delivery import deliver_due_alerts
 from toolbench.lab.schedules.launching import launch_due_schedules
+from toolbench.lab.worker.background_jobs import CountPacing
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import record_failures
@@ -73,6 +74,21 @@ class JobSchedule:
             logger.warning("The database is unavailable: %s", error)
 
 
+class PacedSweep:
+    """Sweep of the scheduler. It leaves counts out while they would take more than a part of the time."""
+
+    def __init__(self, pacing: CountPacing | None = None) -> None:
+        self._pacing = pacing or CountPacing()
+
+    def run(self) -> None:
+        """Sweep once."""
+        if not self._pacing.is_due:
+            sweep(counts=False)
+            return
+        with self._pacing.measure():
+            sweep()
+
+
 def build_schedule() -> JobSchedule:
     """Build the schedule of the scheduler process."""
     return JobSchedule(
@@ -82,7 +98,7 @@ def build_schedule() -> JobSchedule:
             ScheduledJob("recomputing cells that could not be computed", mark_uncomputable_stale, HOURLY_SECONDS),
             ScheduledJob("removing files of ended imports", remove_orphaned_files, HOURLY_SECONDS),
             ScheduledJob("removing bodies of old trials", RetentionJob().run, RETENTION_SECONDS),
-            ScheduledJob("sweeping", sweep, settings.SWEEP_SECONDS),
+            ScheduledJob("sweeping", PacedSweep().run, settings.SWEEP_SECONDS),
             ScheduledJob("launching the demo run", launch_next_demo_run, DEMO_RUN_SECONDS),
             ScheduledJob("launching scheduled runs", launch_due_schedules, SCHEDULE_SECONDS),
             ScheduledJob("checking alert rules", check_ended_runs, ALERT_SECONDS),

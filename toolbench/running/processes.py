@@ -13,6 +13,9 @@ from toolbench.running.database_user import build_confined_command
 SESSIONS_PER_WORKER = 8
 MAX_REQUEST_LINE_BYTES = 8_190  # gunicorn's maximum, because the URLs of lists of trials are long
 WEB_THREADS = 8
+# Memory of large bodies goes back to the system as soon as it is free. By default glibc raises these limits to 32 MB
+# after the first large body.
+_MALLOC_SETTINGS = {"MALLOC_MMAP_THRESHOLD_": "1048576", "MALLOC_TRIM_THRESHOLD_": "1048576"}
 # A worker sends a heartbeat when the scheduler asks for it, through the broker.
 WORKER_DEPENDENCIES = frozenset({"scheduler", "valkey"})
 
@@ -23,6 +26,7 @@ def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
     It contains the variables of this process, among them keys of providers. Those in `shared` replace them.
     """
     return {
+        **_MALLOC_SETTINGS,
         **os.environ,
         **shared,
         "DJANGO_SETTINGS_MODULE": "toolbench.settings",

@@ -5,7 +5,12 @@ import asyncio
 import pytest
 
 from toolbench.lab.worker import background_jobs
-from toolbench.lab.worker.background_jobs import keep_running
+from toolbench.lab.worker.background_jobs import (
+    COUNT_FACTOR,
+    MAX_COUNT_PAUSE_SECONDS,
+    CountPacing,
+    keep_running,
+)
 
 
 def test_keep_running_stops_when_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +33,26 @@ def test_keep_running_stops_when_it_is_cancelled(monkeypatch: pytest.MonkeyPatch
         return noted
 
     assert asyncio.run(session()) == ["a job injected"] * 3
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause"), [(0.01, COUNT_FACTOR * 0.01), (1.0, COUNT_FACTOR * 1.0), (9.0, MAX_COUNT_PAUSE_SECONDS)]
+)
+def test_count_pacing_after_count_waits_for_its_pause(seconds: float, pause: float) -> None:
+    clock = _Clock()
+    pacing = CountPacing(clock)
+    assert pacing.is_due
+    with pacing.measure():
+        clock.now += seconds
+    clock.now += pause - 0.001
+    assert not pacing.is_due
+    clock.now += 0.002
+    assert pacing.is_due

@@ -28,7 +28,7 @@ DATABASE_FUNCTIONS = {
     "reserve": "reserving requests",
     "record_heartbeat": "heartbeat",
     "renew_leases": "renewing leases",
-    "check_runs": "checking runs",
+    "_check_runs_once": "checking runs",
     "sweep": ENDING_JOB,
     "_end_claiming": ENDING_JOB,
 }  # functions that a session runs in its database thread, with the job that runs each
@@ -139,4 +139,4 @@ def test_every_database_function_of_a_session_is_in_the_list(
     observe_database_calls(monkeypatch, seen.add)
     run_session_once(model)
     assert seen - {"close_all", "<lambda>"} <= DATABASE_FUNCTIONS.keys()
-    assert {"fetch", "write_batch", "reserve", "check_runs", "sweep", "_end_claiming"} <= seen
+    assert {"fetch", "write_batch", "reserve", "_check_runs_once", "sweep", "_end_claiming"} <= seen

@@ -1,5 +1,6 @@
 """How a trial ends whose answers break off, from the socket to its columns."""
 
+import gc
 import io
 import json
 import logging
@@ -17,7 +18,9 @@ from tests.providers.faulty_server import (
 )
 from tests.providers.test_broken_off import expected_code
 from toolbench.lab.models import Model, Provider, Step, Trial
+from toolbench.lab.worker.trial_job import TrialJob
 from toolbench.log_lines import JsonLineFormatter
+from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -76,3 +79,16 @@ def test_lines_of_a_running_trial_have_its_ids(scripted: ScriptedServer) -> None
     assert {line["trial"]: line["run"] for line in lines} == trials
     assert {line["provider"] for line in lines} == {model.provider_id}
     assert lines[0]["message"].startswith("Execution 1 ended after ")
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_ended_trial_job_is_freed_without_garbage_collection(streamed: bool, scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    launch_run(model, trials=3, streams=(streamed,))
+    gc.collect()
+    gc.disable()
+    try:
+        assert run_worker_session(model) == 3
+        assert [item for item in gc.get_objects() if type(item) in (TrialJob, ExchangeStep)] == []
+    finally:
+        gc.enable()

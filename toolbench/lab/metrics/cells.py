@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import psycopg
 from django.db import DataError, IntegrityError, connection, transaction
 
 from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL
@@ -175,8 +176,9 @@ def recompute(cell_ids: Sequence[int]) -> None:
 def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> None:
     """Recompute cells; if the database refuses a sum, halve the list until the refused cells are found."""
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(RECOMPUTE_STATEMENT, {**parameters, "cells": cell_ids})
+        # A cursor of psycopg, so that a worker's connection plans the statement once: planning takes half its time.
+        with transaction.atomic(), connection.wrap_database_errors:
+            psycopg.Cursor(connection.connection).execute(RECOMPUTE_STATEMENT, {**parameters, "cells": cell_ids})
     except (DataError, IntegrityError) as error:
         if len(cell_ids) == 1:
             # The message of an IntegrityError names a constraint, which does not help the reader.

@@ -1,11 +1,16 @@
-"""Background jobs of a worker session; after an exception the job is started again."""
+"""Background jobs of a worker session: start again after an exception, pause after a count of cells."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 MIN_PAUSE_SECONDS = 0.5  # between a failure and the next start; doubled with each failure
 MAX_PAUSE_SECONDS = 5.0
 RESET_SECONDS = 60.0  # without a failure, after which the pause is short again
+# A count of cells reads all trials of the stale cells, so its time grows with a run.
+COUNT_FACTOR = 20  # the pause after a count is this many times as long as the count
+MAX_COUNT_PAUSE_SECONDS = 30.0
 
 JobFunction = Callable[[], Awaitable[None]]
 FailureHandler = Callable[[str, Exception], Awaitable[None]]
@@ -43,3 +48,28 @@ async def keep_running(name: str, job: JobFunction, on_failure: FailureHandler) 
         except Exception as error:
             await on_failure(name, error)
             await backoff.wait()
+
+
+class CountPacing:
+    """Decision of one process when to count cells again.
+
+    Args:
+        clock: returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the pause since the last count has passed."""
+        return self._clock() >= self._due_at
+
+    @contextmanager
+    def measure(self) -> Iterator[None]:
+        """Measure the count that the block makes, from which the next pause follows."""
+        started_at = self._clock()
+        yield
+        now = self._clock()
+        self._due_at = now + min(COUNT_FACTOR * (now - started_at), MAX_COUNT_PAUSE_SECONDS)

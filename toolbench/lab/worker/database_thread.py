@@ -92,7 +92,7 @@ def _run_on_connection(function: Callable[[], T]) -> T:
 
 
 def _connect() -> None:
-    """Connect with a timeout for idle transactions.
+    """Connect with a timeout for idle transactions, and with one plan for each prepared statement.
 
     A worker that freezes in the middle of a transaction holds locks. The database ends the transaction after
     LEASE_SECONDS.
@@ -100,6 +100,7 @@ def _connect() -> None:
     with connection.cursor() as cursor:
         milliseconds = int(settings.LEASE_SECONDS * 1000)
         cursor.execute("SET idle_in_transaction_session_timeout = %s", [milliseconds])
+        cursor.execute("SET plan_cache_mode = force_generic_plan")
     enable_prepared_statements()
 
 

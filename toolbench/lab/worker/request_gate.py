@@ -150,7 +150,12 @@ class RequestGate:
             self._end_request(self.pacer.read_result(step, model))
 
     def close(self) -> None:
-        """Tell the pacer of a request that was not sent after all. Call it at the end of the trial."""
+        """Tell the pacer of a request that was not sent after all. Call it at the end of the trial.
+
+        The reference to the trial's job is dropped: as part of a cycle it would keep all bodies of the trial in memory
+        until a garbage collection.
+        """
+        self.has_lost_server = None
         if self._sent is not None:
             self._end_request(None)
 

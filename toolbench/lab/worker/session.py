@@ -6,11 +6,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import ParamSpec, Protocol
 from uuid import UUID
 
 from django.conf import settings
 
-from toolbench.lab.worker.background_jobs import ExponentialBackoff, JobFunction, keep_running
+from toolbench.lab.worker.background_jobs import CountPacing, ExponentialBackoff, JobFunction, keep_running
 from toolbench.lab.worker.batch_writer import BatchWriter
 from toolbench.lab.worker.claims import ClaimedTrial, has_queued_trials, renew_leases
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
@@ -25,20 +26,33 @@ from toolbench.lab.worker.trial_job import SessionContext, TrialJob
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.http.client import HttpClient
 
+P = ParamSpec("P")
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3  # between two claims of an empty queue
 GATHER_SECONDS = 0.03  # from a freed slot to the claim, so that one claim can use more slots
 CHECK_RUNS_SECONDS = 0.8  # between two checks of the states of runs
-# A check recomputes cells from all of their trials, so its time grows with the cells. It takes at most a twentieth of
-# the time, unless that made cancellations wait for longer than MAX_CHECK_RUNS_SECONDS.
-CHECK_RUNS_FACTOR = 20
-MAX_CHECK_RUNS_SECONDS = 3.0
 LAG_INTERVAL_SECONDS = 0.1
 CLAIMING_JOB = "claiming trials"
 TRIAL_JOB = "a trial"
 ENDING_JOB = "ending a worker session"
 STOP_TIMEOUT_SECONDS = 3.0  # for trials in flight when the worker is asked to stop
+
+
+class CheckRuns(Protocol):
+    """Frequent check of runs."""
+
+    def __call__(self, run_ids: Collection[int], *, counts: bool) -> Iterable[int]:
+        """Return the ids of cancelled runs; if `counts`, also count trials and end finished runs."""
+        ...
+
+
+class Sweep(Protocol):
+    """Repair of what other workers lost."""
+
+    def __call__(self, *, counts: bool) -> object:
+        """Repair what is lost; if `counts`, also count trials."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +61,16 @@ class SessionOptions:
 
     Attributes:
         seconds: how long to claim trials.
-        check_runs: called every 0.8 s with the ids of the runs of its trials; returns the ids of cancelled runs.
-        sweep: called every SWEEP_SECONDS and at the end, to repair what other workers lost.
+        check_runs: called every 0.8 s with the ids of the runs of its trials.
+        sweep: called every SWEEP_SECONDS without counts, since the check counts, and at the end with them.
         is_stopping: returns whether the worker was asked to stop.
         on_claiming_ended: called when the session ends claiming, unless the provider could not be used at its last
             claim.
     """
 
     seconds: float
-    check_runs: Callable[[Collection[int]], Iterable[int]]
-    sweep: Callable[[], object]
+    check_runs: CheckRuns
+    sweep: Sweep
     is_stopping: Callable[[], bool] = lambda: False
     on_claiming_ended: Callable[[], None] = lambda: None
 
@@ -87,6 +101,7 @@ class WorkerSession:
         self._jobs: dict[UUID, TrialJob] = {}
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
         self._cancellation_tokens: dict[int, CancellationToken] = {}
+        self._count_pacing = CountPacing()
         self._worst_lag_ms = 0.0  # since the last heartbeat
         self._ended_trials = 0
         self._has_access = True
@@ -145,11 +160,11 @@ class WorkerSession:
         except UNAVAILABLE_ERRORS:
             logger.error("The database is unavailable; a failure is not counted: %s", job, exc_info=error)
 
-    async def _run_ignoring_errors(self, function: Callable[[], object]) -> None:
+    async def _run_ignoring_errors(self, function: Callable[P, object], *args: P.args, **named: P.kwargs) -> None:
         """Run a function and record its exception. Use it at the end of a session: a later sweep repeats the work."""
         try:
             with suppress(*UNAVAILABLE_ERRORS):
-                await self._query_thread.run(function)
+                await self._query_thread.run(function, *args, **named)
         except Exception as error:
             await self._record_failure(ENDING_JOB, error)
 
@@ -242,7 +257,7 @@ class WorkerSession:
                     task.cancel()
             self._slots.freed.clear()
             await self._wait_for_slot()
-        await self._run_ignoring_errors(self._options.sweep)
+        await self._run_ignoring_errors(self._options.sweep, counts=True)
 
     async def _record_heartbeats(self) -> None:
         while True:
@@ -269,17 +284,19 @@ class WorkerSession:
                 logger.warning("Trial %s: its lease was lost, the job is cancelled", job.trial.id)
 
     async def _check_runs(self) -> None:
-        """Pass on cancellations, finish runs and recompute cells, every 0.8 s; less often if that takes long."""
-        loop, pause_seconds = asyncio.get_running_loop(), CHECK_RUNS_SECONDS
+        """Pass on cancellations, finish runs and recompute cells, every 0.8 s; count less often if that takes long."""
         while True:
-            await asyncio.sleep(pause_seconds)
-            started_at = loop.time()
+            await asyncio.sleep(CHECK_RUNS_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):
                 run_ids = {job.trial.run_id for job in self._jobs.values()}
-                for run_id in await self._storage_thread.run(self._options.check_runs, run_ids):
+                for run_id in await self._storage_thread.run(self._check_runs_once, run_ids):
                     self._cancellation_tokens[run_id].set()
-            elapsed = loop.time() - started_at
-            pause_seconds = min(max(CHECK_RUNS_SECONDS, CHECK_RUNS_FACTOR * elapsed), MAX_CHECK_RUNS_SECONDS)
+
+    def _check_runs_once(self, run_ids: Collection[int]) -> Iterable[int]:
+        if not self._count_pacing.is_due:
+            return self._options.check_runs(run_ids, counts=False)
+        with self._count_pacing.measure():
+            return self._options.check_runs(run_ids, counts=True)
 
     async def _follow_settings(self) -> None:
         """Pass changed settings of the provider on to the pacer, also after the session has ended claiming."""
@@ -294,7 +311,7 @@ class WorkerSession:
         while True:
             await asyncio.sleep(settings.SWEEP_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):
-                await self._storage_thread.run(self._options.sweep)
+                await self._storage_thread.run(self._options.sweep, counts=False)
 
     async def _measure_lag(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,13 +1,12 @@
 """Registry of the providers that this worker process claims for, with one session at a time for each."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable
 
 from django.conf import settings
 
 from toolbench.lab.worker.claims import has_queued_trials
 from toolbench.lab.worker.queue import notify_workers
-from toolbench.lab.worker.session import SessionOptions, run_session
+from toolbench.lab.worker.session import CheckRuns, SessionOptions, Sweep, run_session
 
 
 class SessionRegistry:
@@ -18,7 +17,7 @@ class SessionRegistry:
         sweep: passed to every session; see `SessionOptions`.
     """
 
-    def __init__(self, *, check_runs: Callable[[Collection[int]], Iterable[int]], sweep: Callable[[], object]) -> None:
+    def __init__(self, *, check_runs: CheckRuns, sweep: Sweep) -> None:
         self._check_runs = check_runs
         self._sweep = sweep
         self._lock = threading.Lock()

@@ -95,6 +95,8 @@ async def drive(plan: LoopPlan, context: RunContext) -> LoopResult:
         return trial.mask_result(_stop_loop(loop, trial.find_stop_reason()))
     except TrialStoppedError as stop:
         return trial.mask_result(_stop_loop(loop, stop.reason))
+    finally:
+        trial.close()
 
 
 def _stop_loop(loop: Loop, reason: StopReason) -> LoopResult:
@@ -170,6 +172,10 @@ class _TrialRun:
         except StopIteration as end:
             result: LoopResult = end.value
             return result
+
+    def close(self) -> None:
+        """Drop the last exchange: it refers to the decoder of a stream, which refers back to this object."""
+        self._current_exchange = None
 
     def mask_result(self, result: LoopResult) -> LoopResult:
         """Return the result with secrets masked in the final text and message.

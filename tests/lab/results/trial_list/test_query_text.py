@@ -4,13 +4,14 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 import pytest
+from django.db import connection
 from django.http import QueryDict
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
-from toolbench.lab.results.trial_list.query_text import FIELDS, parse_query_text
+from toolbench.lab.results.trial_list.query_text import FIELDS, build_seen_condition, parse_query_text
 from toolbench.lab.traces.search_text import update_search_texts
 
 WRONG_CITY = [{"code": "wrong_argument", "path": "$.cities[2].city", "turn": 0}]
@@ -140,3 +141,12 @@ def test_words_are_what_remains_of_a_text() -> None:
     query = parse_query_text('  lost model:glm "a b"  http://x ms>5 ')
     assert [term.text for term in query.terms] == ["model:glm", "ms>5"]
     assert query.words == 'lost "a b" http://x'
+
+
+def test_seen_condition_can_use_the_index_of_causes(trials: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_indexscan = off")
+    found = Trial.objects.filter(build_seen_condition("wrong_argument", "")).order_by()
+    assert found.get().label == "new"
+    assert "found_causes" in found.explain()
