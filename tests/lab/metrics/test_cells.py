@@ -1,4 +1,6 @@
 import threading
+from collections.abc import Callable
+from uuid import uuid4
 
 import pytest
 from django.db import transaction
@@ -15,6 +17,8 @@ from toolbench.lab.metrics.cells import (
     recompute_stale,
 )
 from toolbench.lab.models import Cell, Trial
+from toolbench.lab.worker.claims import claim
+from toolbench.lab.worker.storage import Batch, OutcomeWrite, write_batch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -140,6 +144,43 @@ def test_a_change_that_commits_during_a_recompute_is_not_lost(elsewhere: RunInTh
     assert recompute_stale() == 1
     cell.refresh_from_db()
     assert (cell.passed, cell.queued) == (1, 0)
+
+
+def _mark(trial: Trial) -> None:
+    mark_stale([trial.cell_id])
+
+
+def _end(trial: Trial) -> None:
+    assert trial.lease is not None
+    assert write_batch(Batch(outcomes=[OutcomeWrite(trial.pk, trial.lease, {"outcome": "pass"})])).ended_ids
+
+
+def _claim(trial: Trial) -> None:
+    assert trial.provider_id is not None
+    assert claim(trial.provider_id, limit=1, worker="w")
+
+
+@pytest.mark.parametrize("change", [_mark, _end, _claim])
+def test_change_during_count_marks_cell_stale_again(change: Callable[[Trial], None], elsewhere: RunInThread) -> None:
+    cell = make_cell(make_config(make_run(state="running")))
+    make_trial(cell, "queued")
+    trial = make_trial(cell, "running", lease=uuid4())
+    counted, go_on = threading.Event(), threading.Event()
+
+    def count() -> None:
+        with transaction.atomic():
+            assert recompute_stale() == 1
+            counted.set()
+            go_on.wait(30)
+
+    counting = elsewhere(count)
+    counted.wait(30)
+    changing = elsewhere(change, trial)  # begins while the cell is still stored as stale
+    wait_for_blocked_sessions()
+    go_on.set()
+    counting.result(timeout=30)
+    changing.result(timeout=30)
+    assert Cell.objects.get(pk=cell.pk).stale
 
 
 def test_locked_cell_is_skipped_or_waited_for(elsewhere: RunInThread) -> None:

@@ -29,9 +29,10 @@ MAX_CELLS_PER_BATCH = 500
 OUT_OF_RANGE_ERROR = "cost or time out of range"
 MAX_RELIABLE_LAG_MS = 50  # a larger event-loop lag during a trial makes its times unreliable
 
+# Cells that are stale already are locked, so that no count begins before the transaction has ended, and not written.
 _MARK_STALE = """
-UPDATE lab_cell SET stale = true
-WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
+WITH locked AS (SELECT id, stale FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
+UPDATE lab_cell AS cell SET stale = true FROM locked WHERE cell.id = locked.id AND NOT locked.stale
 """
 
 _LOCK_STALE = """

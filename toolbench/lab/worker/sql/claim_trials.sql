@@ -16,7 +16,8 @@
 -- isolated: whether only trials that must run alone are claimed; isolate_after; lease: seconds; worker: name of the
 -- process; first_requests: requests to count for each trial of a run without limits.
 -- Returns: the columns of ClaimedTrial; the last is the number of requests that were counted.
--- Locks: call it under the provider's advisory lock; then trials, then cells by id, then runs by id.
+-- Locks: call it under the provider's advisory lock; then trials, then cells by id, then runs by id. A cell that is
+-- stale already is locked and not written again (store_outcomes.sql).
 WITH busy AS (
     SELECT run_id, count(*) AS trials FROM lab_trial
     WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off
@@ -69,14 +70,14 @@ WITH busy AS (
     RETURNING trial.id, trial.run_id, trial.config_id, trial.cell_id, trial.execution, trial.lease, trial.scenario,
         trial.scenario_version, trial.instance_kind, trial.instance_seed, trial.seed, trial.concurrency,
         trial.server_losses
+), locked AS (
+    SELECT id, stale FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE
 ), marked AS (
-    UPDATE lab_cell SET stale = true WHERE id IN (
-        SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE)
-    RETURNING id
+    UPDATE lab_cell AS cell SET stale = true FROM locked WHERE cell.id = locked.id AND NOT locked.stale
 ), counted AS (
     UPDATE lab_run AS run SET requests_reserved = run.requests_reserved
         + %(first_requests)s * (SELECT count(*) FROM claimed WHERE claimed.run_id = run.id)
-    WHERE (SELECT count(*) FROM marked) > 0 AND id IN (
+    WHERE (SELECT count(*) FROM locked) > 0 AND id IN (
         SELECT id FROM lab_run WHERE id IN (SELECT run_id FROM claimed)
             AND request_cap IS NULL AND token_cap IS NULL ORDER BY id FOR NO KEY UPDATE)
     RETURNING id

@@ -5,7 +5,8 @@
 -- Parameters: one JSON array of rows.
 -- Parts: typed: the columns with their types; assignments: of the columns; a column without a value is not changed.
 -- Returns: trial and run of each trial that ended, and each incomplete trial with NULL.
--- Locks: trials, then cells by id.
+-- Locks: trials, then cells by id. A cell that is stale already is locked too, since a count must not begin before this
+-- transaction has ended, but not written again. `locked` reads it after the wait for its lock.
 WITH held AS (
     SELECT row.*, row.steps <= (SELECT count(*) FROM lab_step AS step
         WHERE step.trial_id = trial.id AND step.execution = trial.execution) AS complete
@@ -19,8 +20,9 @@ WITH held AS (
     FROM held AS row
     WHERE trial.id = row.trial_id AND trial.lease = row.lease AND trial.state = 'running' AND row.complete
     RETURNING trial.id, trial.run_id, trial.cell_id
+), locked AS (
+    SELECT id, stale FROM lab_cell WHERE id IN (SELECT cell_id FROM ended) ORDER BY id FOR NO KEY UPDATE
 ), marked AS (
-    UPDATE lab_cell SET stale = true WHERE id IN (
-        SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM ended) ORDER BY id FOR NO KEY UPDATE)
+    UPDATE lab_cell AS cell SET stale = true FROM locked WHERE cell.id = locked.id AND NOT locked.stale
 )
 SELECT id, run_id FROM ended UNION ALL SELECT trial_id, NULL FROM held WHERE NOT complete
