@@ -4,10 +4,12 @@ Its tasks notify workers and run periodic work. All work is stored in the databa
 """
 
 import os
+import socket
 from typing import Any
 
 from celery import Celery
 from celery.signals import setup_logging
+from kombu import Queue
 
 from toolbench.log_lines import is_json_format
 
@@ -18,8 +20,14 @@ def keep_logging(**_: Any) -> None:
     """Do nothing: Celery configures no logs of its own where this is connected, so Django's configuration stays."""
 
 
+def build_host_queue(host: str) -> str:
+    """Return the name of the queue of the workers on a host."""
+    return f"host-{host}"
+
+
 app = Celery("toolbench")
 if is_json_format(os.environ):
     setup_logging.connect(keep_logging)
 app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.task_queues = (Queue("celery"), Queue(build_host_queue(socket.gethostname())))
 app.autodiscover_tasks(["toolbench.lab"])

@@ -21,7 +21,7 @@ from toolbench.lab.worker.background_jobs import CountPacing
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import record_failures
-from toolbench.lab.worker.queue import request_heartbeat
+from toolbench.lab.worker.queue import request_heartbeats
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def build_schedule() -> JobSchedule:
     return JobSchedule(
         (
             ScheduledJob("heartbeat", lambda: record_heartbeat("scheduler"), settings.HEARTBEAT_SECONDS),
-            ScheduledJob("asking workers for a heartbeat", request_heartbeat, settings.HEARTBEAT_SECONDS),
+            ScheduledJob("asking workers for a heartbeat", request_heartbeats, settings.HEARTBEAT_SECONDS),
             ScheduledJob("recomputing cells that could not be computed", mark_uncomputable_stale, HOURLY_SECONDS),
             ScheduledJob("removing files of ended imports", remove_orphaned_files, HOURLY_SECONDS),
             ScheduledJob("removing bodies of old trials", RetentionJob().run, RETENTION_SECONDS),

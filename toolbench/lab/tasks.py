@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from toolbench.celery import app
 from toolbench.lab.endpoints.probe_job import run_probe
@@ -15,7 +15,15 @@ from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.replays.queue import run_replay
 from toolbench.lab.worker import health
 from toolbench.lab.worker.job_failures import SESSION_JOB, record_failures
-from toolbench.lab.worker.queue import HEARTBEAT_TASK, PROBE_TASK, REPLAY_TASK, SESSION_TASK
+from toolbench.lab.worker.queue import (
+    HEARTBEAT_TASK,
+    PROBE_TASK,
+    REPLAY_TASK,
+    SESSION_TASK,
+    forward_probe,
+    forward_replay,
+    forward_session,
+)
 from toolbench.lab.worker.session_registry import SessionRegistry
 
 # Allocations between two garbage collections. Python's default of 700 is less than two trials in flight allocate.
@@ -49,23 +57,27 @@ def withdraw_heartbeat(**_: Any) -> None:
 
 @app.task(name=SESSION_TASK)
 def run_session_task(provider_id: int) -> None:
-    """Run one worker session for the provider, unless this process already runs one for it."""
+    """Run one worker session for the provider, unless this process already runs one for it or cannot reach it."""
     with record_failures(SESSION_JOB, provider_id):
-        session_registry.run_session(provider_id)
+        if not forward_session(provider_id):
+            connection.close()  # a session has connections of its own
+            session_registry.run_session(provider_id)
 
 
 @app.task(name=PROBE_TASK)
 def run_probe_task(probe_id: int) -> None:
-    """Run one probe, unless another worker runs it or it is done."""
+    """Run one probe, unless another worker runs it, it is done or this worker cannot reach the model."""
     with record_failures("a probe"):
-        run_probe(probe_id, session_registry.is_stopping, on_finished=decide_waiting_methods)
+        if not forward_probe(probe_id):
+            run_probe(probe_id, session_registry.is_stopping, on_finished=decide_waiting_methods)
 
 
 @app.task(name=REPLAY_TASK)
 def run_replay_task(replay_id: int) -> None:
-    """Process one what-if, re-judging or import, unless another worker processes it or it is done."""
+    """Process one what-if, re-judging or import, unless another worker has to process it or it is done."""
     with record_failures("a replay"):
-        run_replay(replay_id, REPLAY_KINDS)
+        if not forward_replay(replay_id):
+            run_replay(replay_id, REPLAY_KINDS)
 
 
 @app.task(name=HEARTBEAT_TASK)

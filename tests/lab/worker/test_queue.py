@@ -1,13 +1,90 @@
+import json
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
 import pytest
+from django.conf import settings
+from django.utils import timezone
+from redis import Redis
 
 from tests.factories import make_model
 from tests.lab.scripted_runs import launch_run
-from toolbench.lab.models import Trial
+from toolbench.lab.models import Probe, Process, Provider, Replay, ServiceAddress, Trial
+from toolbench.lab.worker import queue
 from toolbench.lab.worker.queue import queue_trials
 
 pytestmark = pytest.mark.django_db
 
 COLUMNS = [field.attname for field in Trial._meta.concrete_fields if field.attname not in ("id", "queued_at")]
+
+
+@pytest.fixture
+def broker() -> Iterator[Redis]:
+    """The broker, which has no message before the test and none after it."""
+    broker = Redis.from_url(settings.REDIS_URL)
+    broker.flushdb()
+    yield broker
+    broker.flushdb()
+
+
+def make_worker(host: str, *, silent: timedelta = timedelta(0)) -> None:
+    Process.objects.create(name=f"worker@{host}:1", kind="worker", host=host, pid=1, seen_at=timezone.now() - silent)
+
+
+def make_local_provider(host: str) -> Provider:
+    """A provider whose models are served on that host for its own workers."""
+    ServiceAddress.objects.create(name="there", host=host, url="http://127.0.0.1:9", ready_at=timezone.now())
+    return Provider.objects.create(name="There", kind="local", service="there")
+
+
+def test_message_is_accepted_by_clock_an_hour_ahead(broker: Redis) -> None:
+    queue.notify_workers([1])
+    expires = datetime.fromisoformat(json.loads(broker.lrange("celery", 0, -1)[0])["headers"]["expires"])
+    assert expires > datetime.now(UTC) + timedelta(hours=1)
+
+
+def test_heartbeats_are_requested_from_each_live_worker(broker: Redis) -> None:
+    queue.request_heartbeats()
+    assert broker.llen("celery") == 1
+    for number in range(3):
+        make_worker(f"host-{number}")
+    make_worker("gone", silent=timedelta(minutes=2))
+    queue.request_heartbeats()
+    assert broker.llen("celery") == 1 + 3
+
+
+def test_work_for_server_elsewhere_is_passed_on(broker: Redis) -> None:
+    provider = make_local_provider("host-2")
+    model = make_model(provider=provider)
+    probe = Probe.objects.create(provider=provider, model=model)
+    make_worker("host-2")
+    assert queue.forward_session(provider.pk)
+    assert queue.forward_probe(probe.pk)
+    tasks = [json.loads(message)["headers"]["task"] for message in broker.lrange("host-host-2", 0, -1)]
+    assert sorted(tasks) == sorted([queue.SESSION_TASK, queue.PROBE_TASK])
+
+
+def test_import_is_passed_on_to_host_of_its_file(broker: Redis) -> None:
+    row, here = (
+        Replay.objects.create(kind=Replay.IMPORT, scope_id=0, query=f"file=ab&host={host}&name=run.zip")
+        for host in ("host-2", socket.gethostname())
+    )
+    assert not queue.forward_replay(row.pk)
+    make_worker("host-2")
+    make_worker(socket.gethostname())
+    assert queue.forward_replay(row.pk)
+    assert not queue.forward_replay(here.pk)
+    assert broker.llen("host-host-2") == 1
+
+
+def test_work_for_server_without_worker_is_not_passed_on(broker: Redis) -> None:
+    provider = make_local_provider("host-2")
+    make_worker("host-2", silent=timedelta(minutes=2))
+    make_worker("host-3")
+    assert not queue.forward_session(provider.pk)
+    assert not queue.forward_probe(0)
+    assert broker.keys("*host-2*") == []
 
 
 def test_queued_trials_are_the_rows_that_django_would_have_written() -> None:

@@ -1,10 +1,11 @@
 """Queue of imports that take longer than a page can wait.
 
 Each import is a row of the replay queue. A worker imports the file and writes its progress to the row. The file stays
-in a folder shared by all processes until the import has ended.
+in a folder of its host until the import has ended; workers of other hosts pass the import on.
 """
 
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -87,7 +88,7 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
             shutil.copyfileobj(file, stored_file)
         with transaction.atomic():
             # The end of the name is kept, since its suffix selects the importer.
-            query = urlencode({"file": file_key, "name": name[-200:]})
+            query = urlencode({"file": file_key, "host": socket.gethostname(), "name": name[-200:]})
             row = Replay.objects.create(kind=Replay.IMPORT, scope_id=owner.pk if owner else 0, query=query)
             transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     except BaseException:

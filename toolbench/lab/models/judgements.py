@@ -127,6 +127,11 @@ class Replay(models.Model):
         return f"replay of {self.kind} {self.scope_id}: {self.query or 'original settings'}"
 
     @property
+    def file_host(self) -> str:
+        """The host that has the imported file; "" if it is unknown."""
+        return parse_qs(self.query).get("host", [""])[0]
+
+    @property
     def file_name(self) -> str:
         """The name of the imported file, as the browser sent it; "" if it sent none."""
         return parse_qs(self.query).get("name", [""])[0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection
-from django.db.models import Count, DurationField, ExpressionWrapper, F, Sum
+from django.db.models import Count, DurationField, ExpressionWrapper, F, QuerySet, Sum
 from django.db.models.functions import Now
 
 from toolbench.lab.models import Cell, JobFailure, Process, ServiceAddress, Trial
@@ -109,6 +109,21 @@ def get_health() -> Health:
         fallback_runs=fallback["runs"],
         has_queued_trials=Trial.objects.filter(state=Trial.State.QUEUED).exists(),
     )
+
+
+def count_live_workers() -> int:
+    """Return how many workers sent a heartbeat within HEARTBEAT_TIMEOUT. It needs one query."""
+    return filter_live_workers().count()
+
+
+def is_served_by(host: str) -> bool:
+    """Return whether this is another host, and has a live worker."""
+    return host != socket.gethostname() and filter_live_workers().filter(host=host).exists()
+
+
+def filter_live_workers() -> QuerySet[Process]:
+    """Return the workers that sent a heartbeat within HEARTBEAT_TIMEOUT."""
+    return Process.objects.filter(kind="worker", seen_at__gt=Now() - HEARTBEAT_TIMEOUT)
 
 
 def check_database() -> None:

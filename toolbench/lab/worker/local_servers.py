@@ -8,13 +8,14 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
-from toolbench.lab.models import ServiceAddress
+from toolbench.lab.models import Provider, ServiceAddress
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker.claims import ISOLATE_AFTER_LOSSES
 from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, UNAVAILABLE_ERRORS, DatabaseThread
+from toolbench.lab.worker.health import filter_live_workers
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.http.aiohttp_transport import is_connection_refused
@@ -49,6 +50,18 @@ def register_local_server(name: str, ready_line: Mapping[str, str]) -> None:
 def withdraw_local_server(name: str) -> None:
     """Delete the address of a server of this host that has ended; no trial is claimed for it until it is registered."""
     ServiceAddress.objects.filter(name=name, host=socket.gethostname()).delete()
+
+
+def find_serving_host(provider_id: int) -> str:
+    """Return the other host that serves the models of a provider to its own workers.
+
+    Returns:
+        "" if workers of this host reach the provider, or no worker of the other host is alive.
+    """
+    services = Provider.objects.filter(pk=provider_id, base_url="").exclude(service="").values("service")
+    workers = filter_live_workers().filter(host=OuterRef("host"))
+    addresses = ServiceAddress.objects.filter(Exists(workers), name__in=services)
+    return addresses.exclude(host=socket.gethostname()).values_list("host", flat=True).first() or ""
 
 
 def is_registered(address: ServiceAddress) -> bool:

@@ -9,15 +9,19 @@ from django.db import connection
 from django.db.models import Field
 from kombu.exceptions import OperationalError
 
-from toolbench.celery import app
-from toolbench.lab.models import Trial
+from toolbench.celery import app, build_host_queue
+from toolbench.lab.models import Probe, Replay, Trial
 from toolbench.lab.sql import load_statement
+from toolbench.lab.worker.health import count_live_workers, is_served_by
+from toolbench.lab.worker.local_servers import find_serving_host
 
 logger = logging.getLogger(__name__)
 SESSION_TASK = "toolbench.lab.tasks.work_shift"
 PROBE_TASK = "toolbench.lab.tasks.probe"
 REPLAY_TASK = "toolbench.lab.tasks.replay"
 HEARTBEAT_TASK = "toolbench.lab.tasks.beat"
+# Celery compares the expiry of a message, a time by the sender's clock, with the clock of the worker.
+MAX_CLOCK_DIFFERENCE_SECONDS = 3600.0
 
 
 def queue_trials(trials: Sequence[Trial]) -> None:
@@ -84,15 +88,55 @@ def notify_workers_of_replays(replay_ids: Iterable[int]) -> None:
             return
 
 
-def request_heartbeat() -> None:
-    """Request a heartbeat. Its arrival shows that a worker receives messages."""
-    _send_task(HEARTBEAT_TASK, [], expires=settings.HEARTBEAT_SECONDS)
+def forward_session(provider_id: int) -> bool:
+    """Pass the request for a session on to the host whose workers alone reach the provider's local server.
+
+    Returns:
+        Whether it was passed on; False if a session has to run here.
+    """
+    return _forward(SESSION_TASK, provider_id, find_serving_host(provider_id))
 
 
-def _send_task(task: str, arguments: list[int], *, expires: float) -> bool:
-    """Send a task; log and return False when the broker does not answer."""
+def forward_probe(probe_id: int) -> bool:
+    """Pass a probe on, as `forward_session` does."""
+    provider_id = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
+    return provider_id is not None and _forward(PROBE_TASK, probe_id, find_serving_host(provider_id))
+
+
+def forward_replay(replay_id: int) -> bool:
+    """Pass an import on to the host that has its file, as `forward_session` does."""
+    row = Replay.objects.filter(pk=replay_id, kind=Replay.IMPORT).first()
+    return row is not None and is_served_by(row.file_host) and _forward(REPLAY_TASK, replay_id, row.file_host)
+
+
+def _forward(task: str, argument: int, host: str) -> bool:
+    if not host:
+        return False
+    return _send_task(task, [argument], expires=settings.SESSION_SECONDS, queue=build_host_queue(host))
+
+
+def request_heartbeats() -> None:
+    """Request as many heartbeats as there are live workers. Their arrival shows that workers receive messages.
+
+    A message reaches one worker; the broker serves waiting workers in turn.
+    """
+    for _ in range(max(1, count_live_workers())):
+        if not _send_task(HEARTBEAT_TASK, [], expires=settings.HEARTBEAT_SECONDS):
+            return
+
+
+def _send_task(task: str, arguments: list[int], *, expires: float, queue: str | None = None) -> bool:
+    """Send a task; log and return False when the broker does not answer.
+
+    Args:
+        task: name of the task.
+        arguments: arguments of the task.
+        expires: seconds after which a worker discards the message, if its clock is right.
+        queue: None for the queue of all workers.
+    """
+    expires += MAX_CLOCK_DIFFERENCE_SECONDS
     try:
-        app.send_task(task, arguments, retry=False, expires=expires)
+        app.send_task(task, arguments, retry=False, expires=expires, queue=queue)
     except (OperationalError, OSError) as error:
         logger.warning("The broker does not answer, the sweep will notify the workers: %s", error)
         return False
