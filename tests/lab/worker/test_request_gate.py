@@ -1,17 +1,25 @@
 """Reservations that fail answer those that wait for them, and no others."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.db import OperationalError
 
 from tests.factories import make_run
+from tests.lab.scripted_runs import delay_answers, launch_run, make_scripted_model
+from toolbench.lab.maintenance import check_runs
 from toolbench.lab.models import Run
-from toolbench.lab.worker import request_gate
+from toolbench.lab.worker import request_gate, session
+from toolbench.lab.worker.claims import renew_leases
 from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.lab.worker.request_budget import Reservation, reserve
 from toolbench.lab.worker.request_gate import BudgetReserver
+from toolbench.lab.worker.session import SessionOptions, run_session
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -51,3 +59,24 @@ def test_run_whose_requests_cannot_be_counted_fails_alone(monkeypatch: pytest.Mo
     assert [str(first), second, str(third), str(ended)] == ["injected", None, "injected", "injected"]
     good.refresh_from_db()
     assert good.requests_reserved == 1
+
+
+def test_gate_sends_nothing_while_lease_is_unconfirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its requests were counted with the claim, so that nothing else would stop them."""
+    away_until, sent = time.monotonic() + 2.0, list[int]()
+
+    def renew_later(leases: Any) -> Any:
+        if time.monotonic() < away_until:
+            raise OperationalError("the database is away")
+        sent.append(len(scripted.seen))
+        return renew_leases(leases)
+
+    monkeypatch.setattr(settings, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(settings, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(session, "renew_leases", renew_later)
+    with ScriptedServer(delay_answers(0.2)) as scripted:
+        model = make_scripted_model(scripted)
+        run = launch_run(model, trials=1)
+        run_session(model.provider_id, SessionOptions(30.0, check_runs=check_runs, sweep=lambda: None))
+    assert sent[0] < 3
+    assert (run.trials.get().outcome, len(scripted.seen)) == ("pass", 3)

@@ -6,7 +6,9 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from django.conf import settings
 
 from toolbench.engine.events import StopReason
 from toolbench.lab.worker.claims import ClaimedTrial, acquire_slot, release_slot
@@ -111,6 +113,7 @@ class RequestGate:
         reserved_requests: number of requests that are counted and not sent yet.
         has_lost_server: returns whether the local server of the trial died; None to skip this check.
         paced_ms: milliseconds for which requests waited for the rate control of the provider.
+        lease_confirmed_at: a monotonic time at which this worker held the lease.
     """
 
     trial: ClaimedTrial
@@ -122,6 +125,7 @@ class RequestGate:
     reserved_requests: int
     has_lost_server: Callable[[], Awaitable[bool]] | None = None
     paced_ms: float = 0.0
+    lease_confirmed_at: float = field(default_factory=time.monotonic)
     _sent: PacedRequest | None = None
 
     async def reserve(self) -> None:
@@ -130,12 +134,21 @@ class RequestGate:
         Raises:
             TrialStoppedError: a limit of the run is reached, or the run was cancelled.
         """
+        await self._wait_for_lease()
         if self.pacer.is_active:
             await self._start_request()
         if self.reserved_requests > 0:
             self.reserved_requests -= 1
         else:
             await self.reserver.reserve(self.trial.run_id)
+
+    async def _wait_for_lease(self) -> None:
+        """Wait while the lease may have ended, since another worker may run the trial then.
+
+        The job is cancelled when the database says that the lease was lost.
+        """
+        while time.monotonic() - self.lease_confirmed_at > settings.LEASE_SECONDS:
+            await asyncio.sleep(SLOT_POLL_SECONDS)
 
     async def _start_request(self) -> None:
         started_at = time.monotonic()

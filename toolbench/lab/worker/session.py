@@ -186,12 +186,14 @@ class WorkerSession:
         """
         self._slots.freed.clear()
         with suppress(*UNAVAILABLE_ERRORS):
+            claimed_at = time.monotonic()
             batch = await self._query_thread.run(self._fetcher.fetch, self._slots.build_hints())
             self._has_access = batch is not None
             if batch is not None:
                 self._pacer.set_settings(batch.access.pace)
                 for trial in batch.trials:
                     self._start_job(trial, batch, context, group)
+                    self._jobs[trial.lease].gate.lease_confirmed_at = claimed_at
                 if batch.has_more:
                     return True
             elif not self._jobs:
@@ -272,9 +274,16 @@ class WorkerSession:
             with suppress(*UNAVAILABLE_ERRORS):
                 leases = [(job.trial.id, job.trial.lease) for job in self._jobs.values()]
                 if leases:
+                    renewed_at = time.monotonic()
                     renewed = await self._query_thread.run(renew_leases, leases)
+                    self._confirm_leases(renewed, renewed_at)
                     self._cancel_lost_jobs({lease for _, lease in leases} - renewed)
             await asyncio.sleep(settings.HEARTBEAT_SECONDS)
+
+    def _confirm_leases(self, leases: Iterable[UUID], confirmed_at: float) -> None:
+        for lease in leases:
+            if job := self._jobs.get(lease):
+                job.gate.lease_confirmed_at = confirmed_at
 
     def _cancel_lost_jobs(self, lost_leases: set[UUID]) -> None:
         """Cancel the jobs whose lease was lost. Nothing more is stored for them."""
