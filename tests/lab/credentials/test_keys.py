@@ -1,3 +1,4 @@
+import socket
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,9 @@ def test_a_lost_key_file_is_said_with_what_to_do(key_file: Path, what: str) -> N
         encrypt("x")
     if what == "garbage":
         key_file.write_bytes(b"garbage")
-    with pytest.raises(KeyFileLostError, match="Enter the key of Mine again"):
+    with pytest.raises(KeyFileLostError, match="Enter the key of Mine again") as error:
         read_endpoint_key(provider)
+    assert f"on {socket.gethostname()}:" in str(error.value)
 
 
 def test_a_key_of_the_environment_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ the private key of a client certificate are encrypted too. The encryption key is
 
 import json
 import os
+import socket
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -31,7 +32,7 @@ class KeyFileLostError(KeyUnavailableError):
 
     def __init__(self, provider: str, description: str) -> None:
         super().__init__(
-            "Stored keys cannot be decrypted: the key file is missing or has changed. "
+            f"Stored keys cannot be decrypted on {socket.gethostname()}: the key file is missing or has changed. "
             f"Enter the {description} of {provider} again."
         )
 
@@ -41,14 +42,19 @@ class KeyNotInEnvironmentError(KeyUnavailableError):
 
     def __init__(self, variable: str) -> None:
         super().__init__(
-            f"The worker's environment has no {variable}: set it and start the worker again, or store a key."
+            f"The worker's environment on {socket.gethostname()} has no {variable}: set it and start the worker again, "
+            "or store a key."
         )
 
 
 def encrypt(secret: str) -> bytes:
-    """Encrypt a secret for the database; create the key file on first use."""
-    file_key = create_once(Path(settings.KEY_FILE), Fernet.generate_key)
-    return Fernet(file_key.strip()).encrypt(secret.encode())
+    """Encrypt a secret for the database."""
+    return Fernet(ensure_key_file().strip()).encrypt(secret.encode())
+
+
+def ensure_key_file() -> bytes:
+    """Create the key file if it does not exist; return its content."""
+    return create_once(Path(settings.KEY_FILE), Fernet.generate_key)
 
 
 def decrypt(stored: bytes | memoryview) -> str:

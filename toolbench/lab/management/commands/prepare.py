@@ -3,6 +3,7 @@
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from toolbench.lab.credentials.keys import ensure_key_file
 from toolbench.lab.worker.local_servers import withdraw_host_servers
 
 
@@ -19,3 +20,4 @@ class Command(BaseCommand):
         # An outdated copy may have a newer date than the file, so all copies are deleted first.
         call_command("collectstatic", interactive=False, clear=True, verbosity=0)
         withdraw_host_servers()
+        ensure_key_file()  # so that it can be copied to another host before the first key is stored
