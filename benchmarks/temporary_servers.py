@@ -11,7 +11,7 @@ from typing import Self
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.servers import Postgres, Valkey
 
-_START_SECONDS = 120
+_START_SECONDS = 300
 
 
 class TemporaryServers(ABC):
@@ -63,7 +63,7 @@ class TemporaryServers(ABC):
         """Start a process, and wait until it is ready.
 
         Raises:
-            RuntimeError: it has ended, or is not ready after 120 s.
+            RuntimeError: it has ended, or is not ready after 300 s.
         """
         child = self.children[spec.name] = ChildProcess(spec, self.folder)
         deadline = time.monotonic() + _START_SECONDS

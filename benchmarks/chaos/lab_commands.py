@@ -14,12 +14,15 @@ from django.db import connection
 import benchmarks.django_setup  # noqa: F401
 from benchmarks.chaos.invariants import WatchedRun, count_cells, find_violations, install_witness
 from toolbench.evals.statistics.stopping import StoppingRule
+from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Model, Provider, Run
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
 SCENARIO = "happy_path"
+CONCURRENCY = 4
+_KEY = "sk-chaos-0123456789abcdef"  # of no endpoint; a worker without the key file could not read it
 POISONED_READ_SECONDS = 2.0
 POISONED_DEADLINE_SECONDS = 8.0
 
@@ -27,7 +30,14 @@ POISONED_DEADLINE_SECONDS = 8.0
 def launch_counted(base_url: str, trials: int, cap: int | None, *, poisoned: bool, stream: bool) -> int:
     """Launch a run at the provider that counts; return its id."""
     name = base_url.rpartition("/")[2]
-    provider = Provider.objects.create(name=name, base_url=base_url, concurrency=4, max_attempts=2)
+    provider = Provider.objects.create(
+        name=name,
+        base_url=base_url,
+        concurrency=CONCURRENCY,
+        max_attempts=2,
+        key_source=Provider.KeySource.STORED,
+        key_encrypted=encrypt(_KEY),
+    )
     model = Model.objects.create(provider=provider, name=name, canonical=name)
     request = RunRequest(
         title=name,

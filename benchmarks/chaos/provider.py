@@ -1,7 +1,9 @@
 """A provider that counts what each run sent it, plays well, and gives poisoned answers to runs that asked for them."""
 
 import threading
-from collections import Counter
+import time
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -27,18 +29,25 @@ class CountingProvider:
 
     Args:
         delay_seconds: of every answer.
+        host: the address of this machine at which it serves.
         intervene: called with the run and its number of requests so far; returns a reply in place of the answer.
     """
 
     def __init__(
-        self, *, delay_seconds: float = DELAY_SECONDS, intervene: Intervention = lambda name, count: None
+        self,
+        *,
+        delay_seconds: float = DELAY_SECONDS,
+        host: str = "127.0.0.1",
+        intervene: Intervention = lambda name, count: None,
     ) -> None:
         self._delay_seconds = delay_seconds
         self._intervene = intervene
         self._sent: Counter[str] = Counter()
+        self._arrivals: defaultdict[str, list[float]] = defaultdict(list)
         self._poisons: dict[str, str] = {}
+        self._delays: dict[str, float] = {}
         self._counting = threading.Lock()
-        self._server = ScriptedServer(self._answer)
+        self._server = ScriptedServer(self._answer, host=host)
 
     def start(self) -> None:
         self._server.start()
@@ -46,27 +55,48 @@ class CountingProvider:
     def stop(self) -> None:
         self._server.stop()
 
-    def base_url(self, name: str, *, poison: str = "") -> str:
-        """Return the address for one run, whose answers are poisoned where `poison` names one."""
+    def base_url(self, name: str, *, poison: str = "", delay_seconds: float | None = None) -> str:
+        """Return the address for one run.
+
+        Args:
+            name: of the run.
+            poison: names the poison of its answers.
+            delay_seconds: of its answers; None for that of the provider.
+        """
         self._poisons[name] = poison
+        if delay_seconds is not None:
+            self._delays[name] = delay_seconds
         return f"{self._server.base_url}/{name}"
 
     def count_sent(self, name: str) -> int:
         """Return how many requests of the run have arrived."""
         return self._sent[name]
 
+    def count_most_in_flight(self, name: str) -> int:
+        """Return the greatest number of requests of the run that waited for their answers at the same time."""
+        with self._counting:
+            arrivals = list(self._arrivals[name])
+        ended = [moment + self._get_delay(name) for moment in arrivals]
+        return max(
+            (place - bisect_right(ended, moment, hi=place - 1) for place, moment in enumerate(arrivals, 1)), default=0
+        )
+
     def _answer(self, seen: ReceivedRequest) -> ScriptedReply:
         name = seen.path.split("/")[1]
         with self._counting:
             self._sent[name] += 1
             count = self._sent[name]
+            self._arrivals[name].append(time.monotonic())
             self._server.seen.clear()
         if (reply := self._intervene(name, count)) is not None:
             return reply
         poison = self._poisons.get(name, "")
         if poison and count % 3 != 1 and not (poison in LARGE_POISONS and count > MAX_LARGE_ANSWERS):
-            return replace(POISON_BY_NAME[poison](), delay=self._delay_seconds)
-        return replace(_answer_correctly(seen), delay=self._delay_seconds)
+            return replace(POISON_BY_NAME[poison](), delay=self._get_delay(name))
+        return replace(_answer_correctly(seen), delay=self._get_delay(name))
+
+    def _get_delay(self, name: str) -> float:
+        return self._delays.get(name, self._delay_seconds)
 
 
 def _answer_correctly(seen: ReceivedRequest) -> ScriptedReply:

@@ -20,7 +20,7 @@ MAX_EARLIER_RUNS = 12  # that are checked again in each round: a frozen process 
 _POLL_SECONDS = 0.1
 _MAX_TRIALS = 20  # of a cell that goes on until it is decided
 
-_BUSY_QUERY = """
+BUSY_QUERY = """
 SELECT count(*) FROM lab_run AS run WHERE id = ANY(%s) AND (
     state NOT IN ('finished', 'cancelled', 'paused')
     OR EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state = 'running')
@@ -113,7 +113,7 @@ class ChaosRunner:
         time.sleep(_POLL_SECONDS)
         try:
             with self.stack.connect() as connection:
-                row = connection.execute(_BUSY_QUERY, [ids]).fetchone()
+                row = connection.execute(BUSY_QUERY, [ids]).fetchone()
         except psycopg.Error:
             return True
         return row is None or row[0] > 0

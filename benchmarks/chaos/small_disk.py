@@ -14,26 +14,28 @@ _AS_ROOT = ("unshare", "--user", "--map-root-user", "--mount", "--propagation", 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-def enter_namespace(module: str) -> bool:
+def enter_namespace(module: str, *options: str) -> bool:
     """Start this program again in a mount namespace of its own, where the machine allows one.
 
     Args:
         module: what `python -m` runs again, with the same arguments.
+        options: of `unshare`, for further namespaces.
 
     Returns:
         True inside the namespace; False where there can be none, in the program as it is.
     """
     if os.environ.get(_INSIDE_VARIABLE):
         return True
-    if unshare := find_unshare():
+    if unshare := find_unshare(*options):
         os.environ[_INSIDE_VARIABLE] = "1"
         os.execvp(unshare[0], [*unshare, sys.executable, "-m", module, *sys.argv[1:]])
     return False
 
 
-def find_unshare() -> tuple[str, ...]:
-    """Return the command that makes a mount namespace here; () where none can."""
-    return next((unshare for unshare in (_UNSHARE, _AS_ROOT) if _can_mount(unshare)), ())
+def find_unshare(*options: str) -> tuple[str, ...]:
+    """Return the command that makes a mount namespace here, and what `options` name; () where none can."""
+    commands = ((*unshare, *options) for unshare in (_UNSHARE, _AS_ROOT))
+    return next((unshare for unshare in commands if _can_mount(unshare)), ())
 
 
 def _can_mount(unshare: tuple[str, ...]) -> bool:

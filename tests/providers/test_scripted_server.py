@@ -32,6 +32,13 @@ def test_a_function_of_the_request_may_answer() -> None:
     assert b"POST 1" in exchange.body
 
 
+def test_server_listens_on_another_address_of_this_machine() -> None:
+    with ScriptedServer([text_reply("hello")], host="127.0.0.2") as provider:
+        (exchange,) = asked(provider, 1)
+        assert provider.base_url.startswith("http://127.0.0.2:")
+    assert exchange.status == 200
+
+
 def test_many_requests_at_once_are_all_seen() -> None:
     with ScriptedServer(lambda seen: text_reply("hello")) as provider:
         exchanges = asked(provider, 50)

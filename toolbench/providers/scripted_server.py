@@ -118,7 +118,7 @@ ReplyScript = Iterable[ScriptedReply] | Callable[[ReceivedRequest], ScriptedRepl
 
 
 class ScriptedServer:
-    """Server on 127.0.0.1 that runs in its own threads from `start` to `stop`.
+    """Server on 127.0.0.1, or another address of this machine, that runs in its own threads from `start` to `stop`.
 
     The script is a list of replies, sent in order of arrival, or a function of the request. After the last reply of a
     list, every request gets status 400.
@@ -130,7 +130,7 @@ class ScriptedServer:
         stopping: event that `stop` sets.
     """
 
-    def __init__(self, script: ReplyScript = (), *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, script: ReplyScript = (), *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         self.seen: list[ReceivedRequest] = []
         self.connections = 0
         self.arrived = threading.Semaphore(0)
@@ -139,7 +139,7 @@ class ScriptedServer:
             script if callable(script) else iter(script)
         )
         self._script_lock = threading.Lock()
-        self._server = _TcpServer(("127.0.0.1", 0), _ConnectionHandler)
+        self._server = _TcpServer((host, 0), _ConnectionHandler)
         self._server.provider = self
         self._scheme = "http"
         if tls is not None:
@@ -150,7 +150,8 @@ class ScriptedServer:
     @property
     def base_url(self) -> str:
         """Address of the server without a path."""
-        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
+        host, port = self._server.server_address[:2]
+        return f"{self._scheme}://{host!s}:{port}"
 
     def endpoint(self, **more: Any) -> Endpoint:
         """Return an endpoint for this server; `more` are further fields of `Endpoint`."""

@@ -3,6 +3,7 @@
 import json
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -51,6 +52,19 @@ def test_provider_sends_large_bodies_to_the_first_requests_only(provider: Counti
     sizes = [len(ask(base_url)["choices"][0]["message"]["content"] or "") for _ in range(5)]
 
     assert sizes == [0, 15_000_000, 15_000_000, 0, 0]
+
+
+def test_provider_counts_requests_in_flight() -> None:
+    counting = CountingProvider(delay_seconds=0.5)
+    counting.start()
+    slow, quick = counting.base_url("slow"), counting.base_url("quick", delay_seconds=0.0)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(ask, [slow] * 3))
+    ask(quick)
+    ask(quick)
+    counting.stop()
+    assert (counting.count_most_in_flight("quick"), counting.count_most_in_flight("other")) == (1, 0)
+    assert counting.count_most_in_flight("slow") > 1
 
 
 @pytest.mark.parametrize("name", POISON_BY_NAME)
