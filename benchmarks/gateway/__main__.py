@@ -3,7 +3,8 @@
 A server in a process of its own answers at once. The same request goes to it directly, through the gateway, which
 checks the token, validates the call and stores every exchange, or none, and through LiteLLM's proxy if `--litellm`
 names its command. Prints times, throughput and CPU per request, the delay of the texts of streams, and the memory of
-the gateway under open streams.
+the gateway under open streams; then each aim beside its figure. It ends within ten minutes: a line that takes too long
+has fewer requests.
 """
 
 import argparse
@@ -14,12 +15,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks.gateway.aims import DIRECT, LITELLM, STORED, UNSTORED, Delay, Line, Memory, print_aims
 from benchmarks.gateway.load import WARM_UP_REQUESTS, Target, hold_streams, measure_delays, send_requests
 from benchmarks.gateway.servers import create_aliases, read_cpu_ms, read_memory_mb, start_litellm, start_module
 from benchmarks.stack import Stack
 
 CONCURRENCIES = (1, 10, 50)
 STREAMS_MEASURED, TEXTS, PAUSE_SECONDS = 10, 50, 0.02
+ALIASES = ("stored", "unstored")
+MAX_WARM_UP_SECONDS, MAX_LINE_SECONDS = 5, 20
 LITELLM_SHARE = 5  # it is slower, so that it gets a fifth of the requests
 SETTLE_SECONDS = 3
 
@@ -38,53 +42,68 @@ def main(arguments: Sequence[str] | None = None) -> None:
         token = create_aliases(url, stack.environment)
         gateway = started.enter_context(start_module("toolbench.gateway", "--port", "0", environment=stack.environment))
         targets = [
-            Target("direct", url, token, "m"),
-            Target("gateway, stored", gateway[0], token, "stored", gateway[1]),
-            Target("gateway, not stored", gateway[0], token, "unstored", gateway[1]),
+            Target(DIRECT, url, token, "m"),
+            Target(STORED, gateway[0], token, ALIASES[0], gateway[1]),
+            Target(UNSTORED, gateway[0], token, ALIASES[1], gateway[1]),
         ]
         if options.litellm:
             targets.append(started.enter_context(start_litellm(options.litellm, url)))
         print(f"Load average at the start: {os.getloadavg()[0]:.1f}\n")
-        asyncio.run(_measure_requests(targets, options.requests, stack.read_postgres_ms))
-        asyncio.run(_measure_delays(targets))
-        asyncio.run(_measure_memory(targets[1], options.streams))
+        lines = asyncio.run(_measure_requests(targets, options.requests, stack.read_postgres_ms))
+        delays = asyncio.run(_measure_delays(targets))
+        print_aims(lines, delays, asyncio.run(_measure_memory(targets[1], options.streams)))
         print(f"\nLoad average at the end: {os.getloadavg()[0]:.1f}")
 
 
-async def _measure_requests(targets: Sequence[Target], requests: int, read_postgres_ms: Callable[[], float]) -> None:
+async def _measure_requests(
+    targets: Sequence[Target], requests: int, read_postgres_ms: Callable[[], float]
+) -> list[Line]:
     print("| way | C | p50, ms | p95, ms | requests/s | CPU of the process, ms | PostgreSQL CPU, ms |")
     print("|---|---|---|---|---|---|---|")
+    lines = []
     for concurrency in CONCURRENCIES:
         for target in targets:
-            count = requests // LITELLM_SHARE if target.name == "LiteLLM" else requests
-            await send_requests(target, concurrency, WARM_UP_REQUESTS)
+            count = requests // LITELLM_SHARE if target.name == LITELLM else requests
+            await send_requests(target, concurrency, WARM_UP_REQUESTS, MAX_WARM_UP_SECONDS)
             cpu, postgres = read_cpu_ms(target.pid) if target.pid else 0.0, read_postgres_ms()
-            seconds, times = await send_requests(target, concurrency, count)
-            if target.name == "gateway, stored":
+            seconds, times = await send_requests(target, concurrency, count, MAX_LINE_SECONDS)
+            if target.name == STORED:
                 await asyncio.sleep(1)  # until the last batch is stored
-            figures = [
-                f"{(read_cpu_ms(target.pid) - cpu) / count:.2f}" if target.pid else "–",
-                f"{(read_postgres_ms() - postgres) / count:.2f}" if target.name.startswith("gateway") else "–",
-            ]
-            shown = f"{_quantile(times, 0.5):.2f} | {_quantile(times, 0.95):.2f} | {count / seconds:.0f}"
-            print(f"| {target.name} | {concurrency} | {shown} | {' | '.join(figures)} |", flush=True)
+            line = Line(
+                way=target.name,
+                concurrency=concurrency,
+                p50=_quantile(times, 0.5),
+                p95=_quantile(times, 0.95),
+                per_second=len(times) / seconds,
+                cpu_ms=(read_cpu_ms(target.pid) - cpu) / len(times) if target.pid else None,
+                postgres_ms=(read_postgres_ms() - postgres) / len(times) if target.model in ALIASES else None,
+            )
+            lines.append(line)
+            cpus = " | ".join("–" if value is None else f"{value:.2f}" for value in (line.cpu_ms, line.postgres_ms))
+            figures = f"{line.p50:.2f} | {line.p95:.2f} | {line.per_second:.0f}"
+            print(f"| {line.way} | {concurrency} | {figures} | {cpus} |", flush=True)
+    return lines
 
 
-async def _measure_delays(targets: Sequence[Target]) -> None:
-    """Print how long the texts of streams take from the provider to the client."""
+async def _measure_delays(targets: Sequence[Target]) -> dict[str, Delay]:
+    """Print how long the texts of streams take from the provider to the client; return what each way adds."""
     print(f"\nDelay of a text, {STREAMS_MEASURED} streams, a text every {1000 * PAUSE_SECONDS:.0f} ms:\n")
     print("| way | texts | p50, ms | p95, ms | added p50 | added p95 |")
     print("|---|---|---|---|---|---|")
-    direct: tuple[float, float] | None = None
+    direct: Delay | None = None
+    added = {}
     for target in targets:
         delays = await measure_delays(target, STREAMS_MEASURED, TEXTS, PAUSE_SECONDS)
         p50, p95 = _quantile(delays, 0.5), _quantile(delays, 0.95)
-        direct = direct or (p50, p95)
-        added = f"{p50 - direct[0]:.2f} | {p95 - direct[1]:.2f}"
-        print(f"| {target.name} | {len(delays)} | {p50:.2f} | {p95:.2f} | {added} |", flush=True)
+        direct = direct or Delay(p50, p95)
+        added[target.name] = more = Delay(p50 - direct.p50, p95 - direct.p95)
+        print(
+            f"| {target.name} | {len(delays)} | {p50:.2f} | {p95:.2f} | {more.p50:.2f} | {more.p95:.2f} |", flush=True
+        )
+    return added
 
 
-async def _measure_memory(target: Target, streams: int) -> None:
+async def _measure_memory(target: Target, streams: int) -> Memory:
     """Print the memory of a process before, while and after streams are open."""
     during = 0
 
@@ -98,6 +117,7 @@ async def _measure_memory(target: Target, streams: int) -> None:
     await asyncio.sleep(SETTLE_SECONDS)
     after = read_memory_mb(target.pid)
     print(f"\nMemory with {opened:,} open streams: {before} MB before, {during} MB during, {after} MB after.")
+    return Memory(opened, before, during, after)
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

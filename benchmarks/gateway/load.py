@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -34,14 +35,23 @@ class Target:
     pid: int = 0
 
 
-async def send_requests(target: Target, concurrency: int, count: int) -> tuple[float, list[float]]:
-    """Return the seconds of all requests, and the sorted milliseconds of each."""
-    left, times = iter(range(count)), []
+async def send_requests(
+    target: Target, concurrency: int, count: int, max_seconds: float = math.inf
+) -> tuple[float, list[float]]:
+    """Send requests, fewer than `count` if they take too long.
+
+    Returns:
+        The seconds of all requests, and the sorted milliseconds of each that was sent.
+    """
+    left = iter(range(count))
+    times: list[float] = []
     body = json.dumps({**BODY, "model": target.model}).encode()
 
     async def work(session: aiohttp.ClientSession) -> None:
         for _ in left:
             began = time.perf_counter()
+            if began >= ends_at:
+                return
             async with session.post("/v1/chat/completions", data=body) as response:
                 answer = await response.read()
                 assert response.status == 200, answer
@@ -49,6 +59,7 @@ async def send_requests(target: Target, concurrency: int, count: int) -> tuple[f
 
     async with _open_session(target, concurrency) as session:
         began = time.perf_counter()
+        ends_at = began + max_seconds
         await asyncio.gather(*(work(session) for _ in range(concurrency)))
         return time.perf_counter() - began, sorted(times)
 

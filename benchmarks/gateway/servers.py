@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aiohttp
 
+from benchmarks.gateway.aims import LITELLM
 from benchmarks.gateway.load import Target
 
 LITELLM_KEY = "sk-benchmark"
@@ -83,7 +84,7 @@ def start_litellm(program: Path, upstream_url: str) -> Iterator[Target]:
         with (Path(folder) / "log").open("w") as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
         try:
-            target = Target("LiteLLM", f"http://127.0.0.1:{port}", LITELLM_KEY, "bench", process.pid)
+            target = Target(LITELLM, f"http://127.0.0.1:{port}", LITELLM_KEY, "bench", process.pid)
             asyncio.run(_wait_until_ready(target, process, Path(folder) / "log"))
             yield target
         finally:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import django
 
+from toolbench.garbage_collection import freeze_loaded_objects
 from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
@@ -26,6 +27,7 @@ SERVER_NAME = "gateway"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until a stop signal and return the exit code."""
     options = _parse_arguments(arguments)
+    freeze_loaded_objects()
     try:
         asyncio.run(_serve(options.host, options.port))
     except ServerStartError as error:

@@ -92,26 +92,29 @@ class TextSender:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._arrived = asyncio.Event()
+        self._changed = asyncio.Event()  # set by a part, and by the end of the turn
         self.has_begun = False
 
     def send(self, text: str) -> None:
         """Queue a part; an empty one is ignored."""
         if text:
             self._parts.append(text)
-            self._arrived.set()
+            self._changed.set()
             self.has_begun = True
 
     async def wait_for_part(self, task: "asyncio.Task[Any]") -> str | None:
         """Return the queued text as soon as there is text; None if the task has ended and the queue is empty."""
-        while not self._parts:
-            if task.done():
-                return None
-            arrival = asyncio.ensure_future(self._arrived.wait())
-            try:
-                await asyncio.wait({task, arrival}, return_when=asyncio.FIRST_COMPLETED)
-            finally:  # also if the client leaves meanwhile
-                arrival.cancel()
-        self._arrived.clear()
+        task.add_done_callback(self._notice_end)
+        try:
+            while not self._parts:
+                if task.done():
+                    return None
+                self._changed.clear()
+                await self._changed.wait()
+        finally:  # also if the client leaves meanwhile
+            task.remove_done_callback(self._notice_end)
         parts, self._parts = self._parts, []
         return "".join(parts)
+
+    def _notice_end(self, task: "asyncio.Task[Any]") -> None:
+        self._changed.set()

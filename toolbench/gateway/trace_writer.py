@@ -35,7 +35,7 @@ class TraceWriter:
     def __init__(self, run_in_thread: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
         """Create the queue. `run_in_thread` runs a function in the thread of the database."""
         self._run_in_thread = run_in_thread
-        self._waiting: deque[GatewayTrace] = deque()
+        self._waiting: deque[tuple[GatewayTrace, int]] = deque()  # each with the bytes of its bodies
         self._waiting_bytes = 0
         self._adding: set[asyncio.Task[None]] = set()  # of the traces whose bodies a thread adds
         self._adding_bytes = 0
@@ -60,12 +60,14 @@ class TraceWriter:
             self.lost_count += 1
             self._count_drop()
             return
-        if self._waiting_bytes + _count_bytes(trace) > MAX_WAITING_BYTES:
+        trace_bytes = sum(len(getattr(trace, column) or b"") for column in BODY_COLUMNS)
+        if self._waiting_bytes + trace_bytes > MAX_WAITING_BYTES:
             for column in BODY_COLUMNS:
                 setattr(trace, column, None)
+            trace_bytes = 0
             self._count_drop()
-        self._waiting.append(trace)
-        self._waiting_bytes += _count_bytes(trace)
+        self._waiting.append((trace, trace_bytes))
+        self._waiting_bytes += trace_bytes
 
     def put_large(self, trace: GatewayTrace, size: int, add_bodies: Callable[[], None]) -> None:
         """Queue a trace after a thread has added its bodies; queue it without bodies if too many bytes wait.
@@ -143,10 +145,12 @@ class TraceWriter:
     def _take_batch(self) -> None:
         batch_bytes = 0
         while self._waiting and len(self._batch) < MAX_BATCH:
-            batch_bytes += (trace_bytes := _count_bytes(self._waiting[0]))
+            trace, trace_bytes = self._waiting[0]
+            batch_bytes += trace_bytes
             if self._batch and batch_bytes > MAX_BATCH_BYTES:
                 return
-            self._batch.append(self._waiting.popleft())
+            self._waiting.popleft()
+            self._batch.append(trace)
             self._waiting_bytes -= trace_bytes
 
     async def _store_batch(self) -> bool:
@@ -191,7 +195,3 @@ class TraceWriter:
             return False
         self._spending_batch = SpendingBatch(self._key, self._spending_batch.number, {})
         return True
-
-
-def _count_bytes(trace: GatewayTrace) -> int:
-    return sum(len(getattr(trace, column) or b"") for column in BODY_COLUMNS)

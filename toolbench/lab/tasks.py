@@ -1,6 +1,5 @@
 """Celery tasks. Each calls one function; exceptions are logged and counted for /health/."""
 
-import gc
 from contextlib import suppress
 from typing import Any
 
@@ -8,6 +7,7 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from django.db import DatabaseError, connection
 
 from toolbench.celery import app
+from toolbench.garbage_collection import freeze_loaded_objects
 from toolbench.lab.endpoints.probe_job import run_probe
 from toolbench.lab.interchange.queue import REPLAY_KINDS
 from toolbench.lab.maintenance import check_runs, sweep
@@ -26,20 +26,13 @@ from toolbench.lab.worker.queue import (
 )
 from toolbench.lab.worker.session_registry import SessionRegistry
 
-# Allocations between two garbage collections. Python's default of 700 is less than two trials in flight allocate.
-GC_ALLOCATION_THRESHOLD = 5_000
-
 session_registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
 
 
 @worker_ready.connect
-def freeze_loaded_objects(**_: Any) -> None:
-    """Exclude the objects loaded so far from garbage collection, and collect less often.
-
-    Reference counting frees most objects of a trial, so the collector finds little.
-    """
-    gc.freeze()
-    gc.set_threshold(GC_ALLOCATION_THRESHOLD)
+def set_up_garbage_collection(**_: Any) -> None:
+    """Collect less garbage in a worker."""
+    freeze_loaded_objects()
 
 
 @worker_shutting_down.connect

@@ -9,7 +9,14 @@ from django.utils import timezone
 from tests.factories import make_gateway_trace
 from toolbench.lab.models import GatewayTrace, GatewayTraceText
 from toolbench.lab.serving import traces
-from toolbench.lab.serving.traces import MAX_KEPT_BYTES, can_make_draft, delete_old_traces, render_trace_age
+from toolbench.lab.serving.traces import (
+    MAX_KEPT_BYTES,
+    TracesRefusedError,
+    can_make_draft,
+    delete_old_traces,
+    render_trace_age,
+    write_traces,
+)
 from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
 
 pytestmark = pytest.mark.django_db
@@ -54,3 +61,50 @@ def test_no_trace_is_deleted_with_an_age_of_zero(settings: LazySettings) -> None
     make_trace_of_age(4000)
     assert delete_old_traces() == 0
     assert "not deleted" in render_trace_age()
+
+
+def build_trace(**columns: object) -> GatewayTrace:
+    return GatewayTrace(
+        **{"alias": "a", "dialect": "chat", "at": timezone.now(), "status": 200, "duration_ms": 1.5} | columns
+    )
+
+
+def test_write_traces_keeps_each_value_of_each_column() -> None:
+    full = build_trace(
+        alias="weather – “1”",
+        served_by="fallback",
+        model_name="vendor/m",
+        token_name="CI",
+        simulated=True,
+        stream=True,
+        code="invalid_tool_call",
+        sentence='A "quoted" \\ sentence\nwith é and 日本',
+        path="native",
+        calls=2,
+        changes=["one", "zwei ü"],
+        requests=3,
+        input_tokens=5_000_000_000,
+        output_tokens=12,
+        cost=0.1 + 0.2,
+        upstream_ms=1e-9,
+        client_request=bytes(range(256)),
+        client_response=b"",
+        upstream_request=b'{"a": "\\u0000"}',
+        upstream_response=b"\xff\x00",
+        traffic_line=b"{}",
+        steps=b"[]",
+    )
+    bare = build_trace()
+    write_traces([full, bare])
+    names = [field.attname for field in GatewayTrace._meta.concrete_fields]
+    for trace in (full, bare):
+        stored = GatewayTrace.objects.get(pk=trace.pk)
+        assert {name: getattr(stored, name) for name in names} == {name: getattr(trace, name) for name in names}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("columns", [{"sentence": "\x00"}, {"sentence": "\ud800"}, {"cost": float("nan")}])
+def test_write_traces_refuses_a_value_that_cannot_be_stored(columns: dict[str, object]) -> None:
+    with pytest.raises(TracesRefusedError):
+        write_traces([build_trace(), build_trace(**columns), build_trace()])
+    assert GatewayTrace.objects.count() == 2

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import transaction
-from django.db.models import F
-from django.utils import timezone
+from django.db import connection
 
 from toolbench.engine.bounds import parse_cost, parse_count
 from toolbench.engine.types import Usage
 from toolbench.evals.prices import Price
 from toolbench.lab.metrics.provider_budget import find_month_start
-from toolbench.lab.models import GatewaySpending, Provider, SpendingWriter
+from toolbench.lab.sql import load_statement
+from toolbench.lab.worker.database_thread import open_cursor
+
+_ADD_SPENDING = load_statement("serving/add_spending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +74,16 @@ def add_spending(batch: SpendingBatch) -> None:
 
     A batch that is stored already, because only the answer of an earlier call was lost, is not added again.
     """
-    month = find_month_start().date()
-    existing = Provider.objects.filter(pk__in=batch.by_provider).values_list("pk", flat=True)
-    with transaction.atomic():
-        if not _claim(batch):
-            return
-        for provider_id in sorted(existing):
-            spending = batch.by_provider[provider_id]
-            row, _ = GatewaySpending.objects.get_or_create(provider_id=provider_id, month=month)
-            GatewaySpending.objects.filter(pk=row.pk).update(
-                dollars=F("dollars") + spending.dollars,
-                known=F("known") + spending.known,
-                unknown=F("unknown") + spending.unknown,
-            )
-
-
-def _claim(batch: SpendingBatch) -> bool:
-    """Note that the batch is stored in this transaction; return False if it is stored already."""
-    _, is_first = SpendingWriter.objects.get_or_create(key=batch.writer, defaults={"last_batch": batch.number})
-    earlier = SpendingWriter.objects.filter(key=batch.writer, last_batch__lt=batch.number)
-    return is_first or earlier.update(last_batch=batch.number, stored_at=timezone.now()) > 0
+    sums = batch.by_provider.values()
+    parameters = [
+        batch.writer,
+        batch.number,
+        find_month_start().date(),
+        list(batch.by_provider),
+        [spending.dollars for spending in sums],
+        [spending.known for spending in sums],
+        [spending.unknown for spending in sums],
+    ]
+    cursor = open_cursor()
+    with connection.wrap_database_errors:
+        cursor.execute(_ADD_SPENDING, parameters)

@@ -1,16 +1,19 @@
 """Traces of the gateway: storage, list and bodies."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
 from toolbench.lab.models import GatewayTrace
+from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.code_view import CodeView, render_body
-from toolbench.lab.worker.database_thread import is_unavailable
+from toolbench.lab.worker.database_thread import is_unavailable, open_cursor
 
 TRACES_PER_PAGE = 100
 TRACES_PER_DELETION = 500  # in one statement, so that no lock is held for long
@@ -20,6 +23,8 @@ SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
 _RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"
 BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line", "steps")
+_ROW_FIELDS = tuple(field for field in GatewayTrace._meta.concrete_fields if field.attname not in BODY_COLUMNS)
+_ROW_ENCODER = json.JSONEncoder(default=str, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +82,41 @@ def write_traces(traces: Sequence[GatewayTrace]) -> None:
             for trace, (trace_id,) in zip(new, cursor.fetchall(), strict=True):
                 trace.pk = trace_id
     try:
-        GatewayTrace.objects.bulk_create(traces, ignore_conflicts=True)
+        _insert(traces)
     except Exception as error:
         if is_unavailable(error):
             raise
         _write_one_by_one(traces)
 
 
+def _insert(traces: Sequence[GatewayTrace]) -> None:
+    """Insert traces by one statement that is prepared once, which takes a fifth of the time of `bulk_create`."""
+    rows = [
+        {"place": place, **{field.attname: getattr(trace, field.attname) for field in _ROW_FIELDS}}
+        for place, trace in enumerate(traces, start=1)
+    ]
+    bodies = [[getattr(trace, name) for trace in traces] for name in BODY_COLUMNS]
+    cursor = open_cursor()
+    with connection.wrap_database_errors:
+        cursor.execute(_build_insertion(), [_ROW_ENCODER.encode(rows), *bodies])
+
+
+@cache
+def _build_insertion() -> str:
+    return load_statement(
+        "serving/store_traces",
+        typed=", ".join(f"{field.attname} {field.db_type(connection)}" for field in _ROW_FIELDS),
+        names=", ".join((*(field.attname for field in _ROW_FIELDS), *BODY_COLUMNS)),
+        body_names=", ".join(BODY_COLUMNS),
+        body_values=", ".join(["%b::bytea[]"] * len(BODY_COLUMNS)),
+    )
+
+
 def _write_one_by_one(traces: Sequence[GatewayTrace]) -> None:
     refusals = []
     for trace in traces:
         try:
-            GatewayTrace.objects.bulk_create([trace], ignore_conflicts=True)
+            _insert([trace])
         except Exception as error:
             if is_unavailable(error):
                 raise

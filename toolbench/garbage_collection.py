@@ -1,0 +1,16 @@
+"""Settings of Python's garbage collector for processes that serve many requests or trials at once."""
+
+import gc
+
+# Allocations between two garbage collections. Python's default of 700 is less than two trials in flight allocate.
+ALLOCATION_THRESHOLD = 5_000
+
+
+def freeze_loaded_objects() -> None:
+    """Exclude the objects loaded so far from garbage collection, and collect less often.
+
+    Reference counting frees most objects of a trial or request, so that the collector finds little. Without this, a
+    full collection visits every loaded module and stops the process for a tenth of a second.
+    """
+    gc.freeze()
+    gc.set_threshold(ALLOCATION_THRESHOLD)
