@@ -79,6 +79,11 @@ def test_a_flag_wins_over_its_variable() -> None:
     assert (options.strategies, options.strategy_matrix) == ("raw", False)
 
 
+def test_none_means_each_options_own_word() -> None:
+    options = parse_options({"stream": "none", "tool_use_mode": "none"}, {})
+    assert (options.stream, options.tool_use_mode) == ("none", "disabled")
+
+
 def test_a_rule_is_its_name_and_what_it_needs() -> None:
     options = parse_options({"until_decided": "threshold, target=80, error=0.1, rate=delivered"}, {})
     assert options.until_decided == StoppingRule("threshold", "delivered", error=0.1, target=80).to_json()
