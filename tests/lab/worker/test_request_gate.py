@@ -77,6 +77,6 @@ def test_gate_sends_nothing_while_lease_is_unconfirmed(monkeypatch: pytest.Monke
     with ScriptedServer(delay_answers(0.2)) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, trials=1)
-        run_session(model.provider_id, SessionOptions(30.0, check_runs=check_runs, sweep=lambda: None))
+        run_session(model.provider_id, SessionOptions(30.0, check_runs=check_runs, sweep=lambda *, counts: None))
     assert sent[0] < 3
     assert (run.trials.get().outcome, len(scripted.seen)) == ("pass", 3)
