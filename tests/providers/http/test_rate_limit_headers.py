@@ -5,6 +5,8 @@ import pytest
 from toolbench.providers.http.rate_limit_headers import RateLimitState, parse_rate_limits, parse_reset
 from toolbench.providers.http.retry_delay import MAX_WAIT_SECONDS
 
+NOW = datetime(2026, 11, 26, tzinfo=UTC)
+
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
@@ -29,14 +31,21 @@ from toolbench.providers.http.retry_delay import MAX_WAIT_SECONDS
     ],
 )
 def test_parse_reset_reads_durations_dates_and_epochs(text: str, seconds: float | None) -> None:
-    assert parse_reset(text) == seconds
+    assert parse_reset(text, NOW) == seconds
 
 
 def test_parse_reset_of_a_later_date_is_the_time_until_then() -> None:
-    later = datetime.now(UTC) + timedelta(hours=1)
-    seconds = parse_reset(later.isoformat())
-    assert seconds is not None
-    assert 3000 < seconds <= 3600
+    assert parse_reset((NOW + timedelta(hours=1)).isoformat(), NOW) == 3600
+
+
+def test_parse_rate_limits_compares_dates_with_the_response() -> None:
+    """The clock of this machine says that the reset is long over."""
+    headers = {
+        "date": "Thu, 01 Jan 2026 12:00:00 GMT",
+        "ratelimit-remaining": "0",
+        "ratelimit-reset": "2026-01-01T12:00:20Z",
+    }
+    assert parse_rate_limits(headers) == (RateLimitState(0, False, 20.0),)
 
 
 def test_parse_rate_limits_reads_requests_and_tokens() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from toolbench.engine.bounds import parse_count, parse_number
 from toolbench.engine.types import JsonObject
-from toolbench.providers.http.retry_delay import MAX_WAIT_SECONDS
+from toolbench.providers.http.retry_delay import MAX_WAIT_SECONDS, read_response_time
 
 # (remaining, reset, whether tokens are counted)
 _HEADER_PAIRS = (
@@ -50,7 +50,7 @@ def parse_rate_limits(headers: JsonObject) -> tuple[RateLimitState, ...]:
     for remaining_name, reset_name, counts_tokens in _HEADER_PAIRS:
         if remaining_name in headers and reset_name in headers:
             remaining = _parse_remaining(str(headers[remaining_name]))
-            seconds = parse_reset(str(headers[reset_name]))
+            seconds = parse_reset(str(headers[reset_name]), read_response_time(headers))
             if remaining is not None and seconds is not None:
                 states.append(RateLimitState(remaining, counts_tokens, min(seconds, MAX_WAIT_SECONDS)))
     return tuple(states)
@@ -62,17 +62,21 @@ def _parse_remaining(text: str) -> int | None:
     return parse_count(float(text)) if _NUMBER.fullmatch(text) else None
 
 
-def parse_reset(text: str) -> float | None:
+def parse_reset(text: str, now: datetime) -> float | None:
     """Parse the time of a reset: seconds, `6m0s`, seconds or milliseconds since 1970, or an RFC 3339 date.
 
+    Args:
+        text: value of the header.
+        now: time of the response.
+
     Returns:
-        Seconds from now, at least 0; None if the text is unreadable.
+        Seconds from `now`, at least 0; None if the text is unreadable.
     """
     text = text.partition(";")[0].strip().lower()
     if _NUMBER.fullmatch(text):
         number = float(text)
         if number >= _MIN_EPOCH_SECONDS:
-            return _compute_seconds_until(number / 1000 if number >= _MIN_EPOCH_MS else number)
+            return _compute_seconds_until(number / 1000 if number >= _MIN_EPOCH_MS else number, now)
         return parse_number(number, _MIN_EPOCH_SECONDS)
     if text and not _DURATION.sub("", text):
         return sum(float(count) * _SECONDS_BY_UNIT[unit] for count, unit in _DURATION.findall(text))
@@ -80,8 +84,8 @@ def parse_reset(text: str) -> float | None:
         moment = datetime.fromisoformat(text.upper())
     except ValueError:
         return None
-    return _compute_seconds_until((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    return _compute_seconds_until((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), now)
 
 
-def _compute_seconds_until(epoch_seconds: float) -> float:
-    return max(0.0, epoch_seconds - datetime.now(UTC).timestamp())
+def _compute_seconds_until(epoch_seconds: float, now: datetime) -> float:
+    return max(0.0, epoch_seconds - now.timestamp())

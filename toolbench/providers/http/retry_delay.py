@@ -46,10 +46,14 @@ def parse_retry_after(headers: JsonObject, max_seconds: float = MAX_WAIT_SECONDS
         moment = _parse_date(value)
         if moment is None:
             return None
-        now = _parse_date(str(headers.get("date", ""))) or datetime.now(UTC)
-        seconds = max((moment - now).total_seconds(), 0.0)
+        seconds = max((moment - read_response_time(headers)).total_seconds(), 0.0)
     wait_ms = parse_duration_ms(seconds, per_unit=1000)
     return None if wait_ms is None else min(wait_ms / 1000, max_seconds)
+
+
+def read_response_time(headers: JsonObject) -> datetime:
+    """Return the time of a response by its `Date` header, else by the clock of this machine, which may be wrong."""
+    return _parse_date(str(headers.get("date", ""))) or datetime.now(UTC)
 
 
 def _parse_seconds(text: str) -> float | None:
