@@ -96,11 +96,17 @@ def _render_spread(values: list[float], digits: int) -> str:
     return f"{middle:.{digits}f} ({least:.{digits}f}-{most:.{digits}f})"
 
 
+def _warm_up(stack: Stack, base_url: str) -> None:
+    """Let the workers import, connect and fill their caches: the first session of a process takes seconds of CPU."""
+    stack.measure_stored_run(base_url, trials=200, concurrency=50)
+
+
 def _build_rounds(stack: Stack, base_url: str, *, trials: int, concurrency: int) -> dict[str, RunRound]:
     endpoint = Endpoint(base_url, MODEL_NAME, key=SECRET_KEY)
 
     def measure_two_workers() -> LayerFigures:
         with stack.run_second_worker():
+            _warm_up(stack, base_url)
             return stack.measure_stored_run(base_url, trials=trials, concurrency=concurrency)
 
     return {
@@ -116,7 +122,7 @@ def main() -> None:
     chosen = parse_options()
     with run_slow_server(chosen.latency) as base_url, Stack() as stack:
         if {"stored", "two"} & set(chosen.ways):
-            stack.measure_stored_run(base_url, trials=100, concurrency=50)  # imports, connections, caches
+            _warm_up(stack, base_url)
         for concurrency in chosen.concurrency:
             trials = chosen.trials or TRIALS_PER_SLOT * concurrency
             rounds = _build_rounds(stack, base_url, trials=trials, concurrency=concurrency)
