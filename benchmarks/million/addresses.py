@@ -15,7 +15,7 @@ _PLAIN = tuple(
     for name in (
         *("", "runs", "demo", "imported", "metrics", "providers", "models", "compatibility", "scenarios", "cases"),
         *("presets", "profiles", "policy", "formats", "health", "runs/new", "decide/records"),
-        *("trend", "schedules", "schedules/new", "playground", "gateway", "gateway/traces", "cases/drafts"),
+        *("trend", "schedules", "playground", "gateway", "gateway/traces", "cases/drafts"),
         *("failures/codes", "settings/people", "settings/audit", "settings/links", "settings/tokens"),
         "settings/retention",
     )
@@ -61,7 +61,7 @@ def _list_single_addresses(trial: Trial) -> list[str]:
 
 def _list_run_addresses(run: Run, small: Run) -> list[str]:
     pages = [f"/runs/{chosen.pk}/{page}" for chosen in (run, small) for page in ("", "metrics/", "judgements/")]
-    return [*pages, "/runs/?page=10"]
+    return [*pages, "/runs/?page=10", f"/schedules/new/?run={run.pk}"]
 
 
 def _list_trial_filters(failed: Trial) -> list[dict[str, object]]:

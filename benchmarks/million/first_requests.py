@@ -16,11 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.test import Client
 
 import benchmarks.django_setup  # noqa: F401
-from benchmarks.million.page_times import OWNER
+from benchmarks.million.page_times import sign_in
 from toolbench.installation import ROOT
 from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.models import Run
@@ -34,9 +32,7 @@ _HEAD = "| first request to a new web server | status | ms |\n|---|---|---|"
 
 def main() -> None:
     addresses = tuple(sys.argv[1:]) or (*_PAGES, *_list_run_addresses())
-    client = Client()
-    client.force_login(get_user_model().objects.get_or_create(username=OWNER)[0])
-    cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
+    cookie = f"{settings.SESSION_COOKIE_NAME}={sign_in().cookies[settings.SESSION_COOKIE_NAME].value}"
     while refresh_pools():  # as the sweep does in the background
         pass
     print(_HEAD)

@@ -41,7 +41,7 @@ from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.latency.page import LatencyRow, get_latency
 from toolbench.lab.results.latency.query import LatencyQuery
-from toolbench.lab.results.matrix.export import export_matrix
+from toolbench.lab.results.matrix.export import export_matrix, export_measured
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 
@@ -65,13 +65,13 @@ def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> An
     if problem := check_readable(matrix_query.ignored):
         return problem
     matrix_query = choose_scope(matrix_query)
-    is_published = matrix_query.scope == "published"
+    matrix = None if matrix_query.scope == "published" else get_matrix(matrix_query)
     return {
         "scope": matrix_query.scope,
         "target": matrix_query.target,
-        "groups": () if is_published else get_matrix(matrix_query).scenario_groups,
-        "warnings": () if is_published else get_matrix(matrix_query).warnings,
-        "table": build_table(export_matrix(matrix_query)),
+        "groups": matrix.scenario_groups if matrix else (),
+        "warnings": matrix.warnings if matrix else (),
+        "table": build_table(export_measured(matrix) if matrix else export_matrix(matrix_query)),
     }
 
 

@@ -81,12 +81,13 @@ class Health:
 
 
 def get_health() -> Health:
-    """Read the health of the installation with seven queries, without processes that were silent for a day."""
+    """Read the health of the installation with six or seven queries, without processes that were silent for a day."""
     cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, run__imported=False)
     fallback = cells.filter(fallback_turns__gt=0).aggregate(
         turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True)
     )
     set_aside = Cell.objects.filter(run__deleted_at=None).exclude(compute_error="").select_related("run", "config")
+    listed = tuple(set_aside.order_by("-run_id", "pk")[:MAX_LISTED_CELLS])
     rows = Process.objects.filter(seen_at__gt=Now() - PROCESS_RETENTION).annotate(silence=_SILENCE)
     return Health(
         processes=tuple(
@@ -103,8 +104,8 @@ def get_health() -> Health:
         ),
         services=tuple(ServiceAddress.objects.order_by("name")),
         failures=list_recent_failures(),
-        set_aside=tuple(set_aside.order_by("-run_id", "pk")[:MAX_LISTED_CELLS]),
-        set_aside_count=set_aside.count(),
+        set_aside=listed,
+        set_aside_count=len(listed) if len(listed) < MAX_LISTED_CELLS else set_aside.count(),
         fallback_turns=fallback["turns"],
         fallback_runs=fallback["runs"],
         has_queued_trials=Trial.objects.filter(state=Trial.State.QUEUED).exists(),

@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from django.db.models import Count, F, Q, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Count, Q, QuerySet
 
 from toolbench.evals.published import CONTROL_SCENARIO
+from toolbench.evals.statistics import compute_nearest_rank_percentile
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.export_table import ExportTable, Value
@@ -15,10 +15,11 @@ from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.scenario_versions import build_exclusion
 from toolbench.lab.metrics.tally import Tally
-from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values
+from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values, merge_times
 from toolbench.lab.metrics.values import Figure, Metric, compute_metric
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Trial
+from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.matrix.case_study import CASE_STUDY_COLUMNS, CaseStudyFigures
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import ROW_KEY, MatrixRow
@@ -50,6 +51,7 @@ COLUMN_BY_METRIC = {
     "cost": "cost_per_success",
     "backoff": "backoff_ms",
 }  # columns of figures whose names differ from those of their metrics
+NOT_PASSED = Q(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA])  # of trials that were tried
 FailureCounts = tuple[Counter[str], Counter[str]]  # by scenario, by category
 BRIEF_METRICS = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")
@@ -58,29 +60,33 @@ COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answ
 
 def export_matrix(query: MatrixQuery) -> ExportTable:
     """Return the table of the matrix page for a query, which must have a scope."""
-    return _export_published(query) if query.scope == "published" else _export_measured(query)
+    return _export_published(query) if query.scope == "published" else export_measured(get_matrix(query))
 
 
 _tables: VersionCache[ExportTable] = VersionCache(max_entries=8)
 
 
-def _export_measured(query: MatrixQuery) -> ExportTable:
-    """Return the measured matrix. Six queries, without those of its trials while it is kept in memory.
+def export_measured(matrix: Matrix) -> ExportTable:
+    """Return the table of a measured matrix. Two queries, or none while it is kept in memory.
 
-    Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. It reads every
-    trial in scope, so the table is kept until a figure of a run in scope changes.
+    Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. Since it reads
+    all trials in scope that did not pass, the table is kept until a figure of a run in scope changes.
     """
-    matrix = get_matrix(query)
-    return _tables.get(matrix.version, replace(query, layout=USUAL_LAYOUT), lambda: _build_table(matrix, query))
+    key = replace(matrix.query, layout=USUAL_LAYOUT)
+    return _tables.get(matrix.version, key, lambda: _build_table(matrix, matrix.query))
 
 
 def _build_table(matrix: Matrix, query: MatrixQuery) -> ExportTable:
     trials, key_columns = _filter_trials(matrix), _list_key_columns(query)
-    p95s, failures = _read_nearest_rank_p95(trials, key_columns), _count_failures(trials, key_columns)
+    unanswered, failures = _read_unanswered_times(trials, key_columns), _count_failures(trials, key_columns)
     columns = (*CASE_STUDY_COLUMNS, *SETTING_COLUMNS, *_list_columns(METRICS.values()), *COUNT_COLUMNS)
     rows = tuple(
         (
-            *_build_case_study_values(row, p95s.get(_build_row_key(row)), failures[_build_row_key(row)]),
+            *_build_case_study_values(
+                row,
+                _compute_nearest_rank_p95(row, unanswered.get(_build_row_key(row), [])),
+                failures[_build_row_key(row)],
+            ),
             *_build_further_values(row),
         )
         for row in matrix.rows
@@ -205,21 +211,28 @@ def _list_key_columns(query: MatrixQuery) -> tuple[str, ...]:
     return (*(name if name == "instance_kind" else f"config__{name}" for name in ROW_KEY), *prompt)
 
 
-def _read_nearest_rank_p95(trials: QuerySet[Trial], key_columns: tuple[str, ...]) -> Mapping[tuple[object, ...], float]:
-    """Return the nearest-rank p95 in milliseconds by row key, for rows with times."""
-    ranked = trials.filter(duration_ms__isnull=False).annotate(
-        rank=Window(RowNumber(), partition_by=key_columns, order_by="duration_ms"),
-        count=Window(Count("pk"), partition_by=key_columns),
-    )
-    rows = ranked.filter(rank=F("count") * 95 / 100 + 1).values_list(*key_columns, "duration_ms")
-    return {tuple(row[:-1]): row[-1] for row in rows}
+def _read_unanswered_times(
+    trials: QuerySet[Trial], key_columns: tuple[str, ...]
+) -> Mapping[tuple[object, ...], list[float]]:
+    """Return the milliseconds of trials without an answer by row key; cells store the times of the others."""
+    unanswered = trials.filter(NOT_PASSED, ~ANSWERED, duration_ms__isnull=False)
+    times: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    for *key, milliseconds in unanswered.values_list(*key_columns, "duration_ms"):
+        times[tuple(key)].append(milliseconds)
+    return times
+
+
+def _compute_nearest_rank_p95(row: MatrixRow, unanswered: list[float]) -> float | None:
+    """Return the nearest-rank p95 of a row in milliseconds; None without times."""
+    times = merge_times(scenario.times for scenario in row.scenarios).list_durations() + unanswered
+    return compute_nearest_rank_percentile(times, 95) if times else None
 
 
 def _count_failures(
     trials: QuerySet[Trial], key_columns: tuple[str, ...]
 ) -> Mapping[tuple[object, ...], FailureCounts]:
     """Return the numbers of failed trials of tool scenarios by row key; rows without failures have empty counters."""
-    failed = trials.exclude(outcome=Trial.Outcome.PASS).filter(cell__control=False)
+    failed = trials.filter(NOT_PASSED, cell__control=False)
     grouped = failed.values_list(*key_columns, "scenario", "category").annotate(count=Count("pk"))
     failures: dict[tuple[object, ...], FailureCounts] = defaultdict(lambda: (Counter(), Counter()))
     for *key, scenario, category, count in grouped:
