@@ -25,7 +25,7 @@ from toolbench.lab.models import Run
 from toolbench.running.processes import build_web_command
 
 READY_SECONDS = 120
-STOP_SECONDS = 10
+STOP_SECONDS = 60
 _PAGES = ("/", "/runs/", "/trials/", "/matrix/", "/failures/", "/latency/", "/decide/", "/compare/", "/trend/")
 _HEAD = "| first request to a new web server | status | ms |\n|---|---|---|"
 

@@ -1,9 +1,11 @@
 """Scenarios, profiles and presets through the API."""
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from tests.api.requests import ApiClient
 from tests.factories import make_config, make_run
+from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.models import AuditEntry, SamplingProfile
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +44,15 @@ def test_entry_is_saved_changed_and_deleted(
     assert api.send("DELETE", f"/{kind}/mine").status_code == 200
     assert api.problem("GET", f"/{kind}/mine", status=404)
     assert AuditEntry.objects.count() == 3
+
+
+@pytest.mark.parametrize("kind", ["profiles", "presets"])
+def test_list_takes_few_queries_however_many_entries_there_are(
+    api: ApiClient, kind: str, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    load_builtin_data()
+    with django_assert_max_num_queries(8):
+        assert len(api.get(f"/{kind}")) > 8
 
 
 def test_used_profile_is_archived(api: ApiClient) -> None:

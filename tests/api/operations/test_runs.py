@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib.auth.models import User
+from pytest_django import DjangoAssertNumQueries
 
 from tests.api.requests import ApiClient
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
@@ -30,6 +31,15 @@ def test_runs_are_listed_page_by_page(api: ApiClient) -> None:
     last = api.get(f"/runs?limit=2&cursor={first['next']}")
     assert [item["run"]["title"] for item in last["items"]] == ["run 0"]
     assert last["next"] is None
+
+
+def test_list_takes_few_queries_however_many_runs_it_has(
+    api: ApiClient, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(9):
+        make_cell(make_config(make_run()))
+    with django_assert_max_num_queries(8):
+        assert len(api.get("/runs")["items"]) == 9
 
 
 def test_runs_are_listed_by_kind_and_label(api: ApiClient) -> None:

@@ -157,7 +157,7 @@ def read_scenario(request: HttpRequest, slug: str, query: Query[ScenarioQuery]) 
 @router.get("/profiles", response=list[ProfileDocument], auth=READ)
 def list_profiles(request: HttpRequest) -> list[dict[str, Any]]:
     """List the sampling profiles."""
-    return [_build_entry(entry) for entry in SamplingProfile.objects.all()]
+    return [_build_entry(entry) for entry in SamplingProfile.objects.prefetch_related("versions")]
 
 
 @router.post("/profiles", response={201: ProfileDocument}, auth=LAUNCH)
@@ -187,7 +187,7 @@ def remove_profile(request: HttpRequest, slug: str) -> dict[str, str]:
 @router.get("/presets", response=list[PresetDocument], auth=READ)
 def list_presets(request: HttpRequest) -> list[dict[str, Any]]:
     """List the presets."""
-    return [_build_entry(entry) for entry in Preset.objects.all()]
+    return [_build_entry(entry) for entry in Preset.objects.prefetch_related("versions")]
 
 
 @router.post("/presets", response={201: PresetDocument}, auth=LAUNCH)

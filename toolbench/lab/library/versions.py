@@ -72,15 +72,12 @@ def read_content(entry: SamplingProfile | Preset | Model) -> JsonObject:
 
 
 def list_versions(entry: SamplingProfile | Preset | Model) -> tuple[EntryVersion, ...]:
-    """Return all versions, newest first, with one query.
+    """Return all versions, newest first, with one query, or none if the versions of the entry are prefetched.
 
     The first version is the present content of the entry. If the library did not save this content, as with an adopted
     preset, the first version is not stored.
     """
-    stored = [
-        EntryVersion(row.number, row.content, row.username, row.created_at)
-        for row in LibraryVersion.objects.filter(**_build_entry_column(entry))
-    ]
+    stored = [EntryVersion(row.number, row.content, row.username, row.created_at) for row in entry.versions.all()]
     content = read_content(entry)
     if stored and is_same(stored[0].content, content):
         return tuple(stored)

@@ -1,7 +1,7 @@
 """List of runs with their counts, rates and times."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -129,12 +129,18 @@ def list_runs_before(
         runs = runs.filter(label=label)
     if before is not None:
         runs = runs.filter(pk__lt=before)
-    return _build_rows(runs[:limit])
+    return _build_rows(runs[:limit], unread=())
 
 
-def _build_rows(query: QuerySet[Run]) -> tuple[RunRow, ...]:
+def _build_rows(query: QuerySet[Run], unread: Sequence[str] = ("skipped",)) -> tuple[RunRow, ...]:
+    """Return the rows of runs. Three queries.
+
+    Args:
+        query: the runs.
+        unread: columns that the caller does not use, beside the request.
+    """
     names = RunConfig.objects.filter(run=OuterRef("pk")).order_by("position").values("model_name")
-    runs = tuple(query.defer("request", "skipped").annotate(config_models=ArraySubquery(names)))
+    runs = tuple(query.defer("request", *unread).annotate(config_models=ArraySubquery(names)))
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)
     group = Case(When(control=True, then=Value(CONTROL_GROUP)), default="scenario_group")
     grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
