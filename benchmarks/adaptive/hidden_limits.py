@@ -5,6 +5,7 @@ Time is an argument, so that a real server and the simulation share this code.""
 import math
 from collections import deque
 from dataclasses import dataclass, field
+from random import Random
 from typing import Literal
 
 WindowKind = Literal["sliding", "fixed", "bucket"]
@@ -19,15 +20,18 @@ class HiddenLimits:
         in_flight: requests at once.
         per_minute: requests a minute.
         window: how a minute is counted: the last 60 seconds, by the clock, or a bucket that is filled evenly.
+        random_percent: requests that it rejects at random, whatever the load.
     """
 
     in_flight: int = 37
     per_minute: int = 600
     window: WindowKind = "sliding"
+    random_percent: float = 0.0
     running: int = 0
     accepted: int = 0
     rejected: int = 0
     most_running: int = 0
+    random: Random = field(default_factory=lambda: Random(1), repr=False)
     _times: deque[float] = field(default_factory=deque)
     _minute: int = -1
     _used: int = 0
@@ -36,7 +40,8 @@ class HiddenLimits:
 
     def enter(self, now: float) -> bool:
         """Accept a request, or reject it."""
-        if self.running >= self.in_flight or not self._take(now):
+        is_unlucky = self.random.uniform(0, 100) < self.random_percent
+        if is_unlucky or self.running >= self.in_flight or not self._take(now):
             self.rejected += 1
             return False
         self.running += 1

@@ -9,6 +9,7 @@ from benchmarks.adaptive.hidden_limits import HiddenLimits
 from toolbench.lab.worker.pacing.controller import adjust, compute_intervals, compute_limit, compute_share
 from toolbench.lab.worker.pacing.send_schedule import PacedRequest, RequestResult, SendSchedule, SessionPace
 from toolbench.lab.worker.pacing.state import PaceSettings, PaceState
+from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady
 
 REPORT_SECONDS = 0.5
 START = 1_000_000_020.0  # of the virtual clock, within a minute
@@ -73,6 +74,7 @@ class SimulatedWorkers:
                 compute_share(self.state, self.settings, schedule.session),
                 held,
                 *compute_intervals(self.state, self.settings),
+                pauses=not are_rejections_steady(self.state, self._now),
             ),
             self._now,
         )

@@ -8,7 +8,14 @@ import pytest
 
 from benchmarks.adaptive.hidden_limits import HiddenLimits, WindowKind
 from benchmarks.adaptive.simulation import START, SimulatedWorkers
-from toolbench.lab.worker.pacing.controller import adjust, compute_intervals, compute_limit, compute_rate, compute_share
+from toolbench.lab.worker.pacing.controller import (
+    FIRST_SECONDS,
+    adjust,
+    compute_intervals,
+    compute_limit,
+    compute_rate,
+    compute_share,
+)
 from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, PaceState, Rejection
 
 ADAPTIVE = PaceSettings(adaptive=True, max_concurrency=200)
@@ -122,7 +129,7 @@ def test_adjust_forgets_a_tentative_rate_after_more_answers() -> None:
     state = PaceState(updated_at=NOW - 0.5, seconds=((int(NOW) - 9, 20, 0, 4),), rate=20.0, tentative_until=NOW + 51)
     assert adjust(state, PaceReport("a", in_flight=9, sent=9), ADAPTIVE, now=NOW).rate == 20
     disproved = adjust(state, PaceReport("a", in_flight=1, sent=9, answers=8), ADAPTIVE, now=NOW)
-    assert (disproved.rate, disproved.tentative_until) == (None, NOW)
+    assert (disproved.rate, disproved.tentative_until) == (None, int(NOW) - 9 + FIRST_SECONDS)
     proven = replace(state, tentative_until=NOW)
     assert adjust(proven, PaceReport("a", in_flight=1, sent=9, answers=8), ADAPTIVE, now=NOW).rate == 20
 

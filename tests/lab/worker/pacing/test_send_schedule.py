@@ -52,6 +52,14 @@ def test_finish_pauses_at_once(result: RequestResult, settings: PaceSettings, se
     assert schedule.find_delay(101.0) == seconds
 
 
+def test_finish_does_not_pause_while_rejections_are_steady() -> None:
+    schedule = make_schedule(SessionPace(9, pauses=False))
+    schedule.finish(schedule.start(100.0), RequestResult("", is_rejection=True), 101.0)
+    assert schedule.find_delay(101.0) == 0
+    schedule.finish(schedule.start(101.0), RequestResult("", is_rejection=True, wait_seconds=7.0), 102.0)
+    assert schedule.find_delay(102.0) == 7
+
+
 def test_start_uses_reserved_times_and_drops_old_ones() -> None:
     schedule = make_schedule(SessionPace(9, request_seconds=0.5))
     assert schedule.find_delay(100.0) is None

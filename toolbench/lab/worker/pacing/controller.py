@@ -9,6 +9,7 @@
   fewer requests, only a pause follows that doubles with each further rejection.
 - In the first minute of requests that limit is tentative, since the reason may also be a limit of a shorter time, or
   a short overload: once more requests than it were accepted in 60 seconds, it is forgotten.
+- Rejections that occur as often at low load do not change the limits (`steady_rejections`).
 - Latency that doubles while more requests are in flight lowers the limit as well.
 """
 
@@ -17,6 +18,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, PaceState, Rejection
+from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady, learn_steady_share, note_low_load
 
 WINDOW_SECONDS = 60
 GROWTH = 0.5  # slots for each answer before the first overload
@@ -33,6 +35,7 @@ RATE_REPEATED_SECONDS = 30.0
 ACCEPTED_MARGIN = 1.02  # times the rate; with more accepted requests the last minute is from before the rate was set
 MIN_RATE_REQUESTS = 10  # accepted in the last minute, for a rate to be learned from them
 MIN_RATE_SECONDS = 5.0  # for which a rate has to be used before it is lowered
+FIRST_SECONDS = 20.0  # of requests, in which a rate is forgotten as often as it is disproved; later once
 MAX_HOLD_SECONDS = 30.0  # longest of the pauses that double
 MAX_STEP_SECONDS = 2.0  # time between two reports that counts at most
 SESSION_SECONDS = 5.0  # without a report, after which a session is forgotten
@@ -60,13 +63,15 @@ def adjust(state: PaceState, report: PaceReport, settings: PaceSettings, *, now:
     """
     if now - state.updated_at > RESET_SECONDS:
         state = replace(PaceState(), updated_at=now, point=(now, 0, 0, 0), tokens_per_request=state.tokens_per_request)
-    state = _add_report(state, report, now)
+    state = note_low_load(_add_report(state, report, now), report, now)
     if report.pause_seconds:
         state = replace(state, held_until=max(state.held_until, now + report.pause_seconds))
+    is_steady = settings.adaptive and are_rejections_steady(state, now)
     for rejection in report.rejections:
         state = _handle_rejection(state, rejection, report, settings, now)
     if settings.adaptive:
-        if not report.rejections:
+        state = learn_steady_share(state, now)
+        if is_steady or not report.rejections:
             state = _grow(_forget_disproved_rate(state, report, now), report, now)
         state = _check_latency(state, report, now)
     return replace(state, limit=max(1.0, min(state.limit, settings.max_concurrency)), updated_at=now)
@@ -168,6 +173,8 @@ def _handle_rejection(
         state = replace(state, held_until=max(state.held_until, now + rejection.wait_seconds))
     if not settings.adaptive or now - rejection.age_seconds <= state.overloaded_at:
         return state
+    if are_rejections_steady(state, now):
+        return state
     if not rejection.is_limit and state.rejected_share <= MAX_UNAVAILABLE_SHARE:
         return state
     in_flight = rejection.in_flight + state.count_others(report.session)
@@ -234,7 +241,7 @@ def _forget_disproved_rate(state: PaceState, report: PaceReport, now: float) -> 
     in_flight = report.in_flight + state.count_others(report.session)
     if state.accepted_per_minute - in_flight <= ACCEPTED_MARGIN * state.rate:  # those in flight may be rejected
         return state
-    return replace(state, rate=None, tentative_until=now)
+    return replace(state, rate=None, tentative_until=min(state.tentative_until, state.seconds[0][0] + FIRST_SECONDS))
 
 
 def _grow(state: PaceState, report: PaceReport, now: float) -> PaceState:

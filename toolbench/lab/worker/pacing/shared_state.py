@@ -10,6 +10,7 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.pacing.controller import adjust, compute_intervals, compute_limit, compute_rate, compute_share
 from toolbench.lab.worker.pacing.send_schedule import SessionPace
 from toolbench.lab.worker.pacing.state import FIRST_LIMIT, PaceReport, PaceSettings, PaceState
+from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady
 
 POINT_SECONDS = 10.0  # between two points of the chart
 MAX_POINT_SECONDS = 60.0  # a longer time without a report is not part of a point
@@ -56,6 +57,7 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
         compute_share(state, settings, report.session),
         max(0.0, state.held_until - now),
         *compute_intervals(state, settings),
+        pauses=not are_rejections_steady(state, now),
     )
 
 

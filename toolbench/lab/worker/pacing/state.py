@@ -97,6 +97,10 @@ class PaceState:
             rejected, the rejected ones, and the most requests in flight when an answered one was sent.
         tentative_until: end of the time in which a new rate is forgotten if more requests are accepted: a minute after
             the first request without a known rate that follows a minute without requests, or when a rate was forgotten.
+        answered_peak: most requests in flight with which one was answered.
+        low_load_rejections: times of the newest rejections since the load became low.
+        is_answered: whether a request that was sent after the last of them was answered.
+        steady_share: share of rejections that occur at any load, used until `steady_until`.
         sessions: requests in flight and the time of the last report, by worker session.
         windows: answers, sum of their seconds and most requests in flight, by model, since its last check of latency.
         baselines: latency and requests in flight with which later ones are compared, by model.
@@ -118,6 +122,11 @@ class PaceState:
     hold_seconds: float = 0.0
     seconds: tuple[tuple[int, int, int, int], ...] = ()
     tentative_until: float = 0.0
+    answered_peak: int = 0
+    low_load_rejections: tuple[float, ...] = ()
+    is_answered: bool = False
+    steady_share: float = 0.0
+    steady_until: float = 0.0
     sessions: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     windows: Mapping[str, tuple[int, float, int]] = field(default_factory=dict)
     baselines: Mapping[str, tuple[float, int]] = field(default_factory=dict)
@@ -154,7 +163,7 @@ class PaceState:
     def from_json(cls, value: JsonObject) -> "PaceState":
         """Return the state in a JSON object that `to_json` wrote; keys of other versions are ignored."""
         known = {name: value[name] for name in (item.name for item in fields(cls)) if name in value}
-        for name in ("seconds", "point"):
+        for name in ("seconds", "point", "low_load_rejections"):
             if name in known:
                 known[name] = tuple(tuple(item) if isinstance(item, list) else item for item in known[name])
         for name in ("sessions", "windows", "baselines"):

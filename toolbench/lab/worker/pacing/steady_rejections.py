@@ -1,0 +1,74 @@
+"""Rejections at any load: an endpoint that answers 429 at random does so as often with few requests in flight.
+
+A limit that falls because of them does not make them rarer, so it would fall further and further. Once their share is
+known, only more rejections than that are taken as an overload.
+"""
+
+import math
+from dataclasses import replace
+
+from toolbench.lab.worker.pacing.state import PaceReport, PaceState
+
+WINDOW_SECONDS = 120.0  # of the rejections that count
+LOW_LOAD = 0.5  # of the most requests in flight with which one was answered
+MIN_REJECTIONS, MIN_SECONDS = 3, 25.0  # so many over at least this time at low load; a limit soon causes fewer
+MIN_ANSWERS = 10  # since the first of them
+MIN_SHARE, MAX_SHARE = 0.05, 0.5  # of rejections; fewer may come from a limit that is nearly used, more are an outage
+STEADY_SECONDS = 600.0  # for which a share is used until it has to be learned anew
+DEVIATIONS = 3.0  # standard deviations by which the number of rejections may exceed its mean
+
+
+def note_low_load(state: PaceState, report: PaceReport, now: float) -> PaceState:
+    """Return the state with the time of a rejection at low load; one that asks for a wait does not count.
+
+    The next rejection counts once a request was answered that was sent after the last one, because a provider that
+    rejects all requests for a while has a limit.
+    """
+    others = state.count_others(report.session)
+    peak = max(state.answered_peak, report.answered_in_flight + others if report.answers else 0)
+    if report.peak + others > max(1.0, LOW_LOAD * peak):
+        return replace(state, answered_peak=peak, low_load_rejections=())
+    times = tuple(moment for moment in state.low_load_rejections if moment > now - WINDOW_SECONDS)
+    is_later_answer = bool(report.answers and times) and now - times[-1] > 1 + 2 * state.latency
+    is_answered = state.is_answered or is_later_answer
+    state = replace(state, answered_peak=peak, low_load_rejections=times, is_answered=is_answered)
+    is_limited = any(rejection.is_limit and not rejection.wait_seconds for rejection in report.rejections)
+    if not is_limited or (times and not is_answered):
+        return state
+    return replace(state, low_load_rejections=(*times, now), is_answered=False)
+
+
+def learn_steady_share(state: PaceState, now: float) -> PaceState:
+    """Return the state with the share of rejections if they occur at low load, without limits that they caused."""
+    times = state.low_load_rejections
+    if len(times) < MIN_REJECTIONS or now - times[0] < MIN_SECONDS:
+        return state
+    accepted, rejected = _count_since(state, times[0])
+    share = rejected / max(1, accepted + rejected)
+    if accepted < MIN_ANSWERS or not MIN_SHARE <= share <= MAX_SHARE:
+        return state
+    return replace(
+        state,
+        steady_share=share,
+        steady_until=now + STEADY_SECONDS,
+        low_load_rejections=(),
+        limit=max(state.limit, float(state.answered_peak)),
+        cap=None,
+        rate=None,
+        overloaded_at=now,
+    )
+
+
+def are_rejections_steady(state: PaceState, now: float) -> bool:
+    """Return whether the rejections since the last overload are no more than occur at any load."""
+    if now >= state.steady_until:
+        return False
+    accepted, rejected = _count_since(state, state.overloaded_at)
+    expected = state.steady_share * (accepted + rejected)
+    return rejected <= expected + DEVIATIONS * math.sqrt(expected * (1 - state.steady_share))
+
+
+def _count_since(state: PaceState, since: float) -> tuple[int, int]:
+    """Return the accepted and the rejected requests of the last minute, without those before `since`."""
+    seconds = [item for item in state.seconds if item[0] >= int(since)]
+    return sum(item[1] for item in seconds), sum(item[2] for item in seconds)
