@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolbench.lab.interchange.otlp import send
-from toolbench.lab.interchange.otlp.send import EndpointError, OtlpEndpoint, send_lines
+from toolbench.lab.interchange.otlp.send import JSON, PROTOBUF, EndpointError, OtlpEndpoint, send_lines
 from toolbench.lab.schedules.delivery import MAX_ATTEMPTS
 from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply, ScriptedServer
 
@@ -24,12 +24,12 @@ def build_script(*replies: ScriptedReply) -> Script:
 class Sending:
     """One sending to a scripted endpoint: what it received, which pauses were made, and what was reported."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, protocol: str = JSON) -> None:
         self.pauses: list[float] = []
         self.reports: list[str] = []
         with ScriptedServer(script) as server:
             url = f"{server.base_url}/v1/traces"
-            endpoint = OtlpEndpoint(url, {"x-key": "k"}, self.pauses.append, self.reports.append)
+            endpoint = OtlpEndpoint(url, {"x-key": "k"}, self.pauses.append, self.reports.append, protocol)
             self.sent, self.error = 0, ""
             try:
                 self.sent = send_lines(iter(LINES), endpoint)
@@ -48,6 +48,13 @@ def test_lines_are_sent_as_one_request_with_headers() -> None:
     (request,) = sending.requests
     assert request.path.endswith("/v1/traces")
     assert (request.headers["content-type"], request.headers["x-key"]) == ("application/json", "k")
+
+
+def test_lines_are_sent_in_binary_form_unless_json_is_chosen() -> None:
+    sending = Sending(build_script(ScriptedReply(200)), PROTOBUF)
+    (request,) = sending.requests
+    assert (sending.sent, request.headers["content-type"]) == (5, "application/x-protobuf")
+    assert request.body == b"\x0a\x00" * 5  # resource spans without members that OTLP has
 
 
 def test_large_exports_are_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +95,7 @@ def test_last_attempt_ends_with_the_reason() -> None:
         (ScriptedReply(401), "status 401. Check the key in the headers."),
         (ScriptedReply(404), "status 404. Check the address."),
         (ScriptedReply(400), "status 400."),
+        (ScriptedReply(415), "status 415. Send the other form, with --protocol."),
         (ScriptedReply(408), "status 408."),
         (ScriptedReply(500), "status 500."),
         (ScriptedReply(302, {"location": "/elsewhere"}), "status 302."),
@@ -99,6 +107,21 @@ def test_refusal_is_said_and_not_repeated(reply: ScriptedReply, sentence: str) -
     sending = Sending(build_script(reply))
     assert sentence in sending.error
     assert (len(sending.requests), sending.reports) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"\x0a\x0b\x08\x03\x12\x07too old", "The endpoint rejected 3 spans: too old. Trials sent before: 0."),
+        (b"\x0a\x02\x08\x03", "The endpoint rejected 3 spans: no reason. Trials sent before: 0."),
+        (b"\x0a\x02\x08\x00", ""),
+        (b"", ""),
+        (b"\x0a\xff", ""),
+    ],
+)
+def test_rejected_spans_are_read_from_a_binary_answer(body: bytes, error: str) -> None:
+    reply = ScriptedReply(200, {"content-type": "application/x-protobuf"}, body)
+    assert Sending(build_script(reply), PROTOBUF).error == error
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sending of exported trials to an endpoint for OTLP over HTTP, with JSON bodies."""
+"""Sending of exported trials to an endpoint for OTLP over HTTP, in its binary form or as JSON."""
 
 import json
 import time
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from toolbench.engine.strict_json import get_object
+from toolbench.lab.interchange.otlp.protobuf import encode_traces, parse_rejection
 from toolbench.lab.schedules.delivery import MAX_ATTEMPTS
 from toolbench.providers.http.retry_delay import parse_retry_after
 
@@ -15,7 +16,17 @@ SEND_SECONDS = 10.0
 MAX_BATCH_BYTES = 4 << 20  # of one request, unless one trial is larger
 FIRST_PAUSE_SECONDS = 1.0  # doubled after each attempt
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})  # as the specification of OTLP/HTTP names them
+PROTOBUF, JSON = "http/protobuf", "http/json"  # names of OTEL_EXPORTER_OTLP_PROTOCOL
+PROTOCOLS = {PROTOBUF: "application/x-protobuf", JSON: "application/json"}  # with their content types
 _PREFIX, _SEPARATOR, _SUFFIX = b'{"resourceSpans":[', b",", b"]}"
+
+
+_HINTS = {
+    401: " Check the key in the headers.",
+    403: " Check the key in the headers.",
+    404: " Check the address.",
+    415: " Send the other form, with --protocol.",
+}
 
 
 class EndpointError(Exception):
@@ -31,12 +42,14 @@ class OtlpEndpoint:
         headers: headers of each request, which may contain a key.
         pause: called with the seconds to wait before another attempt.
         report: called with a sentence about each failed attempt that is repeated.
+        protocol: a key of PROTOCOLS; every endpoint takes PROTOBUF, some also JSON.
     """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     pause: Callable[[float], None] = time.sleep
     report: Callable[[str], None] = print
+    protocol: str = PROTOBUF
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +103,7 @@ def _iter_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 def _send_batch(client: httpx.Client, batch: list[bytes], endpoint: OtlpEndpoint) -> None:
     body = _PREFIX + _SEPARATOR.join(batch) + _SUFFIX
+    body = encode_traces(json.loads(body)) if endpoint.protocol == PROTOBUF else body
     pause = FIRST_PAUSE_SECONDS
     for attempt in range(1, MAX_ATTEMPTS + 1):
         result = _post(client, body, endpoint)
@@ -107,7 +121,7 @@ def _send_batch(client: httpx.Client, batch: list[bytes], endpoint: OtlpEndpoint
 
 def _post(client: httpx.Client, body: bytes, endpoint: OtlpEndpoint) -> _AttemptResult:
     """Send one request."""
-    headers = {**endpoint.headers, "content-type": "application/json"}
+    headers = {**endpoint.headers, "content-type": PROTOCOLS[endpoint.protocol]}
     try:
         answer = client.post(endpoint.url, content=body, headers=headers)
     except httpx.TimeoutException:
@@ -117,21 +131,24 @@ def _post(client: httpx.Client, body: bytes, endpoint: OtlpEndpoint) -> _Attempt
     except httpx.HTTPError as error:
         return _AttemptResult(f"The endpoint could not be reached: {type(error).__name__}.", may_repeat=True)
     if answer.is_success:
-        return _AttemptResult(_find_rejection(answer.content))
-    hints = {401: " Check the key in the headers.", 403: " Check the key in the headers.", 404: " Check the address."}
+        return _AttemptResult(_find_rejection(answer))
     return _AttemptResult(
-        f"The endpoint answered with status {answer.status_code}.{hints.get(answer.status_code, '')}",
+        f"The endpoint answered with status {answer.status_code}.{_HINTS.get(answer.status_code, '')}",
         may_repeat=answer.status_code in _RETRIED_STATUSES,
         retry_after_seconds=parse_retry_after(dict(answer.headers)) or 0.0,
     )
 
 
-def _find_rejection(content: bytes) -> str:
+def _find_rejection(answer: httpx.Response) -> str:
     """Return a sentence about spans that the endpoint rejected from a request that it accepted; "" for none."""
     try:
-        partial = get_object(get_object(json.loads(content or b"{}")).get("partialSuccess"))
+        if "protobuf" in answer.headers.get("content-type", ""):
+            count, message = parse_rejection(answer.content)
+            rejected = str(count)
+        else:
+            partial = get_object(get_object(json.loads(answer.content or b"{}")).get("partialSuccess"))
+            rejected, message = str(partial.get("rejectedSpans") or "0"), str(partial.get("errorMessage") or "")
     except (ValueError, RecursionError):
         return ""
-    rejected = str(partial.get("rejectedSpans") or "0")
-    message = str(partial.get("errorMessage") or "no reason")[:300]
-    return f"The endpoint rejected {rejected[:20]} spans: {message}." if rejected != "0" else ""
+    reason = message[:300] or "no reason"
+    return f"The endpoint rejected {rejected[:20]} spans: {reason}." if rejected != "0" else ""

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
 from toolbench.lab.interchange.bundle.selection import BundleError
-from toolbench.lab.interchange.otlp.send import EndpointError, OtlpEndpoint, send_lines
+from toolbench.lab.interchange.otlp.send import PROTOBUF, PROTOCOLS, EndpointError, OtlpEndpoint, send_lines
 from toolbench.lab.interchange.otlp.write import TrialNotFoundError, iter_run_lines, render_trial_line
 from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 
@@ -19,8 +19,8 @@ class Command(BaseCommand):
     """Command that exports spans."""
 
     help = (
-        "Write the trials of a run as lines of OTLP JSON, or send them to an endpoint for OTLP over HTTP. The address "
-        "and headers with a key are read from OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS."
+        "Write the trials of a run as lines of OTLP JSON, or send them to an endpoint for OTLP over HTTP. Address, "
+        "headers with a key, and protocol are read from OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS and _PROTOCOL."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -33,6 +33,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--endpoint", metavar="URL", help="base address of the endpoint; /v1/traces is appended (implies --send)"
         )
+        parser.add_argument("--protocol", help="http/protobuf (default) or http/json")
 
     def handle(self, *, run: int | None, trial: int | None, private: bool, **options: Any) -> None:
         """Write or send the spans and print how many trials there were.
@@ -47,16 +48,16 @@ class Command(BaseCommand):
         try:
             lines, default_name = _select_lines(run, trial, private=private)
             if is_sent:
-                self._send(lines, endpoint)
+                self._send(lines, endpoint, _choose_protocol(options["protocol"]))
             else:
                 self._write(lines, options["out"] or Path(default_name))
         except (BundleError, TrialNotFoundError, EndpointError, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
 
-    def _send(self, lines: Iterable[bytes], address: str) -> None:
+    def _send(self, lines: Iterable[bytes], address: str, protocol: str) -> None:
         url = f"{address.rstrip('/').removesuffix('/v1/traces')}/v1/traces"
         headers = _parse_headers(os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
-        count = send_lines(lines, OtlpEndpoint(url, headers, report=self.stderr.write))
+        count = send_lines(lines, OtlpEndpoint(url, headers, report=self.stderr.write, protocol=protocol))
         self.stdout.write(f"{count:,} trial{pluralize(count)} sent.")
 
     def _write(self, lines: Iterable[bytes], path: Path) -> None:
@@ -81,6 +82,18 @@ def _select_lines(run: int | None, trial: int | None, *, private: bool) -> tuple
     if trial is not None and run is None:
         return [render_trial_line(trial)], f"toolbench-trial-{trial}.otlp.jsonl"
     raise CommandError("Name a run, or a trial with --trial.", returncode=REFUSED_EXIT_CODE)
+
+
+def _choose_protocol(chosen: str | None) -> str:
+    """Return the chosen protocol, else that of the environment, else the one that every endpoint takes.
+
+    Raises:
+        CommandError: there is no such protocol.
+    """
+    protocol = chosen or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or PROTOBUF
+    if protocol not in PROTOCOLS:
+        raise CommandError(f"Choose a protocol of {', '.join(PROTOCOLS)}.", returncode=REFUSED_EXIT_CODE)
+    return protocol
 
 
 def _parse_headers(text: str) -> dict[str, str]:
