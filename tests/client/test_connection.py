@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
@@ -22,7 +23,7 @@ from toolbench.client import (
 from toolbench.client.connection import PAGE_SIZE
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
-from toolbench.lab.models import Model, Run
+from toolbench.lab.models import Model, Run, Trial
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -137,3 +138,25 @@ def test_answers_of_another_server_are_errors_of_the_client(reply: ScriptedReply
 def test_what_is_no_address_is_named() -> None:
     with pytest.raises(UnreachableError, match="is not a URL"):
         ToolbenchClient("http://a:port", "tb_x")
+
+
+def test_conversation_is_started_once_and_read(client_of_owner: ToolbenchClient, model: Model) -> None:
+    sent = client_of_owner.start_conversation("Hello.", model=model.pk, trials=2, idempotency_key="once")
+    assert client_of_owner.start_conversation("Hello.", model=model.pk, trials=2, idempotency_key="once") == sent
+    found = client_of_owner.get_conversation(sent.conversation)
+    assert [trial.id for trial in found.trials] == sent.trials
+    assert (found.waiting, found.messages, found.history) == (True, 1, None)
+    with pytest.raises(ConflictError, match="no answer"):
+        client_of_owner.send_message(sent.conversation, "And now?", trial=sent.trials[0])
+
+
+def test_answer_of_a_conversation_becomes_a_case(client_of_owner: ToolbenchClient, model: Model) -> None:
+    sent = client_of_owner.start_conversation("Hello.", model=model.pk)
+    trial_id = sent.trials[0]
+    Trial.objects.filter(pk=trial_id).update(state="done", outcome="pass", finished_at=timezone.now())
+    case = client_of_owner.save_as_case(sent.conversation, trial_id)
+    assert client_of_owner.save_as_case(sent.conversation, trial_id) == case
+    run = client_of_owner.run_as_case(sent.conversation, trial_id, trials=2, idempotency_key="twice")
+    assert client_of_owner.run_as_case(sent.conversation, trial_id, trials=2, idempotency_key="twice").id == run.id
+    assert run.trial_count == 2
+    assert client_of_owner.send_message(sent.conversation, "And now?").message == 2

@@ -23,13 +23,16 @@ from toolbench.api.masking import mask_response
 from toolbench.api.operations import (
     cases,
     decisions,
+    gateway,
     library,
     models,
+    playground,
     providers,
     results,
     runs,
     schedules,
     sharing,
+    traffic,
     trials,
 )
 from toolbench.lab.errors import InvalidFieldsError
@@ -43,10 +46,13 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("Results", results.router),
     ("Decisions", decisions.router),
     ("Library", library.router),
+    ("Recorded traffic", traffic.router),  # before the test cases, whose addresses match any slug
     ("Test cases", cases.router),
+    ("Playground", playground.router),
     ("Providers", providers.router),
     ("Models", models.router),
     ("Schedules", schedules.router),
+    ("Gateway", gateway.router),
     ("Sharing and files", sharing.router),
 )
 HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
@@ -62,8 +68,8 @@ HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
     (Exception, problems.handle_defect),
 )
 _DESCRIPTION = (
-    "Launch, control and read runs, and manage the library, providers and schedules. Send a token, made on the page "
-    "Tokens, in the header Authorization: Bearer TOKEN. "
+    "Launch, control and read runs, talk to models, and manage the library, providers, schedules and the gateway. "
+    "Send a token, made on the page Tokens, in the header Authorization: Bearer TOKEN. "
     "Errors are problem documents (RFC 9457)."
 )
 

@@ -1,7 +1,15 @@
 """Python client of the HTTP API (docs/api.md)."""
 
 from toolbench.client.connection import ToolbenchClient
-from toolbench.client.documents import RemoteModel, RemotePlan, RemoteRun, RemoteRunDetail, RemoteTrial
+from toolbench.client.documents import (
+    RemoteConversation,
+    RemoteModel,
+    RemotePlan,
+    RemoteRun,
+    RemoteRunDetail,
+    RemoteSentMessage,
+    RemoteTrial,
+)
 from toolbench.client.errors import (
     AuthenticationFailedError,
     ConflictError,
@@ -19,10 +27,12 @@ __all__ = [
     "InvalidRequestError",
     "NotAllowedError",
     "NotFoundError",
+    "RemoteConversation",
     "RemoteModel",
     "RemotePlan",
     "RemoteRun",
     "RemoteRunDetail",
+    "RemoteSentMessage",
     "RemoteTrial",
     "TooManyRequestsError",
     "ToolbenchClient",

@@ -9,11 +9,14 @@ import httpx
 
 from toolbench.client.documents import (
     JsonObject,
+    RemoteCase,
+    RemoteConversation,
     RemoteModel,
     RemotePlan,
     RemoteRun,
     RemoteRunDetail,
     RemoteRunSummary,
+    RemoteSentMessage,
     RemoteTrial,
     RemoteTrialDetail,
     read_document,
@@ -85,9 +88,7 @@ class ToolbenchClient:
             agreed: number of paid requests that may be sent; ConflictError names the number to confirm.
             plan: the members of POST /runs/plan.
         """
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        response = self.transport.send("POST", "/runs", body=plan | {"agreed": agreed}, headers=headers)
-        return read_document(RemoteRun, read_json(response))
+        return read_document(RemoteRun, self._post_once("/runs", plan | {"agreed": agreed}, idempotency_key))
 
     def iter_runs(
         self, kind: Literal["own", "simulated", "imported", "all"] = "all", label: str = ""
@@ -144,6 +145,41 @@ class ToolbenchClient:
         """Return a trial with its steps."""
         return read_document(RemoteTrialDetail, self.transport.get(f"/trials/{trial_id}"))
 
+    def start_conversation(self, message: str, *, idempotency_key: str = "", **options: Any) -> RemoteSentMessage:
+        """Start a conversation of the playground.
+
+        Args:
+            message: the user's message; empty to send that of the trial `from_trial`.
+            idempotency_key: name of this message, so that a repeated request sends nothing; empty for none.
+            options: other members of POST /conversations, such as `model`, `tools` and `trials`.
+        """
+        body = options | ({"message": message} if message else {})
+        return read_document(RemoteSentMessage, self._post_once("/conversations", body, idempotency_key))
+
+    def send_message(
+        self, conversation: str, message: str, *, idempotency_key: str = "", **options: Any
+    ) -> RemoteSentMessage:
+        """Send the next message of a conversation; the options are members of its operation, such as `trial`."""
+        path, body = f"/conversations/{conversation}/messages", options | {"message": message}
+        return read_document(RemoteSentMessage, self._post_once(path, body, idempotency_key))
+
+    def get_conversation(self, conversation: str, trial_id: int | None = None) -> RemoteConversation:
+        """Return a conversation with the history up to an answer, which is the newest one if none is named."""
+        path = f"/conversations/{conversation}"
+        return read_document(RemoteConversation, self.transport.get(path, {"trial": trial_id}))
+
+    def save_as_case(self, conversation: str, trial_id: int) -> RemoteCase:
+        """Save an answer as a test case that expects its calls, and return the case."""
+        path = f"/conversations/{conversation}/trials/{trial_id}/case"
+        return read_document(RemoteCase, self.request("POST", path))
+
+    def run_as_case(
+        self, conversation: str, trial_id: int, *, trials: int = 20, agreed: int = 0, idempotency_key: str = ""
+    ) -> RemoteRun:
+        """Save an answer as a test case and run it; `agreed` and `idempotency_key` are those of `launch`."""
+        path, body = f"/conversations/{conversation}/trials/{trial_id}/runs", {"trials": trials, "agreed": agreed}
+        return read_document(RemoteRun, self._post_once(path, body, idempotency_key))
+
     def get_bytes(self, step_id: int, side: Literal["request", "response"]) -> bytes:
         """Return the stored bytes of the request or the response of a step, with secrets masked."""
         return self.transport.send("GET", f"/steps/{step_id}/{side}").content
@@ -157,6 +193,11 @@ class ToolbenchClient:
         """Apply a decision rule; the arguments are the parameters of GET /decide."""
         decision: JsonObject = self.transport.get("/decide", rule)
         return decision
+
+    def _post_once(self, path: str, body: JsonObject, idempotency_key: str) -> Any:
+        """Send a request with an idempotency key, if it is not empty, and return the JSON value of the answer."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return read_json(self.transport.send("POST", path, body=body, headers=headers))
 
     def _iter_rows(self, path: str, params: dict[str, Any]) -> Iterator[JsonObject]:
         """Yield the items of all pages of a list."""

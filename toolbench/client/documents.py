@@ -244,6 +244,51 @@ class RemoteModel:
     retired: bool
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteSentMessage:
+    """Message of a conversation that was sent, with its run and the ids of the trials that answer it."""
+
+    conversation: str
+    message: int
+    run: RemoteRun
+    trials: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteConversationTrial:
+    """Answer of a conversation: the number of the message and of the repeat, and the outcome."""
+
+    id: int
+    message: int
+    index: int
+    outcome: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteConversation:
+    """Conversation of the playground. The attributes have the meaning of `ConversationDocument`."""
+
+    slug: str
+    title: str
+    messages: int
+    waiting: bool
+    trials: list[RemoteConversationTrial]
+    trial: int | None
+    history: list[JsonObject] | None
+    state: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCase:
+    """Test case of the list."""
+
+    slug: str
+    title: str
+    set: str
+    version: int
+
+
 def read_document(kind: type[T], value: Any) -> T:
     """Return a JSON object as an instance of the dataclass `kind`. The types of plain values are not checked.
 

@@ -155,7 +155,7 @@ def list_cases(request: HttpRequest) -> list[dict[str, Any]]:
     """List the sets with their cases."""
     return [
         {name: getattr(row.set, name) for name in ("id", "name", "kind", "public")}
-        | {"cases": [_build_case(case, row.set.name) for case in row.cases]}
+        | {"cases": [build_case_values(case, row.set.name) for case in row.cases]}
         for row in get_case_sets()
     ]
 
@@ -163,10 +163,10 @@ def list_cases(request: HttpRequest) -> list[dict[str, Any]]:
 @router.post("/cases", response={201: CaseDocument}, auth=LAUNCH)
 def create_case(request: HttpRequest, body: NewCaseBody) -> Status[dict[str, Any]]:
     """Save a new test case."""
-    title, definition = parse_draft(_build_draft(body))
+    title, definition = parse_draft(build_case_draft(body))
     case = add_case(title, definition, NewCaseOptions(set=body.set))
     record(request, Action.ADDED, f"test case {case.slug}", f"/cases/{case.slug}/")
-    return Status(201, _build_case(case, case.set.name))
+    return Status(201, build_case_values(case, case.set.name))
 
 
 @router.post("/cases/import", response=SentenceDocument, auth=LAUNCH)
@@ -206,7 +206,7 @@ def get_case(request: HttpRequest, slug: str) -> dict[str, Any]:
     except UnknownCaseError as error:
         raise Http404(str(error)) from error
     return (
-        _build_case(page.case, page.case.set.name)
+        build_case_values(page.case, page.case.set.name)
         | read_draft_values(page.draft)
         | {
             "editable": page.editable,
@@ -219,10 +219,10 @@ def get_case(request: HttpRequest, slug: str) -> dict[str, Any]:
 @router.put("/cases/{slug:slug}", response=CaseDocument, auth=LAUNCH)
 def change_case(request: HttpRequest, slug: str, body: CaseBody) -> dict[str, Any]:
     """Save a test case. It gets a new version, unless only the title has changed."""
-    title, definition = parse_draft(_build_draft(body))
+    title, definition = parse_draft(build_case_draft(body))
     case = edit_case(_check_editable(slug), title, definition)
     record(request, Action.CHANGED, f"test case {slug}, version {case.current}", f"/cases/{slug}/")
-    return _build_case(case, case.set.name)
+    return build_case_values(case, case.set.name)
 
 
 @router.delete("/cases/{slug:slug}", response={204: None}, auth=LAUNCH)
@@ -245,7 +245,7 @@ def _check_editable(slug: str) -> str:
         raise Http404(str(error)) from error
 
 
-def _build_draft(body: CaseBody) -> CaseDraft:
+def build_case_draft(body: CaseBody) -> CaseDraft:
     """Return the body as texts of the form's fields, which the lab checks.
 
     Raises:
@@ -260,6 +260,6 @@ def _build_draft(body: CaseBody) -> CaseDraft:
     return CaseDraft(title=body.title, **fields)
 
 
-def _build_case(case: Case, set_name: str) -> dict[str, Any]:
+def build_case_values(case: Case, set_name: str) -> dict[str, Any]:
     """Return the values of a CaseDocument."""
     return {"slug": case.slug, "title": case.title, "set": set_name, "version": case.current}

@@ -1,0 +1,79 @@
+"""Aliases and traces of the gateway through the API."""
+
+import json
+
+import pytest
+
+from tests.api.requests import ApiClient
+from tests.factories import make_gateway_trace, make_model, make_provider
+from toolbench.lab.models import AuditEntry, Model, ModelAlias, TrafficDraft
+from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def model(db: None) -> Model:
+    return make_model("vendor/m", provider=make_provider("Mine"))
+
+
+def test_alias_is_added_changed_rolled_back_and_deleted(api: ApiClient, model: Model) -> None:
+    added = api.post("/gateway/aliases", {"name": "weather", "model": model.pk, "method": "native"}, status=201)
+    assert (added["model_name"], added["provider"], added["method"], added["config"]) == (
+        "vendor/m",
+        "Mine",
+        "native",
+        None,
+    )
+    assert api.get("/gateway/aliases") == [added]
+    path = f"/gateway/aliases/{added['id']}"
+    body = {"name": "weather", "model": model.pk, "method": "text_json", "binding": added["binding"]}
+    answer = api.send("PUT", path, body)
+    changed = json.loads(answer.content)
+    assert (answer.status_code, changed["method"]) == (200, "text_json")
+    assert api.problem("PUT", path, body, status=422)["errors"][0]["field"] == "binding"
+    assert [row["method"] for row in api.get(f"{path}/bindings")] == ["text_json", "native"]
+    assert api.post(f"{path}/roll-back", {"binding": added["binding"]})["method"] == "native"
+    assert "no such binding" in api.problem("POST", f"{path}/roll-back", {"binding": 999_999}, status=409)["detail"]
+    assert api.send("DELETE", path).status_code == 204
+    assert not ModelAlias.objects.exists()
+    assert AuditEntry.objects.count() == 4
+
+
+def test_alias_that_is_not_valid_is_explained(api: ApiClient, model: Model) -> None:
+    assert "Give model" in api.problem("POST", "/gateway/aliases", {"name": "weather"}, status=422)["detail"]
+    body = {"name": "weather", "model": model.pk, "fallbacks": ["unknown"]}
+    assert api.problem("POST", "/gateway/aliases", body, status=422)["errors"][0]["field"] == "fallbacks"
+    assert api.problem("POST", "/gateway/aliases", {"name": "weather", "config": 999_999}, status=422)["errors"]
+    assert api.problem("GET", "/gateway/aliases/999999/bindings", status=404)
+    assert not ModelAlias.objects.exists()
+
+
+def test_traces_are_listed_page_by_page_and_searched(api: ApiClient) -> None:
+    traces = [make_gateway_trace(alias=name) for name in ("weather", "weather", "other")]
+    page = api.get("/gateway/traces?alias=weather&limit=1")
+    assert [row["id"] for row in page["items"]] == [traces[1].pk]
+    later = api.get(f"/gateway/traces?alias=weather&limit=1&cursor={page['next']}")
+    assert ([row["id"] for row in later["items"]], later["next"]) == ([traces[0].pk], None)
+    assert api.get("/gateway/traces?q=other")["text_lag_seconds"] > 0
+    update_search_texts(GATEWAY_TRACES)
+    found = api.get("/gateway/traces?q=other")
+    assert ([row["id"] for row in found["items"]], found["text_lag_seconds"]) == ([traces[2].pk], 0.0)
+    assert "q alone" in api.problem("GET", "/gateway/traces?q=other&alias=other", status=422)["detail"]
+
+
+def test_trace_is_read_with_its_bodies_and_becomes_a_draft(api: ApiClient) -> None:
+    tool = {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}}}
+    request = {"model": "weather", "messages": [{"role": "user", "content": "Hello."}], "tools": [tool]}
+    reply = {"choices": [{"message": {"role": "assistant", "content": "Hello."}}]}
+    bodies = {"client_request": json.dumps(request).encode(), "client_response": json.dumps(reply).encode()}
+    path = f"/gateway/traces/{make_gateway_trace(**bodies).pk}"
+    assert api.get(path)["bodies"] == ["client_request", "client_response"]
+    assert api.send("GET", f"{path}/client_request").content == bodies["client_request"]
+    assert "no body steps" in api.problem("GET", f"{path}/steps", status=404)["detail"]
+    assert api.post(f"{path}/draft")["sentence"] == "A draft was made."
+    assert "already" in api.post(f"{path}/draft")["sentence"]
+    assert TrafficDraft.objects.count() == 1
+    without_bodies = make_gateway_trace()
+    assert api.problem("POST", f"/gateway/traces/{without_bodies.pk}/draft", status=409)
+    assert api.problem("GET", "/gateway/traces/999999", status=404)

@@ -1,0 +1,319 @@
+"""Operations on the gateway: its aliases with their history, and its traces."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.figures import BodySchema, Id, QuerySchema, SentenceDocument
+from toolbench.api.masking import build_masked_file
+from toolbench.api.problems import ProblemError
+from toolbench.lab.accounts.audit import Action
+from toolbench.lab.interchange.traffic.drafts import import_traffic
+from toolbench.lab.models import AliasBinding, GatewayTrace, ModelAlias
+from toolbench.lab.results.trace_search import SOURCE_FILTER, search_traces
+from toolbench.lab.serving.aliases import AliasChoice, AliasRow, list_aliases, save_alias
+from toolbench.lab.serving.bindings import RollbackError, list_bindings, roll_back
+from toolbench.lab.serving.traces import BODY_COLUMNS, NoDraftError, build_traffic_line, get_trace_page
+
+router = Router()
+_OWN_COLUMNS = ("id", "name", "profile", "strategy", "method", "repairs", "fallbacks", "keep_percent", "keep_bodies")
+
+
+class AliasDocument(Schema):
+    """Alias with its settings.
+
+    Attributes:
+        model: id of the model.
+        config: id of the measured configuration that it serves; null for chosen settings.
+        binding: id of its current binding; null without one.
+    """
+
+    id: int
+    name: str
+    model: int
+    model_name: str
+    provider: str
+    profile: str
+    strategy: str
+    method: str
+    config: int | None
+    repairs: bool
+    fallbacks: list[str]
+    keep_percent: int
+    keep_bodies: bool
+    binding: int | None
+
+
+class AliasBody(BodySchema):
+    """Settings of an alias, as in the form of the page.
+
+    Attributes:
+        model: id of the model; null with `config`.
+        config: id of a measured configuration, whose model, profile, strategy and method are served.
+        repairs: whether the gateway asks once more after a call that is not valid.
+        fallbacks: names of other aliases, which are tried in order when the provider fails.
+        keep_percent: share of the requests that are kept as traces.
+        keep_bodies: whether traces have the bodies.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    model: Id | None = None
+    profile: Annotated[str, Field(min_length=1, max_length=80)] = "default"
+    strategy: Annotated[str, Field(min_length=1, max_length=200)] = "production"
+    method: Annotated[str, Field(min_length=1, max_length=20)] = "auto"
+    config: Id | None = None
+    repairs: bool = True
+    fallbacks: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=20)] = []
+    keep_percent: Annotated[int, Field(ge=0, le=100)] = 100
+    keep_bodies: bool = True
+
+
+class ChangedAliasBody(AliasBody):
+    """Settings of an alias, and the binding that they replace; another change in between is refused."""
+
+    binding: Id | None
+
+
+class BindingDocument(Schema):
+    """Settings that an alias had from one moment on.
+
+    Attributes:
+        cause: saved, promoted, rolled_back or alarm.
+        who: name of the user; "" for the scheduler.
+        decision_id: id of the decision record that approves the settings; null without one.
+        canary_id: id of the schedule that measures them again; null without one.
+        alarm: sentence of the first alarm of the canary; "" for none.
+    """
+
+    id: int
+    cause: str
+    who: str
+    model_name: str
+    provider_name: str
+    profile: str
+    strategy: str
+    method: str
+    decision_id: int | None
+    canary_id: int | None
+    alarm: str
+    created_at: datetime
+
+
+class RollBackBody(BodySchema):
+    """Id of the earlier binding whose settings the alias gets again."""
+
+    binding: Id
+
+
+class GatewayTraceDocument(Schema):
+    """Request that the gateway answered.
+
+    Attributes:
+        served_by: the alias that answered, which may be a fallback.
+        code: error code; "" for an answer.
+        path: the method that was used.
+        changes: names of the changes to request and answer.
+        requests: requests to the provider, with retries.
+    """
+
+    id: int
+    alias: str
+    served_by: str
+    model_name: str
+    token_name: str
+    simulated: bool
+    dialect: str
+    stream: bool
+    at: datetime
+    status: int
+    code: str
+    sentence: str
+    path: str
+    calls: int
+    changes: list[str]
+    requests: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    duration_ms: float
+    upstream_ms: float
+
+
+class GatewayTraceListDocument(Schema):
+    """Page of traces, newest first.
+
+    Attributes:
+        next: cursor of the next page; null on the last one, and with `q`.
+        text_lag_seconds: for how long the first trace that `q` cannot find yet has waited; 0 if none waits.
+    """
+
+    items: list[GatewayTraceDocument]
+    next: int | None
+    text_lag_seconds: float
+
+
+class GatewayTraceDetailDocument(GatewayTraceDocument):
+    """Trace with the names of the bodies that were kept, which GET /gateway/traces/{trace_id}/{body} returns."""
+
+    bodies: list[str]
+
+    @staticmethod
+    def resolve_bodies(trace: GatewayTrace) -> list[str]:
+        """Return the names of the bodies that were kept."""
+        return [name for name in BODY_COLUMNS if getattr(trace, name) is not None]
+
+
+class GatewayTraceQuery(QuerySchema):
+    """Filter of the traces.
+
+    Attributes:
+        alias: name of an alias; "" for all.
+        q: words and quoted parts, as in the search of the site; the newest matches are returned.
+        cursor: value of `next` of the page before.
+    """
+
+    alias: Annotated[str, Field(max_length=100)] = ""
+    q: Annotated[str, Field(max_length=200)] = ""
+    cursor: Id | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+@router.get("/gateway/aliases", response=list[AliasDocument], auth=READ)
+def list_gateway_aliases(request: HttpRequest) -> list[dict[str, Any]]:
+    """List the aliases with their settings."""
+    return [_build_alias(row) for row in list_aliases()]
+
+
+@router.post("/gateway/aliases", response={201: AliasDocument}, auth=LAUNCH)
+def add_alias(request: HttpRequest, body: AliasBody) -> Status[dict[str, Any]]:
+    """Create an alias. The gateway serves it within a second."""
+    alias = save_alias(_build_choice(body), owner=get_user(request))
+    return Status(201, _finish(request, Action.ADDED, alias, ""))
+
+
+@router.put("/gateway/aliases/{int:alias_id}", response=AliasDocument, auth=LAUNCH)
+def change_alias(request: HttpRequest, alias_id: int, body: ChangedAliasBody) -> dict[str, Any]:
+    """Save an alias. Other settings are a new binding in its history."""
+    alias = save_alias(_build_choice(body, body.binding), owner=get_user(request), alias=_get_alias_or_404(alias_id))
+    return _finish(request, Action.CHANGED, alias, "")
+
+
+@router.delete("/gateway/aliases/{int:alias_id}", response={204: None}, auth=LAUNCH)
+def remove_alias(request: HttpRequest, alias_id: int) -> Status[None]:
+    """Delete an alias with its history. Its traces are kept."""
+    alias = _get_alias_or_404(alias_id)
+    alias.delete()
+    record(request, Action.DELETED, f"alias {alias.name}")
+    return Status(204, None)
+
+
+@router.get("/gateway/aliases/{int:alias_id}/bindings", response=list[BindingDocument], auth=READ)
+def list_alias_bindings(request: HttpRequest, alias_id: int) -> list[AliasBinding]:
+    """List the newest settings that an alias had, the current ones first."""
+    return [row.binding for row in list_bindings(_get_alias_or_404(alias_id))]
+
+
+@router.post("/gateway/aliases/{int:alias_id}/roll-back", response=AliasDocument, auth=LAUNCH)
+def roll_back_alias(request: HttpRequest, alias_id: int, body: RollBackBody) -> dict[str, Any]:
+    """Give an alias the settings of an earlier binding again."""
+    alias = _get_alias_or_404(alias_id)
+    try:
+        roll_back(alias, body.binding, who=get_user(request).username)
+    except RollbackError as error:
+        raise ProblemError(409, f"Nothing was changed. {error}") from error
+    return _finish(request, Action.CHANGED, alias, ": rolled back")
+
+
+@router.get("/gateway/traces", response=GatewayTraceListDocument, auth=READ)
+def list_gateway_traces(request: HttpRequest, query: Query[GatewayTraceQuery]) -> dict[str, Any]:
+    """List the kept requests, newest first, or those that match a search."""
+    if not query.q.strip():
+        page = get_trace_page(query.alias, query.cursor, query.limit)
+        return {"items": page.traces, "next": page.next_before, "text_lag_seconds": 0.0}
+    if query.alias or query.cursor:
+        raise ProblemError(422, "Give q alone, without alias and cursor. The name of an alias can be a word of q.")
+    found = search_traces(f"{SOURCE_FILTER} {query.q}", query.limit)
+    return {"items": found.traces, "next": None, "text_lag_seconds": found.text_lag}
+
+
+@router.get("/gateway/traces/{int:trace_id}", response=GatewayTraceDetailDocument, auth=READ)
+def get_gateway_trace(request: HttpRequest, trace_id: int) -> GatewayTrace:
+    """Return a kept request."""
+    return _get_trace_or_404(trace_id)
+
+
+@router.post("/gateway/traces/{int:trace_id}/draft", response=SentenceDocument, auth=LAUNCH)
+def make_draft_of_trace(request: HttpRequest, trace_id: int) -> dict[str, str]:
+    """Create a draft of a test case from a kept request."""
+    trace = _get_trace_or_404(trace_id)
+    try:
+        result = import_traffic(build_traffic_line(trace), f"trace {trace_id} of the gateway")
+    except NoDraftError as error:
+        raise ProblemError(409, str(error)) from error
+    record(request, Action.ADDED, f"draft of a case from trace {trace_id}", "/cases/drafts/")
+    reasons = " ".join(f"No draft was made: {group.reason}." for group in result.skipped)
+    return {"sentence": reasons or ("A draft was made." if result.added else "This request is a draft already.")}
+
+
+@router.get("/gateway/traces/{int:trace_id}/{body}", auth=READ)
+def get_gateway_body(
+    request: HttpRequest,
+    trace_id: int,
+    body: Literal[
+        "client_request", "client_response", "upstream_request", "upstream_response", "traffic_line", "steps"
+    ],
+) -> HttpResponse:
+    """Return the stored bytes of a body, with secrets masked."""
+    raw = getattr(_get_trace_or_404(trace_id), body)
+    if raw is None:
+        raise Http404(f"Trace {trace_id} has no body {body}.")
+    return build_masked_file(bytes(raw), f"trace-{trace_id}-{body}.bin")
+
+
+def _build_choice(body: AliasBody, binding: int | None = None) -> AliasChoice:
+    """Return the body as the lab's settings.
+
+    Raises:
+        ProblemError: neither a model nor a configuration is named.
+    """
+    if body.model is None and body.config is None:
+        raise ProblemError(422, "Give model, the id of a model, or config, the id of a measured configuration.")
+    values = body.model_dump(exclude={"binding", "model", "fallbacks"})
+    return AliasChoice(model=body.model or 0, fallbacks=tuple(body.fallbacks), binding=binding, **values)
+
+
+def _build_alias(row: AliasRow) -> dict[str, Any]:
+    """Return the values of an AliasDocument."""
+    alias = row.alias
+    return {name: getattr(alias, name) for name in _OWN_COLUMNS} | {
+        "model": alias.model_id,
+        "model_name": alias.model.name,
+        "provider": alias.model.provider.name,
+        "config": alias.config_id,
+        "binding": row.binding.pk if row.binding else None,
+    }
+
+
+def _finish(request: HttpRequest, action: Action, alias: ModelAlias, change: str) -> dict[str, Any]:
+    """Add a change to the audit list and return the alias with its current settings."""
+    record(request, action, f"alias {alias.name}{change}", f"/gateway/{alias.pk}/")
+    row = _get_alias_or_404(alias.pk)
+    return _build_alias(AliasRow(row, row.bindings.first()))
+
+
+def _get_alias_or_404(alias_id: int) -> ModelAlias:
+    alias = ModelAlias.objects.select_related("model__provider").filter(pk=alias_id).first()
+    if alias is None:
+        raise Http404(f"There is no alias {alias_id}.")
+    return alias
+
+
+def _get_trace_or_404(trace_id: int) -> GatewayTrace:
+    trace = GatewayTrace.objects.filter(pk=trace_id).first()
+    if trace is None:
+        raise Http404(f"There is no trace {trace_id}; it may have been deleted by its age.")
+    return trace

@@ -1,0 +1,364 @@
+"""Operations on conversations of the playground: start, continue, read and delete them, and run what they show."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+from django.db import transaction
+from django.http import Http404, HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.figures import AgreedBody, Id, QuerySchema
+from toolbench.api.documents.runs import RunDocument
+from toolbench.api.operations.cases import CaseBody, CaseDocument, build_case_draft, build_case_values
+from toolbench.api.operations.runs import IDEMPOTENCY_KEY
+from toolbench.api.problems import ProblemError
+from toolbench.engine.types import JsonObject
+from toolbench.lab.accounts.audit import Action
+from toolbench.lab.cases.conversations import (
+    MessageSettings,
+    build_case_request,
+    build_draft_to_send_again,
+    build_message_request,
+    load_transcript,
+    parse_message,
+    save_as_case,
+    save_message,
+)
+from toolbench.lab.cases.drafts import CaseDraft
+from toolbench.lab.cases.edit import UnknownCaseError, delete_case
+from toolbench.lab.cases.from_trial import CaseNotCreatedError
+from toolbench.lab.models import Case, Run, Trial
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
+from toolbench.lab.results.playground import ConversationPage, get_conversation, get_conversations
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError, use_launch_key
+from toolbench.lab.runs.launch import launch
+
+router = Router()
+MAX_TRIALS_OF_MESSAGE = 20
+_DRAFT_FIELDS = {field.name for field in fields(CaseDraft)}
+_SETTING_FIELDS = tuple(field.name for field in fields(MessageSettings))
+Name = Annotated[str, Field(max_length=200)]
+
+
+class ConversationSummaryDocument(Schema):
+    """Conversation of the list.
+
+    Attributes:
+        messages: number of messages that were saved; a message that was changed counts again.
+        models: names of the models that answered, the newest first.
+    """
+
+    slug: str
+    title: str
+    messages: int
+    models: list[str]
+
+
+class ConversationTrialDocument(Schema):
+    """Answer of a conversation.
+
+    Attributes:
+        message: number of the message, from 1.
+        index: number of the repeat, from 1.
+        outcome: outcome of the trial; `queued` or `running` without one.
+    """
+
+    id: int
+    message: int
+    index: int
+    outcome: str
+    model: str
+
+
+class ConversationDocument(Schema):
+    """Conversation with its answers.
+
+    Attributes:
+        waiting: whether an answer has not ended.
+        trials: its answers, the oldest first.
+        trial: the answer that `history` and `state` are about; null before the first one.
+        history: the messages up to that answer in OpenAI's form, without the system prompt; null until it has ended.
+        state: simulated state after that answer; null until it has ended.
+    """
+
+    slug: str
+    title: str
+    messages: int
+    waiting: bool
+    trials: list[ConversationTrialDocument]
+    trial: int | None
+    history: list[JsonObject] | None
+    state: JsonObject | None
+
+
+class SentMessageDocument(Schema):
+    """Message that was sent, its run and the ids of the trials that answer it."""
+
+    conversation: str
+    message: int
+    run: RunDocument
+    trials: list[int]
+
+
+class ConversationQuery(QuerySchema):
+    """The answer to show; the newest one without it."""
+
+    trial: Id | None = None
+
+
+class MessageBody(CaseBody):
+    """Message with tools and the settings with which it is sent. Without `expect`, any answer passes.
+
+    Attributes:
+        model: id of the model; null for the model of the trial that is named, or of the answer before.
+        profile: sampling profile; null as for `model`, with the default at the start.
+        strategy: strategy or preset; null likewise.
+        method: how calls are requested; null likewise.
+        stream: whether to stream the answer; null likewise.
+        trials: how many times the message is sent.
+        agreed: number of paid requests that may be sent.
+    """
+
+    model: Id | None = None
+    profile: Name | None = None
+    strategy: Name | None = None
+    method: Name | None = None
+    stream: bool | None = None
+    trials: Annotated[int, Field(ge=1, le=MAX_TRIALS_OF_MESSAGE)] = 1
+    agreed: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
+
+
+class FirstMessageBody(MessageBody):
+    """First message of a conversation.
+
+    Attributes:
+        from_trial: trial with whose messages, tools and settings the conversation begins; other members replace them.
+    """
+
+    from_trial: Id | None = None
+
+
+class NextMessageBody(MessageBody):
+    """Next message of a conversation. Tools and other members that are not sent stay those of the answer before.
+
+    Attributes:
+        trial: answer after which the conversation goes on; null for the newest one.
+    """
+
+    trial: Id | None = None
+
+
+class CaseTrialsBody(AgreedBody):
+    """Number of trials of the case, and of paid requests that may be sent."""
+
+    trials: Annotated[int, Field(ge=1, le=MAX_CELL_TRIALS)] = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """Message to save and send.
+
+    Attributes:
+        content: title and case, as `parse_message` returns them.
+        settings: those of the answer before; the sent ones replace them.
+        source: trial whose run has the settings that cannot be sent; None for the defaults.
+    """
+
+    content: tuple[str, Any]
+    settings: MessageSettings
+    source: int | None
+
+
+@router.get("/conversations", response=list[ConversationSummaryDocument], auth=READ)
+def list_conversations(request: HttpRequest) -> list[dict[str, Any]]:
+    """List the newest conversations of the playground."""
+    return [
+        {"slug": row.case.slug, "title": row.case.title, "messages": row.case.current, "models": row.models}
+        for row in get_conversations()
+    ]
+
+
+@router.post("/conversations", response={200: SentMessageDocument, 201: SentMessageDocument}, auth=LAUNCH)
+def start_conversation(
+    request: HttpRequest, body: FirstMessageBody, idempotency_key: str = IDEMPOTENCY_KEY
+) -> Status[dict[str, Any]]:
+    """Start a conversation. A repeated request with the same header Idempotency-Key gets 200 and the same message."""
+
+    def build_message() -> _Message:
+        draft, settings = CaseDraft(), MessageSettings()
+        if body.from_trial is not None:
+            draft, settings, _ = build_draft_to_send_again(body.from_trial, body.trials)
+        return _Message(parse_message(_change_draft(draft, body), "", None), settings, body.from_trial)
+
+    return _send_once(request, body, idempotency_key, "", build_message)
+
+
+@router.get("/conversations/{slug:slug}", response=ConversationDocument, auth=READ)
+def read_conversation(request: HttpRequest, slug: str, query: Query[ConversationQuery]) -> dict[str, Any]:
+    """Return a conversation with the history up to one of its answers. GET /trials/{trial_id} has its steps."""
+    page = _get_conversation_or_404(slug, query.trial)
+    shown = page.shown if page.shown and page.shown.state == Trial.State.DONE else None
+    with _explain_refusals():
+        transcript = load_transcript(slug, shown.pk) if shown else None
+    unanswered = [{"role": "user", "content": transcript.unanswered}] if transcript and transcript.unanswered else []
+    return {
+        "slug": slug,
+        "title": page.case.title,
+        "messages": page.case.current,
+        "waiting": page.is_waiting,
+        "trials": [
+            {"id": trial.pk, "outcome": trial.mark, "model": trial.model_name}
+            | {name: getattr(trial, name) for name in ("message", "index")}
+            for trial in page.trials
+        ],
+        "trial": page.shown.pk if page.shown else None,
+        "history": [*transcript.messages, *unanswered] if transcript else None,
+        "state": transcript.state if transcript else None,
+    }
+
+
+@router.post(
+    "/conversations/{slug:slug}/messages", response={200: SentMessageDocument, 201: SentMessageDocument}, auth=LAUNCH
+)
+def send_next_message(
+    request: HttpRequest, slug: str, body: NextMessageBody, idempotency_key: str = IDEMPOTENCY_KEY
+) -> Status[dict[str, Any]]:
+    """Send the next message after an answer. The key is used as at the start of a conversation."""
+    if body.messages is not None:
+        raise ProblemError(422, "Give the next message in message. The conversation has the messages before it.")
+
+    def build_message() -> _Message:
+        page = _get_conversation_or_404(slug, body.trial)
+        if page.shown is None or page.shown.state != Trial.State.DONE:
+            raise ProblemError(409, "There is no answer that the message could follow. Wait until the trial has ended.")
+        draft = replace(_change_draft(page.draft, body), message=body.message or page.draft.message)
+        return _Message(parse_message(draft, slug, page.shown.pk), page.settings, page.shown.pk)
+
+    return _send_once(request, body, idempotency_key, slug, build_message)
+
+
+@router.delete("/conversations/{slug:slug}", response={204: None}, auth=LAUNCH)
+def delete_conversation(request: HttpRequest, slug: str) -> Status[None]:
+    """Delete a conversation. Its runs and trials are kept."""
+    delete_case(_get_conversation_or_404(slug).case.slug)
+    record(request, Action.DELETED, f"conversation {slug}", "/playground/")
+    return Status(204, None)
+
+
+@router.post(
+    "/conversations/{slug:slug}/trials/{int:trial_id}/case",
+    response={200: CaseDocument, 201: CaseDocument},
+    auth=LAUNCH,
+)
+def save_answer_as_case(request: HttpRequest, slug: str, trial_id: int) -> Status[dict[str, Any]]:
+    """Save an answer as a test case that expects its calls; 200 and the same case if it was saved before."""
+    _get_conversation_or_404(slug, trial_id)
+    with _explain_refusals():
+        case, is_new = _save_case(request, trial_id)
+    return Status(201 if is_new else 200, build_case_values(case, case.set.name))
+
+
+@router.post(
+    "/conversations/{slug:slug}/trials/{int:trial_id}/runs",
+    response={200: RunDocument, 201: RunDocument},
+    auth=LAUNCH,
+)
+def run_answer_as_case(
+    request: HttpRequest, slug: str, trial_id: int, body: CaseTrialsBody, idempotency_key: str = IDEMPOTENCY_KEY
+) -> Status[Run]:
+    """Save an answer as a test case and run it with the settings of the answer, 20 times without `trials`."""
+    _get_conversation_or_404(slug, trial_id)
+    values = {"trial": trial_id, "trials": body.trials}
+    with _explain_refusals(), transaction.atomic(), use_launch_key(get_user(request), idempotency_key, values) as key:
+        if key.run is not None:
+            return Status(200, key.run)
+        case, _ = _save_case(request, trial_id)
+        run = key.run = _launch(request, build_case_request(case, trial_id, body.trials), body.agreed)
+    return Status(201, run)
+
+
+def _send_once(
+    request: HttpRequest, body: MessageBody, key: str, slug: str, build_message: Callable[[], _Message]
+) -> Status[dict[str, Any]]:
+    """Save a message and launch its run, once for each key. If the launch is refused, the message is not saved.
+
+    Args:
+        request: the request of an operator.
+        body: the sent settings.
+        key: the idempotency key; "" for none.
+        slug: the conversation; "" for a new one.
+        build_message: returns the message; it is called unless the key was used before.
+    """
+    sent = {name: value for name in _SETTING_FIELDS if (value := getattr(body, name)) is not None}
+    values = body.model_dump(mode="json", exclude={"agreed"}) | {"slug": slug}
+    with _explain_refusals(), transaction.atomic(), use_launch_key(get_user(request), key, values) as launch_key:
+        is_new = launch_key.run is None
+        if launch_key.run is None:
+            message = build_message()
+            case = save_message(*message.content, slug=slug)
+            subject = f"conversation {case.slug}" + (f", message {case.current}" if slug else "")
+            record(request, Action.CHANGED if slug else Action.ADDED, subject, f"/playground/{case.slug}/")
+            run_request = build_message_request(case, replace(message.settings, **sent), message.source)
+            launch_key.run = _launch(request, run_request, body.agreed)
+        run = launch_key.run
+    return Status(201 if is_new else 200, _build_sent_message(run))
+
+
+def _launch(request: HttpRequest, run_request: RunRequest | None, agreed: int) -> Run:
+    """Launch a run and add it to the audit list.
+
+    Raises:
+        ProblemError: no model is named, or the model of the trial was deleted.
+    """
+    if run_request is None:
+        raise ProblemError(422, "Give model, the id of a model.")
+    run = launch(run_request, owner=get_user(request), confirmed_requests=agreed)
+    record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
+    return run
+
+
+def _save_case(request: HttpRequest, trial_id: int) -> tuple[Case, bool]:
+    """Return the test case of a trial, and whether it is new."""
+    last_id = Case.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    case = save_as_case(trial_id)
+    if case.pk > last_id:
+        record(request, Action.ADDED, f"test case {case.slug}", f"/cases/{case.slug}/")
+    return case, case.pk > last_id
+
+
+def _change_draft(draft: CaseDraft, body: MessageBody) -> CaseDraft:
+    """Return the draft with the members that were sent."""
+    sent = build_case_draft(body)
+    names = {"message" if name == "messages" else name for name in body.model_fields_set}
+    return replace(draft, **{name: getattr(sent, name) for name in names & _DRAFT_FIELDS})
+
+
+def _build_sent_message(run: Run) -> dict[str, Any]:
+    """Return the values of a SentMessageDocument."""
+    slug, version = run.cells.values_list("scenario", "scenario_version")[0]
+    trials = list(run.trials.order_by("index").values_list("pk", flat=True))
+    return {"conversation": slug, "message": version, "run": run, "trials": trials}
+
+
+def _get_conversation_or_404(slug: str, trial_id: int | None = None) -> ConversationPage:
+    try:
+        return get_conversation(slug, trial_id)
+    except UnknownCaseError as error:
+        raise Http404(str(error)) from error
+
+
+@contextmanager
+def _explain_refusals() -> Iterator[None]:
+    """Answer a used key with 409, a trial that cannot be continued with 422, and a deleted conversation with 404."""
+    try:
+        yield
+    except LaunchKeyError as error:
+        raise ProblemError(409, str(error)) from error
+    except CaseNotCreatedError as error:
+        raise ProblemError(422, str(error)) from error
+    except UnknownCaseError as error:
+        raise Http404(str(error)) from error
