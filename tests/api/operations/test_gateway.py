@@ -6,9 +6,13 @@ import pytest
 
 from tests.api.requests import ApiClient
 from tests.factories import make_gateway_trace, make_model, make_provider
-from toolbench.lab.models import AuditEntry, Model, ModelAlias, TrafficDraft
+from tests.web.views.endpoints.test_gateway import measured
+from toolbench.lab.models import AuditEntry, Model, ModelAlias, RunConfig, Schedule, TrafficDraft
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import save_record
 from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
 
+__all__ = ["measured"]  # a fixture
 pytestmark = pytest.mark.django_db
 
 
@@ -47,6 +51,35 @@ def test_alias_that_is_not_valid_is_explained(api: ApiClient, model: Model) -> N
     assert api.problem("POST", "/gateway/aliases", {"name": "weather", "config": 999_999}, status=422)["errors"]
     assert api.problem("GET", "/gateway/aliases/999999/bindings", status=404)
     assert not ModelAlias.objects.exists()
+
+
+def test_choice_of_a_record_is_promoted_with_a_canary(api: ApiClient, measured: RunConfig) -> None:
+    record = save_record(DecideQuery(scope="demo", want="fastest"), owner=None)
+    canary = {"every_hours": 12, "requests_per_run": 1_000, "requests_per_month": 20_000}
+    body = {"alias": "weather", "record": record.pk, "canary": canary}
+    promoted = api.post("/gateway/promotions", body, status=201)
+    assert (promoted["name"], promoted["config"]) == ("weather", measured.pk)
+    (binding,) = api.get(f"/gateway/aliases/{promoted['id']}/bindings")
+    schedule = Schedule.objects.get(pk=binding["canary_id"])
+    assert (schedule.name, schedule.every_hours, binding["decision_id"]) == ("Canary of weather", 12, record.pk)
+    assert (binding["cause"], binding["who"]) == ("promoted", "owner")
+    again = api.post("/gateway/promotions", {"alias": "weather", "record": record.pk}, status=201)
+    assert again["id"] == promoted["id"]
+    assert api.get(f"/gateway/aliases/{promoted['id']}/bindings")[0]["canary_id"] is None
+
+
+def test_promotion_that_is_not_possible_saves_nothing(api: ApiClient, measured: RunConfig) -> None:
+    record = save_record(DecideQuery(scope="demo", want="fastest"), owner=None)
+    canary = {"requests_per_run": 1_000, "requests_per_month": 20_000}
+    body = {"alias": "weather", "record": record.pk, "canary": canary}
+    assert api.problem("POST", "/gateway/promotions", body | {"record": 999_999}, status=404)
+    assert api.problem("POST", "/gateway/promotions", body | {"alias": "a b"}, status=422)["errors"]
+    few = body | {"canary": canary | {"requests_per_month": 1}}
+    assert api.problem("POST", "/gateway/promotions", few, status=422)["errors"][0]["field"] == "requests_per_month"
+    RunConfig.objects.filter(pk=measured.pk).update(policy_hash="before")
+    assert "no canary" in api.problem("POST", "/gateway/promotions", body, status=409)["detail"]
+    assert not ModelAlias.objects.exists()
+    assert not Schedule.objects.exists()
 
 
 def test_traces_are_listed_page_by_page_and_searched(api: ApiClient) -> None:

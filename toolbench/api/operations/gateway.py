@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
@@ -14,9 +15,12 @@ from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.interchange.traffic.drafts import import_traffic
 from toolbench.lab.models import AliasBinding, GatewayTrace, ModelAlias
+from toolbench.lab.results.decide.promotion import get_promotion_source
 from toolbench.lab.results.trace_search import SOURCE_FILTER, search_traces
-from toolbench.lab.serving.aliases import AliasChoice, AliasRow, list_aliases, save_alias
-from toolbench.lab.serving.bindings import RollbackError, list_bindings, roll_back
+from toolbench.lab.schedules.canaries import create_canary
+from toolbench.lab.schedules.edit import MAX_EVERY_HOURS, ScheduleSettings
+from toolbench.lab.serving.aliases import AliasChoice, AliasRow, list_aliases, promote_config, save_alias
+from toolbench.lab.serving.bindings import BindingChange, RollbackError, list_bindings, roll_back
 from toolbench.lab.serving.traces import BODY_COLUMNS, NoDraftError, build_traffic_line, get_trace_page
 
 router = Router()
@@ -101,6 +105,30 @@ class BindingDocument(Schema):
     canary_id: int | None
     alarm: str
     created_at: datetime
+
+
+class CanaryBody(BodySchema):
+    """Schedule that measures promoted settings again. Saving confirms `requests_per_run` paid requests for each run."""
+
+    every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] = 24
+    requests_per_run: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    requests_per_month: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class PromotionBody(BodySchema):
+    """Promotion of the choice of a decision record.
+
+    Attributes:
+        alias: name of an alias; a new name becomes an alias.
+        record: id of the decision record.
+        canary: schedule that compares later runs with the approved one; null for none.
+        returns_on_alarm: whether an alarm of the canary gives the alias its last good binding again.
+    """
+
+    alias: Annotated[str, Field(min_length=1, max_length=100)]
+    record: Id
+    canary: CanaryBody | None = None
+    returns_on_alarm: bool = True
 
 
 class RollBackBody(BodySchema):
@@ -226,6 +254,31 @@ def roll_back_alias(request: HttpRequest, alias_id: int, body: RollBackBody) -> 
     except RollbackError as error:
         raise ProblemError(409, f"Nothing was changed. {error}") from error
     return _finish(request, Action.CHANGED, alias, ": rolled back")
+
+
+@router.post("/gateway/promotions", response={201: AliasDocument}, auth=LAUNCH)
+def promote_record(request: HttpRequest, body: PromotionBody) -> Status[dict[str, Any]]:
+    """Give an alias the settings that a decision record chose, and let a canary watch over them."""
+    source, user = get_promotion_source(None, body.record), get_user(request)
+    if source is None:
+        raise Http404(f"There is no decision record {body.record}, or the model of its choice was deleted.")
+    if body.canary is not None and source.canary_plan is None:
+        raise ProblemError(409, f"There can be no canary. {source.refusal}")
+    with transaction.atomic():
+        canary = None
+        if body.canary is not None and source.canary_plan is not None:
+            name = f"Canary of {body.alias}"[:120]
+            chosen = ScheduleSettings(name=name, hour_utc=None, **body.canary.model_dump())
+            canary = create_canary(source.canary_plan, source.baseline, chosen, owner=user)
+        change = BindingChange(
+            who=user.username,
+            cause=AliasBinding.Cause.PROMOTED,
+            decision=body.record,
+            canary=canary.pk if canary else None,
+            returns_on_alarm=canary is not None and body.returns_on_alarm,
+        )
+        alias = promote_config(body.alias, source.config.pk, change, owner=user)
+    return Status(201, _finish(request, Action.CHANGED, alias, ": promoted"))
 
 
 @router.get("/gateway/traces", response=GatewayTraceListDocument, auth=READ)

@@ -109,6 +109,6 @@ def review_drafts(request: HttpRequest, body: DraftReviewBody) -> dict[str, str]
 def _build_draft_values(row: DraftRow) -> dict[str, Any]:
     """Return the values of a TrafficDraftDocument."""
     draft = row.draft
-    own = {name: getattr(draft, name) for name in ("id", "state", "title", "count", "model", "masked", "file_name")}
+    columns = {name: getattr(draft, name) for name in ("id", "state", "title", "count", "model", "masked", "file_name")}
     shown = {name: getattr(row, name) for name in ("message", "history", "tools", "calls")}
-    return own | shown | {"answers": draft.answer_count}
+    return columns | shown | {"answers": draft.answer_count}

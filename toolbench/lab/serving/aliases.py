@@ -12,7 +12,7 @@ from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import AliasBinding, ModelAlias, RunConfig, ServiceAddress
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
-from toolbench.lab.serving.bindings import BindingChange, add_binding, has_settings, load_current_bindings
+from toolbench.lab.serving.bindings import BindingChange, add_binding, bind_alias, has_settings, load_current_bindings
 
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _PLANNED_SCENARIO = "chat_only"  # a plan needs a scenario, but the policy layers do not depend on it
@@ -180,6 +180,20 @@ def freeze_config(config_id: int) -> JsonObject:
         "policy_hash": config.policy_hash,
         "config_id": config.pk,
     }
+
+
+def promote_config(name: str, config_id: int, change: BindingChange, *, owner: AbstractBaseUser | None) -> ModelAlias:
+    """Give the alias of a name the settings of a measured configuration; a new name becomes an alias.
+
+    Raises:
+        InvalidFieldsError: the name is not valid.
+        LaunchError: as in `freeze_config`.
+    """
+    alias = ModelAlias.objects.filter(name=name).first()
+    if alias is None:
+        return save_alias(AliasChoice(name, 0, config=config_id), owner=owner, change=change)
+    bind_alias(alias, freeze_config(config_id), change)
+    return alias
 
 
 def _freeze_choice(choice: AliasChoice) -> JsonObject:

@@ -19,8 +19,8 @@ from toolbench.lab.results.decide.records import save_record
 from toolbench.lab.schedules.canaries import create_canary
 from toolbench.lab.schedules.edit import MAX_EVERY_HOURS, ScheduleSettings
 from toolbench.lab.schedules.page import get_new_schedule
-from toolbench.lab.serving.aliases import AliasChoice, freeze_config, save_alias
-from toolbench.lab.serving.bindings import BindingChange, Cause, bind_alias
+from toolbench.lab.serving.aliases import AliasChoice, promote_config, save_alias
+from toolbench.lab.serving.bindings import BindingChange, Cause
 from toolbench.web.forms.errors import add_form_errors
 
 _SCHEDULE_FIELDS = ("every_hours", "requests_per_run", "requests_per_month")
@@ -182,12 +182,7 @@ class PromotionForm(forms.Form):
             canary=canary.pk if canary else None,
             returns_on_alarm=canary is not None and data["returns_on_alarm"],
         )
-        name, config_id = data["alias"].strip(), self.source.config.pk
-        alias = ModelAlias.objects.filter(name=name).first()
-        if alias is None:
-            return save_alias(AliasChoice(name, 0, config=config_id), owner=owner, change=change)
-        bind_alias(alias, freeze_config(config_id), change)
-        return alias
+        return promote_config(data["alias"].strip(), self.source.config.pk, change, owner=owner)
 
     def _find_record(self, owner: User | None) -> DecisionRecord:
         query = DecideQuery.from_query(QueryDict(self.cleaned_data["query"]))
