@@ -1,8 +1,9 @@
 """Time of `source:gateway` searches on many traces: `python -m benchmarks.trace_search`.
 
-Makes a database with traces and their search texts, and prints the milliseconds of each search: the median and the
-slowest of the calls. The searches name frequent and rare words, words that only the oldest traces have, words that no
-trace has together, and quoted parts. `--folder` keeps the database: the next call with it only measures.
+Makes a database with traces and their search texts, and prints for each search the median and the slowest time of the
+calls, and the CPU of one, with the part of the database. The searches name frequent and rare words, words that only the
+oldest traces have, words that no trace has together, and quoted parts. `--folder` keeps the database: the next call
+with it only measures.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from pathlib import Path
 from django.db import connection
 
 import benchmarks.django_setup  # noqa: F401
+from benchmarks.million.cpu_clock import CpuClock
 from benchmarks.stack import Stack
 from toolbench.lab.results.site_search import search_site
 
@@ -93,15 +95,18 @@ def _make_traces(count: int) -> None:
 
 
 def _measure(repeats: int) -> None:
-    print("| search | median ms | slowest ms | hits |\n|---|---|---|---|")
+    print("| search | median ms | slowest ms | CPU ms | of the database | hits |\n|---|---|---|---|---|---|")
     for search in _SEARCHES:
         times: list[float] = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            groups = search_site(f"source:gateway {search}")
-            times.append(1000 * (time.perf_counter() - start))
+        with CpuClock() as clock:
+            for _ in range(repeats):
+                start = time.perf_counter()
+                groups = search_site(f"source:gateway {search}")
+                times.append(1000 * (time.perf_counter() - start))
         hits = sum(len(group.hits) for group in groups)
-        print(f"| `{search}` | {statistics.median(times):.0f} | {max(times):.0f} | {hits} |")
+        cpu_ms, database_ms = (clock.python_ms + clock.database_ms) / repeats, clock.database_ms / repeats
+        figures = f"{statistics.median(times):.0f} | {max(times):.0f} | {cpu_ms:.0f} | {database_ms:.0f}"
+        print(f"| `{search}` | {figures} | {hits} |")
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

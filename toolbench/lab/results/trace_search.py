@@ -15,7 +15,7 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import GATEWAY_TRACES, get_text_lag
 
 SOURCE_FILTER = "source:gateway"  # the word of a search that asks for traces; other searches never show any
-NEWEST_TRACES = 5_000  # which a search reads one by one, before it asks the index
+NEWEST_TRACES = 30_000  # which a search reads one by one, before it asks the index
 _FILTER_WORD = re.compile(rf"(?<!\S){SOURCE_FILTER}(?!\S)", re.IGNORECASE)
 
 
