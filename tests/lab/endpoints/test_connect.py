@@ -172,6 +172,17 @@ def test_the_provider_that_came_with_toolbench_is_filled_in() -> None:
         )
 
 
+def test_provider_that_came_with_toolbench_keeps_its_host() -> None:
+    load_builtin_data()
+    with pytest.raises(ConnectionSettingsError) as refused:
+        connect.connect_provider(
+            ConnectionSettings("OpenRouter", "http://127.0.0.1:8799", template="openrouter", key="sk-own")
+        )
+    assert list(refused.value.errors) == ["name"]
+    provider = Provider.objects.get(name="OpenRouter")
+    assert (provider.base_url, provider.key_encrypted) == ("https://openrouter.ai/api", None)
+
+
 def test_keys_found_in_the_environment_are_named_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     for template in connect.list_templates():
         monkeypatch.delenv(template.key_env or "NO_SUCH_VARIABLE", raising=False)

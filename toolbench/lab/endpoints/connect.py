@@ -134,14 +134,13 @@ def list_detected_keys(providers: Iterable[Provider]) -> tuple[DetectedKey, ...]
 def connect_provider(settings: ConnectionSettings) -> Provider:
     """Create a provider and return it.
 
-    If there is a provider with the same name and template that has no usable key, it is edited instead.
+    If there is a provider with the same name, template and host that has no usable key, it is edited instead.
 
     Raises:
         ConnectionSettingsError: the settings are invalid.
     """
     existing = Provider.objects.filter(name=settings.name.strip()).first()
-    is_known = settings.template in load_templates()
-    if existing is not None and existing.template == settings.template and is_known and not _has_key(existing):
+    if existing is not None and _is_without_key(existing, settings):
         return edit_provider(existing.pk, settings)
     _check_settings(settings, Provider())
     return _save_provider(Provider(), settings)
@@ -172,6 +171,12 @@ def delete_provider(provider_id: int) -> None:
         Provider.objects.filter(pk=provider_id).delete()
         end_orphaned_trials()
     finish_runs()
+
+
+def _is_without_key(provider: Provider, settings: ConnectionSettings) -> bool:
+    """Return whether the provider has the template and host of the settings, and no usable key."""
+    is_same = settings.template in load_templates() and provider.template == settings.template
+    return is_same and is_same_origin(provider.base_url, settings.base_url) and not _has_key(provider)
 
 
 def _has_key(provider: Provider) -> bool:
