@@ -79,6 +79,19 @@ def test_requests_tokens_money_and_time_come_from_what_such_trials_took(
     assert found.sources == ("1 cell from the same model, scenario, method and strategy",)
 
 
+def test_forecast_has_at_least_one_request_for_each_trial() -> None:
+    model = make_model()
+    cell = make_cell(make_config(make_run(), model))
+    for requests in (1, 20):
+        make_trial(cell, requests=requests)
+    recompute_stale_cells()
+    found = estimate_trials([asked(model)], RemainingLimits())
+    assert found is not None
+    assert found.requests is not None
+    assert found.requests.low == 100
+    assert found.requests.high > 1000
+
+
 def test_a_price_list_stands_in_where_the_provider_names_no_cost() -> None:
     model = make_model("gpt-4o-mini", provider=make_provider("OpenAI", template="openai"))
     history(model)

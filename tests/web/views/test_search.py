@@ -35,6 +35,12 @@ def test_search_for_garbage_answers(owner_client: Client, text: str) -> None:
     assert owner_client.get("/search/", {"q": text}).status_code == 200
 
 
+@pytest.mark.parametrize(("text", "url"), [("deci", "/decide/"), ("Trials", "/trials/"), ("happy", "/trials/?")])
+def test_search_lists_pages_first_whose_name_begins_so(owner_client: Client, text: str, url: str) -> None:
+    page = read_html(owner_client.get("/search/", {"q": text}, headers={"HX-Request": "true"}))
+    assert page.split('href="')[1].startswith(url)
+
+
 def test_commands_fit_the_role(owner_client: Client, client: Client) -> None:
     assert "/providers/new/" in read_html(owner_client.get("/search/"))
     client.force_login(User.objects.create(username="viewer"))
@@ -50,7 +56,8 @@ def test_palette_opens_by_key_and_follows_the_chosen_page(browser_page: Page, li
     palette = browser_page.get_by_role("dialog", name="Search or jump to")
     expect(palette.get_by_role("link", name="New run")).to_be_visible()
     palette.get_by_role("searchbox").fill("presets")
-    expect(palette.get_by_role("link")).to_have_count(2)  # search text of trials, the page
+    expect(palette.get_by_role("link")).to_have_count(2)  # the page, search text of trials
+    browser_page.keyboard.press("ArrowDown")
     browser_page.keyboard.press("ArrowUp")
     browser_page.keyboard.press("Enter")
     expect(browser_page).to_have_url(f"{live_server.url}/presets/")

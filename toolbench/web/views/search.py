@@ -28,8 +28,16 @@ COMMANDS = (  # label, URL name, required role
 def show(request: HttpRequest) -> HttpResponse:
     """Show the matches of ?q=, as a page or, for htmx, in the palette; without it, all pages (GET /search/)."""
     text = request.GET.get("q", "")
-    groups = (*search_site(text), *_find_pages(request, text.strip().lower()))
+    label_part = text.strip().lower()
+    page_groups = _find_pages(request, label_part)
+    named = tuple(group for group in page_groups if _has_label_start(group, label_part))
+    groups = (*named[::-1], *search_site(text), *(group for group in page_groups if group not in named))
     return render_page(request, "search/show.html", {"q": text, "groups": groups}, part="found")
+
+
+def _has_label_start(group: HitGroup, text: str) -> bool:
+    """Return whether a label of the group begins with the text, which is not empty."""
+    return bool(text) and any(hit.label.lower().startswith(text) for hit in group.hits)
 
 
 def _find_pages(request: HttpRequest, text: str) -> tuple[HitGroup, ...]:

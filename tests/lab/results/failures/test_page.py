@@ -9,6 +9,7 @@ from tests.factories import (
     make_cell,
     make_config,
     make_model,
+    make_provider,
     make_published_snapshot,
     make_run,
     make_trial,
@@ -60,6 +61,25 @@ def test_the_heat_map_counts_trials_and_leads_to_them(runs: tuple[Run, Run]) -> 
     assert of_types.cells[0] is not None
     assert (of_types.cells[0].rate.k, of_types.cells[0].rate.n) == (2, 3)
     assert behind(of_types.cells[0].query) == behind(of_types.query) == of_types.count == 2
+
+
+def test_heat_map_names_providers_that_serve_one_model() -> None:
+    run, other = make_run(), make_run()
+    failed(run, "a", "no_call")
+    failed(run, "b", "no_call")
+    make_trial(
+        make_cell(make_config(other, make_model("a", provider=make_provider("Second")))),
+        "fail",
+        cause="no_call",
+        taxonomy=read_taxonomy_version(),
+    )
+    recompute_stale_cells()
+    columns = get_failures(FailuresQuery()).heat_map.columns
+    assert sorted((column.name, column.provider_shown) for column in columns) == [
+        ("a", run.configs.filter(model_name="a").get().provider_name),
+        ("a", "Second"),
+        ("b", ""),
+    ]
 
 
 def test_clusters_reach_across_runs_with_an_exemplar_and_the_nearest_pass(runs: tuple[Run, Run]) -> None:

@@ -9,6 +9,7 @@ from tests.factories import (
     make_cell,
     make_config,
     make_model,
+    make_provider,
     make_run,
     make_trial,
     make_trials,
@@ -96,6 +97,17 @@ def test_latency_page_pools_runs_of_one_configuration(monkeypatch: pytest.Monkey
     monkeypatch.setattr(latency_page, "MAX_ROWS", 1)
     page = get_latency(LatencyQuery(page=2, chosen=ResultFilter(models=("a", "b"))))
     assert (page.pages, page.page, [row.model for row in page.rows]) == (2, 2, ["a"])
+
+
+def test_latency_row_names_the_provider_if_two_serve_the_model() -> None:
+    for provider, model in (("East", "a"), ("West", "a"), ("West", "b")):
+        served = make_model(model, provider=make_provider(provider))
+        make_trial(make_cell(make_config(make_run(), served)))
+    assert sorted(row.label for row in read_page().rows) == [
+        "a · East · default",
+        "a · West · default",
+        "b · default",
+    ]
 
 
 def test_latency_page_counts_only_the_newest_scenario_version() -> None:

@@ -1,7 +1,7 @@
 """The heat map of the failures page: causes by model."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ class HeatColumn:
         failure_count: number of trials in the cells of the column: failures and infrastructure errors.
         tried: number of trials that passed, failed or had an infrastructure error.
         stopping: stopping design of the model's cells.
+        provider_shown: the provider if another column has a model of the same name; else "".
         versions: outdated scenario versions that the model's counts use, as "NAME version N"; another model has a newer
             version.
     """
@@ -44,6 +45,7 @@ class HeatColumn:
     tried: int
     stopping: StoppingDesign
     versions: tuple[str, ...]
+    provider_shown: str = ""
 
     @property
     def key(self) -> ModelKey:
@@ -147,7 +149,7 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
     for (key, _), count in cells.items():
         failed[key] += count
     worst = sorted(failed, key=lambda key: (-failed[key], key))
-    columns = tuple(_build_column(key, failed[key], counts, stopping) for key in worst[:MAX_MODELS])
+    columns = _show_providers([_build_column(key, failed[key], counts, stopping) for key in worst[:MAX_MODELS]])
     causes = load_heat_causes(query)
     shown = [code for code in causes if any(code == found for _, found in cells)]
     rows = tuple(
@@ -209,6 +211,14 @@ def _build_column(
     versions = tuple(dict.fromkeys(f"{version.scenario} version {version.version}" for version in behind))
     tried = max(counts.tried.get(key, 0), failure_count)
     return HeatColumn(*key, failure_count, tried, stopping.get(key, FIXED_STOPPING), versions)
+
+
+def _show_providers(columns: Sequence[HeatColumn]) -> tuple[HeatColumn, ...]:
+    """Return the columns; those whose names are equal show their provider."""
+    names = Counter(column.name for column in columns)
+    return tuple(
+        replace(column, provider_shown=column.provider if names[column.name] > 1 else "") for column in columns
+    )
 
 
 def _build_cell(

@@ -1,5 +1,6 @@
 """The latency page: times of configurations over any runs, with quantiles over all scenarios and by scenario."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -45,7 +46,7 @@ class LatencyRow:
     Attributes:
         config_id: its oldest configuration.
         name: name of the model without its prefix.
-        note: the profile, and the settings in which the rows differ.
+        note: the profile, and the settings in which the rows differ; first the provider if another one has the name.
         local: whether the model shares this machine, so that decisions do not use its latency.
         times: milliseconds, ascending.
         summary: quantiles of all times.
@@ -170,8 +171,19 @@ def _build_page(query: LatencyQuery, sum_rows: list[SumRow], version: UUID | Non
         keys = [frozenset((sums.scenario, sums.version) for sums in row_scenarios) for row_scenarios in scenarios]
         times = read_times(shown_rows, keys, query.metric, max_answers=MAX_ANSWERS if is_limited else None)
     varying_settings = [name for name in SETTING_FIELDS if len({row.settings[name] for row in group_rows.rows}) > 1]
+    providers_by_name = Counter(name for name, _ in {(row.name, row.provider) for row in group_rows.rows})
     rows = (
-        _build_row(row, row_scenarios, row_times, varying_settings, is_limited=is_limited)
+        _build_row(
+            row,
+            row_scenarios,
+            row_times,
+            [
+                row.provider if providers_by_name[row.name] > 1 else "",
+                row.profile,
+                *(row.settings[name] for name in varying_settings),
+            ],
+            is_limited=is_limited,
+        )
         for row, row_scenarios, row_times in zip(shown_rows, scenarios, times, strict=True)
         if any(map(len, row_times.values()))
     )
@@ -226,7 +238,7 @@ def _build_row(
     row: MatrixRow,
     scenarios: Sequence[ScenarioSums],
     times: ScenarioTimes,
-    varying_settings: Sequence[str],
+    notes: Sequence[str],
     *,
     is_limited: bool,
 ) -> LatencyRow:
@@ -236,19 +248,18 @@ def _build_row(
         row: its row of the matrix.
         scenarios: its sums in the shown group.
         times: its milliseconds by scenario, at least one.
-        varying_settings: names of the settings in which the rows differ.
+        notes: what tells it from other rows with its name; blank ones are left out.
         is_limited: whether older runs were not read after MAX_ANSWERS answers.
     """
     all_times = np.sort(np.concatenate([np.asarray(values, dtype=float) for values in times.values()]), kind="stable")
     counts = add_tallies(sums.tally for sums in scenarios)
-    settings = [row.settings[name] for name in varying_settings if row.settings[name]]
     first_tokens = _join_stored_times(scenarios, "first_token")
     return LatencyRow(
         config_id=row.config_ids[0],
         name=row.name,
         model=row.model,
         provider=row.provider,
-        note=" · ".join([row.profile, *settings]),
+        note=" · ".join(filter(None, notes)),
         local=row.local,
         times=all_times,
         summary=_summarize(all_times),

@@ -15,6 +15,7 @@ from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_
 from toolbench.lab.models import Run, RunConfig, Trial
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
+from toolbench.lab.results.trial_list.query_hints import list_query_hints
 from toolbench.lab.results.trial_list.query_text import build_query_conditions, build_seen_condition, parse_query_text
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is not a list, such as a signature or a JSON path
@@ -226,6 +227,11 @@ class TrialFilter:
         choice_pairs = [(name, value) for name, value in self.chosen.pairs if name not in changes]
         layout_pairs = layout.pairs if isinstance(layout, TableLayout) else ()
         return urlencode([*field_pairs, *choice_pairs, *layout_pairs], safe=",@")
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """Advice for words of the query bar that look like filters."""
+        return list_query_hints(self.search)
 
     @property
     def is_empty(self) -> bool:

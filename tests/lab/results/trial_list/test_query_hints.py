@@ -1,0 +1,28 @@
+"""Advice for terms of the query bar that do not filter."""
+
+import pytest
+
+from toolbench.lab.results.trial_list.query_hints import list_query_hints
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("model=glm", "“model=glm” is searched as text; write model:glm to filter."),
+        ("Model:glm", "“Model:glm” is searched as text; write model:glm to filter."),
+        ("time>5s", "“time>5s” is searched as text; the filter is ms>5000 for more than 5 s."),
+        ("status:429", "“status:429” is searched as text; the filter is outcome:."),
+        ("foo:bar", "“foo:bar” is searched as text; there is no filter foo."),
+        (
+            "outcome:failed",
+            "outcome is one of pass, fail, infra, na, cancelled, running, queued.",
+        ),
+    ],
+)
+def test_list_query_hints_says_what_to_write(text: str, advice: str) -> None:
+    assert list_query_hints(f"lost {text} words") == (advice,)
+
+
+@pytest.mark.parametrize("text", ["", "model:glm ms>5", "lost words", "http://x", '"foo:bar"', "a = b", "note: lost"])
+def test_list_query_hints_is_silent_for_filters_and_plain_text(text: str) -> None:
+    assert list_query_hints(text) == ()

@@ -1,0 +1,44 @@
+"""Advice for texts of the query bar that look like a filter and are none, such as `model=glm` or `time>5s`."""
+
+import re
+from collections.abc import Iterator
+
+from toolbench.lab.results.trial_list.query_text import FIELDS, OUTCOME_WORDS, parse_query_text
+
+_LOOKALIKE = re.compile(r"(?<!\S)([A-Za-z_]+)(==?|:|>=|<=|>|<)([^\s\"/]\S*)")
+# Field that holds what another usual word means.
+_OTHER_NAMES = {
+    "time": "ms",
+    "latency": "ms",
+    "duration": "ms",
+    "seconds": "ms",
+    "status": "outcome",
+    "result": "outcome",
+    "error": "cause",
+    "reason": "cause",
+    "id": "trial",
+    "date": "started",
+}
+
+
+def list_query_hints(text: str) -> tuple[str, ...]:
+    """Return one sentence for each term that does not filter as it was probably meant."""
+    query = parse_query_text(text)
+    outcome_hints = tuple(
+        f"outcome is one of {', '.join(OUTCOME_WORDS)}." for term in query.ignored if term.startswith("outcome:")
+    )
+    return (*outcome_hints, *_list_word_hints(query.words))
+
+
+def _list_word_hints(words: str) -> Iterator[str]:
+    """Yield a sentence for each word with an operator that was searched as text."""
+    for name, operator, value in _LOOKALIKE.findall(words):
+        field = name.lower()
+        if field in FIELDS:
+            advice = f"write {field}{operator if operator[0] in '<>:' else ':'}{value} to filter"
+        elif field in _OTHER_NAMES:
+            example = "ms>5000 for more than 5 s" if _OTHER_NAMES[field] == "ms" else f"{_OTHER_NAMES[field]}:"
+            advice = f"the filter is {example}"
+        else:
+            advice = f"there is no filter {name}"
+        yield f"“{name}{operator}{value}” is searched as text; {advice}."
