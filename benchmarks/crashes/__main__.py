@@ -24,15 +24,36 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="order of the schedules (1)")
     parser.add_argument("--processes", type=int, default=2, help="processes that play side by side (2)")
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no schedule begins (60)")
-    parser.add_argument("--out", type=Path, help="file for a JSON line of each schedule")
+    parser.add_argument("--out", type=Path, help="file for a JSON line of each schedule; goes on if it exists")
     return parser.parse_args()
+
+
+class _Record:
+    """Lines of the schedules, in a file from the moment at which they end. Thread-safe."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        texts = file.read_text().splitlines() if file.exists() else []
+        self.lines: list[dict[str, Any]] = [json.loads(text) for text in texts]
+        self.lines_before = len(self.lines)
+        self._lock = threading.Lock()
+
+    def add(self, text: str) -> None:
+        """Add a line, and print it if the schedule broke a rule."""
+        line = json.loads(text)
+        with self._lock, self.file.open("a") as output:
+            output.write(text)
+            self.lines.append(line)
+            if line["violations"]:
+                print(text, end="", flush=True)
 
 
 class _Part:
     """A process that plays a part of the schedules on a database of its own."""
 
-    def __init__(self, database: DurableDatabase, number: int, arguments: argparse.Namespace) -> None:
+    def __init__(self, database: DurableDatabase, number: int, arguments: argparse.Namespace, record: _Record) -> None:
         words = [str(arguments.seed), str(number), str(arguments.processes), str(arguments.schedules)]
+        words.append(str(record.file.resolve()))
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.crashes.play", *words],
             cwd=ROOT,
@@ -41,17 +62,14 @@ class _Part:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.lines: list[dict[str, Any]] = []
+        self._record = record
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
     def _read(self) -> None:
         assert self._process.stdout
         for text in self._process.stdout:
-            line = json.loads(text)
-            self.lines.append(line)
-            if line["violations"]:
-                print(text, end="", flush=True)
+            self._record.add(text)
 
     def wait(self, until: float) -> int:
         """Wait for its end, ask it to stop when the time is over, and return its exit code."""
@@ -66,17 +84,16 @@ def main() -> int:
     arguments = _read_arguments()
     began = time.monotonic()
     with DurableDatabase(arguments.processes) as database:
-        parts = [_Part(database, number, arguments) for number in range(arguments.processes)]
+        record = _Record(arguments.out or database.folder / "schedules.jsonl")
+        parts = [_Part(database, number, arguments, record) for number in range(arguments.processes)]
         codes = [part.wait(began + 60 * arguments.minutes) for part in parts]
-    lines = [line for part in parts for line in part.lines]
-    if arguments.out:
-        arguments.out.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    played = [line for line in lines if line["point"]]
+    played = [line for line in record.lines if line["point"]]
     missed = sum(not line["was_hit"] for line in played)
-    print(render_table(lines))
+    now = sum(line["point"] is not None for line in record.lines[record.lines_before :])
     minutes = (time.monotonic() - began) / 60
-    print(f"\n{len(played):,} schedules in {minutes:.1f} minutes; {missed:,} ended before the fault.")
-    return int(any(codes) or any(line["violations"] for line in lines))
+    print(render_table(record.lines))
+    print(f"\n{now:,} schedules in {minutes:.1f} minutes, {len(played):,} in all; {missed:,} ended before the fault.")
+    return int(any(codes) or any(line["violations"] for line in record.lines))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,9 @@ request.
 `install_hooks` must be active. Everything else runs undisturbed."""
 
 import asyncio
-import os
-import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
@@ -17,17 +15,16 @@ from weakref import WeakKeyDictionary
 
 import httpx
 import psycopg
-from psycopg.pq import TransactionStatus
 
+from benchmarks.crashes.process_connections import AnyConnection, IdleConnections, ProcessConnections
 from benchmarks.crashes.virtual_loop import VirtualTimeLoop, run_in_virtual_time
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.exchange import Exchange
 
-ANSWER_SECONDS = 0.3  # of virtual time until the process reads an answer that has arrived
-_THAW_TIMEOUT_SECONDS = 120.0
+ANSWER_SECONDS = 0.3  # of virtual time until a process reads an answer that has arrived
+_CANCEL_SECONDS = 0.01  # of virtual time between two cancellations of the tasks of a process that was killed
 
 T = TypeVar("T")
-AnyConnection = psycopg.Connection[Any]
 
 
 class Fault(StrEnum):
@@ -71,30 +68,36 @@ class SimulatedProcess:
     Args:
         point: where it crashes; None for nowhere.
         on_time: called with the seconds that have passed in one of its event loops.
+        answer_seconds: virtual time until it reads an answer that has arrived. Leases are renewed meanwhile, runs
+            checked and heartbeats stored.
 
     Attributes:
         events: descriptions of its statements, commits and requests, in order.
         was_hit: whether the fault happened.
         is_dead: whether it was killed.
         stopped: set when the process has ended or is frozen.
-        backends: process ids of its server processes.
+        connections: its connections to the database.
     """
 
     def __init__(
-        self, point: CrashPoint | None = None, *, on_time: Callable[[float], object] = lambda now: None
+        self,
+        point: CrashPoint | None = None,
+        *,
+        on_time: Callable[[float], object] = lambda now: None,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._point = point
+        self.answer_seconds = answer_seconds
         self._on_time = on_time
         self._lock = threading.Lock()
         self._loops: list[VirtualTimeLoop] = []
-        self._connections: set[AnyConnection] = set()
+        self.connections = ProcessConnections(_idle_connections)
         self.is_dead = False
         self._thawed = threading.Event()
         self._thawed.set()
         self.stopped = threading.Event()
         self.events: list[str] = []
         self.was_hit = False
-        self.backends: set[int] = set()
 
     @property
     def is_frozen(self) -> bool:
@@ -138,13 +141,13 @@ class SimulatedProcess:
         Raises:
             ProcessKilledError: the process has ended.
         """
-        self._check_alive()
+        self.check_alive()
         with self._lock:
             self.events.append(description)
             number = len(self.events)
 
         def find_fault(moment: Moment) -> Fault | None:
-            self._check_alive()
+            self.check_alive()
             point = self._point
             if point is None or (point.number, point.moment) != (number, moment):
                 return None
@@ -153,24 +156,13 @@ class SimulatedProcess:
 
         return find_fault
 
-    def add_connection(self, connection: AnyConnection) -> None:
-        if not connection.closed:
-            self._connections.add(connection)
-            self.backends.add(connection.info.backend_pid)
-
     def kill(self) -> None:
         """End the process: no statement, commit or request leaves it any more."""
         self.is_dead = True
-        for connection in tuple(self._connections):
-            cut_connection(connection)
+        self.connections.cut_all()
         for loop in self._loops:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(_cancel_tasks, loop)
-
-    def close(self) -> None:
-        """Close the connections that the process has left open. Call it when its threads have ended."""
-        for connection in self._connections:
-            connection.close()
 
     def freeze(self) -> None:
         """Stop the process, all threads of it, until `thaw` is called.
@@ -180,20 +172,24 @@ class SimulatedProcess:
         self._thawed.clear()
         for loop in self._loops:
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._thawed.wait, _THAW_TIMEOUT_SECONDS)
-        for connection in tuple(self._connections):
-            if not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE:
-                cut_connection(connection)
+                loop.call_soon_threadsafe(self._thawed.wait)
+        self.connections.cut_all(in_transaction=True)
         self.stopped.set()
-        self._thawed.wait(_THAW_TIMEOUT_SECONDS)
+        self._thawed.wait()
 
-    def _check_alive(self) -> None:
-        self._thawed.wait(_THAW_TIMEOUT_SECONDS)
+    def check_alive(self) -> None:
+        """Wait while the process is frozen.
+
+        Raises:
+            ProcessKilledError: the process has ended.
+        """
+        self._thawed.wait()
         if self.is_dead:
             raise ProcessKilledError
 
 
 _current = threading.local()
+_idle_connections = IdleConnections()
 _process_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, SimulatedProcess] = WeakKeyDictionary()
 
 
@@ -214,16 +210,10 @@ def _run_as(process: SimulatedProcess | None) -> Iterator[None]:
         _current.process = before
 
 
-def cut_connection(connection: AnyConnection) -> None:
-    """End a connection to the database without a word, as a lost network does."""
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.pgconn.socket)) as end:
-        end.shutdown(socket.SHUT_RDWR)
-
-
 @contextmanager
 def install_hooks() -> Iterator[None]:
     """Count the statements, commits and requests of simulated processes during the block."""
-    execute, commit = psycopg.Cursor.execute, psycopg.Connection.commit
+    execute, commit, connect = psycopg.Cursor.execute, psycopg.Connection.commit, psycopg.connect
     send, run = HttpClient.send, asyncio.run
 
     @wraps(execute)
@@ -234,6 +224,13 @@ def install_hooks() -> Iterator[None]:
     @wraps(commit)
     def counted_commit(connection: Any) -> None:
         _count_database_event(connection, "COMMIT", lambda: commit(connection))
+
+    def connect_process(*args: Any, **named: Any) -> AnyConnection:
+        process: SimulatedProcess | None = getattr(_current, "process", None)
+        if process is None:
+            return connect(*args, **named)
+        process.check_alive()
+        return process.connections.connect(lambda: connect(*args, **named), named.get("prepare_threshold"))
 
     @wraps(send)
     async def counted_send(client: HttpClient, exchange: Exchange) -> None:
@@ -247,8 +244,10 @@ def install_hooks() -> Iterator[None]:
     with (
         replace_attribute(psycopg.Cursor, "execute", counted_execute),
         replace_attribute(psycopg.Connection, "commit", counted_commit),
+        replace_attribute(psycopg, "connect", connect_process),
         replace_attribute(HttpClient, "send", counted_send),
         replace_attribute(asyncio, "run", virtual_run),
+        closing(_idle_connections),
     ):
         yield
 
@@ -268,7 +267,6 @@ def _count_database_event(connection: AnyConnection, text: str, execute: Callabl
     process: SimulatedProcess | None = getattr(_current, "process", None)
     if process is None:
         return execute()
-    process.add_connection(connection)
     find_fault = process.count_event(" ".join(text.split())[:80])
     _strike_database(process, connection, find_fault(Moment.BEFORE))
     result = execute()
@@ -284,7 +282,7 @@ def _strike_database(process: SimulatedProcess, connection: AnyConnection, fault
         process.kill()
         raise ProcessKilledError
     if fault is Fault.CUT:
-        cut_connection(connection)
+        process.connections.cut(connection)
     if fault is Fault.FREEZE:
         process.freeze()
 
@@ -300,7 +298,7 @@ async def _send(process: SimulatedProcess, client: HttpClient, exchange: Exchang
         await send(client, exchange)
     finally:
         loop.end_work()
-    await asyncio.sleep(ANSWER_SECONDS)
+    await asyncio.sleep(process.answer_seconds)
     await _strike_request(process, exchange, find_fault(Moment.AFTER))
 
 
@@ -318,5 +316,7 @@ async def _strike_request(process: SimulatedProcess, exchange: Exchange, fault: 
 
 
 def _cancel_tasks(loop: VirtualTimeLoop) -> None:
+    """Cancel all tasks until none is left: `asyncio.wait_for` of Python 3.11 may lose a cancellation."""
     for task in asyncio.all_tasks(loop):
         task.cancel()
+    loop.call_later(_CANCEL_SECONDS, _cancel_tasks, loop)

@@ -11,25 +11,26 @@ from functools import partial
 import psycopg
 from django.db import DatabaseError, connection, connections, transaction
 from django.test.utils import override_settings
-from psycopg import sql
 
 from benchmarks.chaos.invariants import Violation, WatchedRun, find_violations, install_witness
 from benchmarks.chaos.provider import CountingProvider
 from benchmarks.crashes.crash_points import CrashPoint, SimulatedProcess, install_hooks, replace_attribute, undisturbed
 from benchmarks.crashes.invariants import find_other_violations, find_trace_violations
 from benchmarks.crashes.kinds import KINDS, Kind, Scene
+from benchmarks.crashes.prepared_rows import PreparedRows, empty_tables
 from toolbench.celery import app
 from toolbench.lab.endpoints.probe_job import run_probe
 from toolbench.lab.maintenance import sweep
-from toolbench.lab.models import Run
+from toolbench.lab.models import Provider, Run
 from toolbench.lab.planning.auto_method import decide_waiting_methods
+from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.worker.queue import PROBE_TASK
 from toolbench.providers.scripted_server import ScriptedReply
 
 MAX_ROUNDS = 8  # of sweeps and sessions after the crash, before work counts as stuck
 _SETTINGS = {"HEARTBEAT_SECONDS": 0.5, "SWEEP_SECONDS": 10.0, "LEASE_SECONDS": 60.0, "SESSION_SECONDS": 90.0}
 LEASE_SECONDS = 3.0  # of virtual time, several times the interval between renewals
-TIMEOUT_SECONDS = 20.0  # for the crashing process
+TIMEOUT_SECONDS = 120.0  # for the crashing process, on a busy machine
 
 _END_LEASES = (
     "UPDATE lab_trial SET lease_until = clock_timestamp() - interval '1 second' WHERE state = 'running'",
@@ -41,7 +42,8 @@ UNION ALL SELECT lease, lease_until FROM lab_probe WHERE state = 'running'
 """
 _END_LEASE = tuple(f"{statement} AND lease = %s" for statement in _END_LEASES)
 _OPEN_TRANSACTIONS = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(%s) AND xact_start IS NOT NULL"
-_KEPT_TABLES = {"django_content_type", "django_migrations", "auth_permission"}
+# Another person has done meanwhile what the frozen process was about to do, and its user is told so.
+_ERRORS_OF_FROZEN_PROCESS = (DatabaseError, RunActionError)
 _UNFINISHED = """
 SELECT EXISTS (SELECT 1 FROM lab_run WHERE state NOT IN ('finished', 'cancelled', 'paused'))
     OR EXISTS (SELECT 1 FROM lab_trial WHERE state = 'running')
@@ -55,6 +57,7 @@ class LeaseClock:
 
     def __init__(self) -> None:
         self._session = psycopg.connect(**connection.get_connection_params(), autocommit=True)
+        self._session.execute("SET synchronous_commit = off")  # for these statements alone
         self._read_at = 0.0
         self._known: set[tuple[object, ...]] = set()
 
@@ -117,13 +120,14 @@ class _Crashing:
 
 
 class Player:
-    """Plays schedules one after another, each on empty tables."""
+    """Plays schedules one after another, each on the rows that its kind has prepared and no others."""
 
     def __init__(self) -> None:
         self._provider = CountingProvider(delay_seconds=0, intervene=self._intervene)
         self._messages: list[tuple[str, int]] = []
+        self._prepared: dict[str, tuple[Scene, PreparedRows]] = {}
         self._scene: Scene | None = None
-        self._number = 0
+        self._played = 0
         self._leases = LeaseClock()
 
     @contextmanager
@@ -136,6 +140,8 @@ class Player:
             with catching, install_hooks(), override_settings(**_SETTINGS):
                 yield self
         finally:
+            for _, rows in self._prepared.values():
+                rows.drop()
             self._leases.close()
             self._provider.stop()
 
@@ -144,37 +150,55 @@ class Player:
         began = time.perf_counter()
         kind = KINDS[name]
         scene = self._open_scene(name)
-        kind.prepare(scene)
         self._messages.clear()  # the one that the process works on; others are lost
         crashing = _Crashing(SimulatedProcess(point, on_time=self._leases.pass_time), lambda: kind.work(scene))
         violations = self._let_crash(crashing, kind, scene)
         process = crashing.process
-        violations += self._find_violations(scene, kind)
+        violations += self._find_violations(kind)
         violations += find_trace_violations(0 if process.is_dead else kind.stored_traces)
         seconds = time.perf_counter() - began
         return Played(name, point, tuple(process.events), process.was_hit, tuple(violations), seconds)
 
     def _open_scene(self, kind: str) -> Scene:
-        _empty_tables()
-        self._number += 1
-        name = f"{kind}-{self._number}"
-        self._scene = Scene(name, self._provider.base_url(name))
-        return self._scene
+        """Write the rows of the kind; its provider gets an address at which no request has been counted."""
+        self._played += 1
+        address = self._provider.base_url(str(self._played))
+        if kind not in self._prepared:
+            self._prepared[kind] = self._prepare(kind, address)
+        scene, rows = self._prepared[kind]
+        self._scene = scene
+        with transaction.atomic():
+            rows.write()
+            Provider.objects.filter(name=kind).update(base_url=address)
+        return scene
+
+    def _prepare(self, kind: str, address: str) -> tuple[Scene, PreparedRows]:
+        with transaction.atomic():
+            empty_tables()
+        scene = Scene(kind, address)
+        KINDS[kind].prepare(scene)
+        rows = PreparedRows(f"crashes of {kind}")
+        rows.keep()
+        return scene, rows
 
     def _let_crash(self, crashing: _Crashing, kind: Kind, scene: Scene) -> list[Violation]:
         crashing.thread.start()
         in_time = crashing.wait()
+        expected_errors: tuple[type[Exception], ...] = (DatabaseError,)
         if crashing.process.is_frozen:
-            self._finish_work(crashing.process, kind, scene)
-            crashing.process.thaw()
+            expected_errors = _ERRORS_OF_FROZEN_PROCESS
+            try:
+                self._finish_work(crashing.process, kind, scene)
+            finally:
+                crashing.process.thaw()
             in_time = crashing.wait()
         if not in_time:
             crashing.process.kill()
         crashing.thread.join(TIMEOUT_SECONDS)
-        crashing.process.close()
+        crashing.process.connections.close()
         self._finish_work(crashing.process, kind, scene)
         violations = [] if in_time else [Violation("stuck", 0, "the process has not ended")]
-        if crashing.error is not None and not isinstance(crashing.error, DatabaseError):
+        if crashing.error is not None and not isinstance(crashing.error, expected_errors):
             text = "".join(traceback.format_exception(crashing.error, limit=-3))
             violations.append(Violation("exception", 0, text))
         return violations
@@ -188,13 +212,13 @@ class Player:
             self._messages.clear()
             sweep()
             for task, identifier in tuple(dict.fromkeys(self._messages)):
-                SimulatedProcess().run(partial(_work_on, task, identifier, scene))
+                SimulatedProcess(answer_seconds=0).run(partial(_work_on, task, identifier, scene))
             kind.act(scene)
             if not _is_unfinished():
                 return
 
-    def _find_violations(self, scene: Scene, kind: Kind) -> list[Violation]:
-        sent = self._provider.count_sent(scene.name)
+    def _find_violations(self, kind: Kind) -> list[Violation]:
+        sent = self._provider.count_sent(str(self._played))
         run_ids = list(Run.objects.values_list("pk", flat=True))
         found = find_violations([WatchedRun(run_id, sent) for run_id in run_ids])
         if kind.ends_twice:
@@ -202,8 +226,7 @@ class Player:
         return found + find_other_violations(sent)
 
     def _intervene(self, name: str, count: int) -> ScriptedReply | None:
-        scene = self._scene
-        return scene.intervene(count) if scene and scene.name == name else None
+        return self._scene.intervene(count) if self._scene and name == str(self._played) else None
 
     def _catch_message(self, task: str, arguments: list[int], **options: object) -> None:
         self._messages += [(task, argument) for argument in arguments]
@@ -217,9 +240,8 @@ def _work_on(task: str, identifier: int, scene: Scene) -> None:
 
 
 def _end_leases() -> None:
-    with connection.cursor() as cursor:
-        for statement in _END_LEASES:
-            cursor.execute(statement)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL synchronous_commit = off; {'; '.join(_END_LEASES)}")
 
 
 def _wait_for_rollback(process: SimulatedProcess) -> None:
@@ -227,7 +249,7 @@ def _wait_for_rollback(process: SimulatedProcess) -> None:
     until = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < until:
         with connection.cursor() as cursor:
-            cursor.execute(_OPEN_TRANSACTIONS, [list(process.backends)])
+            cursor.execute(_OPEN_TRANSACTIONS, [list(process.connections.backends)])
             if not cursor.fetchone()[0]:
                 return
         time.sleep(0.002)
@@ -237,12 +259,3 @@ def _is_unfinished() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(_UNFINISHED)
         return bool(cursor.fetchone()[0])
-
-
-def _empty_tables() -> None:
-    existing = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    tables = [*sorted(set(existing) - _KEPT_TABLES), "chaos_end"]
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")  # everything goes
-        for table in tables:
-            cursor.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))

@@ -28,3 +28,9 @@ def test_killed_process_does_nothing_after_its_crash_point(player: Player) -> No
     played = player.play("fixed", CrashPoint(20, Moment.BEFORE, Fault.KILL))
     assert played.was_hit
     assert len(played.events) <= 22  # its other thread may have begun a statement
+
+
+def test_frozen_process_may_be_told_that_others_resumed_its_run(player: Player) -> None:
+    played = player.play("resumed", CrashPoint(2, Moment.BEFORE, Fault.FREEZE))
+    assert played.was_hit
+    assert played.violations == ()

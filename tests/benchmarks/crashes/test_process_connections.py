@@ -1,0 +1,73 @@
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from django.db import connection
+
+from benchmarks.crashes.process_connections import AnyConnection, IdleConnections, ProcessConnections
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def idle() -> Iterator[IdleConnections]:
+    idle = IdleConnections()
+    yield idle
+    idle.close()
+
+
+def connect() -> AnyConnection:
+    return psycopg.connect(**connection.get_connection_params(), autocommit=True)
+
+
+def open_connection(process: ProcessConnections) -> AnyConnection:
+    return process.connect(connect, None)
+
+
+def read_backend(session: AnyConnection) -> int:
+    return int(session.execute("SELECT pg_backend_pid()").fetchone()[0])
+
+
+def test_closed_connection_goes_to_the_next_process(idle: IdleConnections) -> None:
+    first, second = ProcessConnections(idle), ProcessConnections(idle)
+    session = open_connection(first)
+    backend = read_backend(session)
+    session.close()
+    assert read_backend(open_connection(second)) == backend
+    assert first.backends == second.backends == {backend}
+    first.cut_all()
+    assert read_backend(session) == backend
+    second.close()
+
+
+def test_connection_in_a_transaction_is_closed(idle: IdleConnections) -> None:
+    process = ProcessConnections(idle)
+    session = open_connection(process)
+    session.execute("BEGIN")
+    session.close()
+    assert session.closed
+    assert idle.take() is None
+
+
+def test_cut_connection_fails_and_is_not_used_again(idle: IdleConnections) -> None:
+    process = ProcessConnections(idle)
+    session = open_connection(process)
+    process.cut(session)
+    with pytest.raises(psycopg.OperationalError):
+        session.execute("SELECT 1")
+    unused = open_connection(process)
+    process.cut(unused)
+    unused.close()
+    assert idle.take() is None
+
+
+def test_freeze_cuts_only_connections_in_a_transaction(idle: IdleConnections) -> None:
+    process = ProcessConnections(idle)
+    resting, busy = open_connection(process), open_connection(process)
+    busy.execute("BEGIN")
+    process.cut_all(in_transaction=True)
+    with pytest.raises(psycopg.OperationalError):
+        busy.execute("SELECT 1")
+    assert read_backend(resting)
+    process.close()
+    assert resting.closed
