@@ -1,14 +1,16 @@
 """Play schedules on the database of the environment; print a JSON line for each.
 
 `python -m benchmarks.crashes.play SEED PART PARTS SCHEDULES FILE` is started by `python -m benchmarks.crashes`. It
-plays every PARTS-th schedule that has no line in the file, until it is told to stop by the end of its input."""
+plays one of PARTS parts, without the schedules that have a line in the file, until it is told to stop by the end of
+its input."""
 
 import gc
 import json
 import logging
+import math
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import benchmarks.django_setup  # noqa: F401
 from benchmarks.crashes.crash_points import CrashPoint, Fault, Moment
 from benchmarks.crashes.kinds import KINDS
 from benchmarks.crashes.player import Played, Player
-from benchmarks.crashes.schedules import draw_schedules
+from benchmarks.crashes.schedules import CrashSchedule, draw_schedules
 
 
 def describe(played: Played) -> dict[str, Any]:
@@ -35,31 +37,36 @@ def describe(played: Played) -> dict[str, Any]:
     }
 
 
-def read_played(file: Path) -> set[tuple[str, CrashPoint]]:
-    """Return the kinds and points of a file's lines; none if it does not exist."""
+def read_played(file: Path) -> set[CrashSchedule]:
+    """Return the schedules of a file's lines; none if it does not exist."""
     if not file.exists():
         return set()
     lines = [json.loads(text) for text in file.read_text().splitlines()]
-    points = [(line["kind"], line["point"]) for line in lines if line["point"]]
-    return {
-        (kind, CrashPoint(point["number"], Moment(point["moment"]), Fault(point["fault"]))) for kind, point in points
-    }
+    return {_read_schedule(line["kind"], **line["point"]) for line in lines if line["point"]}
+
+
+def _read_schedule(kind: str, number: int, moment: str, fault: str) -> CrashSchedule:
+    return CrashSchedule(kind, CrashPoint(number, Moment(moment), Fault(fault)))
 
 
 def play_part(
-    player: Player, seed: int, part: slice, played_before: Collection[tuple[str, CrashPoint]], stopped: threading.Event
+    player: Player, draw: Callable[[Mapping[str, int]], Iterable[CrashSchedule]], stopped: threading.Event
 ) -> None:
-    """Play a part of the schedules. The first of its lines are those of each kind without a crash."""
+    """Play a part of the schedules. The first of its lines are those of each kind without a crash.
+
+    Args:
+        player: plays them.
+        draw: returns the schedules; called with the number of events of each kind without a crash.
+        stopped: ends the play after the current schedule.
+    """
     counts: dict[str, int] = {}
     for kind in KINDS:
         played = player.play(kind)
         counts[kind] = len(played.events)
         print(json.dumps(describe(played)), flush=True)
-    for schedule in draw_schedules(counts, seed)[part]:
+    for schedule in draw(counts):
         if stopped.is_set():
             return
-        if (schedule.kind, schedule.point) in played_before:
-            continue
         print(json.dumps(describe(player.play(schedule.kind, schedule.point))), flush=True)
 
 
@@ -73,10 +80,14 @@ def main() -> None:
         sys.stdin.read()
         stopped.set()
 
+    def draw(counts: Mapping[str, int]) -> list[CrashSchedule]:
+        drawn = draw_schedules(counts, seed, part, parts)[: math.ceil(schedules / parts)]
+        return [schedule for schedule in drawn if schedule not in played_before]
+
     threading.Thread(target=wait_for_the_end, daemon=True).start()
     gc.freeze()  # what the product has imported stays, so no collection need look at it
     with Player().running() as player:
-        play_part(player, seed, slice(part, schedules, parts), played_before, stopped)
+        play_part(player, draw, stopped)
 
 
 if __name__ == "__main__":

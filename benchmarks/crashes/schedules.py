@@ -1,6 +1,6 @@
 """Choice of schedules: every kind of work, a fault before and after each of its events, in an order drawn by a seed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
@@ -25,17 +25,21 @@ def list_schedules(event_counts: Mapping[str, int]) -> list[CrashSchedule]:
     ]
 
 
-def draw_schedules(event_counts: Mapping[str, int], seed: int) -> list[CrashSchedule]:
-    """Return all schedules in an order drawn by the seed, the kinds in turn as long as they last."""
-    by_kind: dict[str, list[CrashSchedule]] = {kind: [] for kind in event_counts}
+def draw_schedules(event_counts: Mapping[str, int], seed: int, part: int = 0, parts: int = 1) -> list[CrashSchedule]:
+    """Return the schedules of one of several parts in an order drawn by the seed, the kinds in turn.
+
+    Part and place of a schedule depend on itself alone, so processes share the schedules also where the number of
+    events differs by one or two between them.
+    """
+    by_kind: dict[str, dict[int, CrashSchedule]] = {kind: {} for kind in event_counts}
     for schedule in list_schedules(event_counts):
-        by_kind[schedule.kind].append(schedule)
-    for kind, schedules in by_kind.items():
-        Random(f"{seed} {kind}").shuffle(schedules)
-    return list(_take_in_turn(by_kind))
+        drawn = Random(f"{seed} {schedule}").getrandbits(64)
+        if drawn % parts == part:
+            by_kind[schedule.kind][drawn] = schedule
+    return list(_take_in_turn([[schedules[drawn] for drawn in sorted(schedules)] for schedules in by_kind.values()]))
 
 
-def _take_in_turn(by_kind: Mapping[str, list[CrashSchedule]]) -> Iterator[CrashSchedule]:
-    for place in range(max(map(len, by_kind.values()), default=0)):
-        for schedules in by_kind.values():
+def _take_in_turn(parts: Sequence[Sequence[CrashSchedule]]) -> Iterator[CrashSchedule]:
+    for place in range(max(map(len, parts), default=0)):
+        for schedules in parts:
             yield from schedules[place : place + 1]

@@ -4,6 +4,7 @@ from pathlib import Path
 from benchmarks.crashes.crash_points import CrashPoint, Fault, Moment
 from benchmarks.crashes.play import describe, read_played
 from benchmarks.crashes.player import Played
+from benchmarks.crashes.schedules import CrashSchedule
 
 
 def test_read_played_finds_points_that_were_described(tmp_path: Path) -> None:
@@ -12,7 +13,7 @@ def test_read_played_finds_points_that_were_described(tmp_path: Path) -> None:
     file = tmp_path / "schedules.jsonl"
     assert read_played(file) == set()
     file.write_text("".join(f"{json.dumps(describe(played))}\n" for played in (whole, crashed)))
-    assert read_played(file) == {("fixed", point)}
+    assert read_played(file) == {CrashSchedule("fixed", point)}
 
 
 def test_describe_names_the_event_of_the_crash() -> None:
