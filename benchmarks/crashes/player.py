@@ -4,7 +4,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -208,12 +208,12 @@ class Player:
         _wait_for_rollback(process)
         for _ in range(MAX_ROUNDS):
             _end_leases()
-            kind.act(scene)
+            _act(kind, scene)
             self._messages.clear()
             sweep()
             for task, identifier in tuple(dict.fromkeys(self._messages)):
                 SimulatedProcess(answer_seconds=0).run(partial(_work_on, task, identifier, scene))
-            kind.act(scene)
+            _act(kind, scene)
             if not _is_unfinished():
                 return
 
@@ -237,6 +237,12 @@ def _work_on(task: str, identifier: int, scene: Scene) -> None:
         run_probe(identifier, on_finished=decide_waiting_methods)
     else:
         scene.work()
+
+
+def _act(kind: Kind, scene: Scene) -> None:
+    """Let people act. One who comes late is refused; work that nobody has done then is found unfinished."""
+    with suppress(RunActionError):
+        kind.act(scene)
 
 
 def _end_leases() -> None:
