@@ -91,7 +91,7 @@ def test_request_acknowledged_before_its_count_passes_the_cap(player: Player) ->
 
 
 def test_traces_of_which_nothing_is_written_again_are_lost_in_a_cut(player: Player) -> None:
-    insert = 'INSERT INTO "lab_gatewaytrace"'
+    insert = "INSERT INTO lab_gatewaytrace"
     assert find_kinds(player, "gateway traces", insert, Moment.AFTER, Fault.CUT) == set()
     assert find_kinds(player, "gateway traces", insert, Moment.BEFORE, Fault.CUT) == set()
     with replace_attribute(trace_writer, "MAX_ATTEMPTS", 1):
