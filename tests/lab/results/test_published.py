@@ -116,4 +116,4 @@ def test_forty_of_forty_is_not_told_from_thirty_six_and_the_page_says_so(
     assert f'href="/compare/?a_published={published.indistinguishable_from_best[0].key}' in text
     assert f'href="{link}">36/40' in text
     assert "40/40 overlaps" in text
-    assert "No difference shown" in read_html(owner_client.get(link.replace("&amp;", "&")))
+    assert "Cannot tell" in read_html(owner_client.get(link.replace("&amp;", "&")))

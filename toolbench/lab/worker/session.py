@@ -238,7 +238,8 @@ class WorkerSession:
 
     async def _wait_for_slot(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._slots.freed.wait(), IDLE_SECONDS)
+            async with asyncio.timeout(IDLE_SECONDS):
+                await self._slots.freed.wait()
 
     async def _drain(self) -> None:
         """Wait for the trials in flight.

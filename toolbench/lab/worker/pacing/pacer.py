@@ -88,8 +88,10 @@ class Pacer:
         """Let waiting requests go until the task is cancelled."""
         while True:
             self._has_changed.clear()
+            delay = await self._release_waiting()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._has_changed.wait(), await self._release_waiting())
+                async with asyncio.timeout(delay):
+                    await self._has_changed.wait()
 
     async def _release_waiting(self) -> float | None:
         """Let all requests go that may be sent now.
@@ -130,7 +132,8 @@ class Pacer:
         """Tell the database what the answers showed, and learn the limits, until the task is cancelled."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_report_due.wait(), REPORT_SECONDS)
+                async with asyncio.timeout(REPORT_SECONDS):
+                    await self._is_report_due.wait()
             self._is_report_due.clear()
             schedule = self._schedule
             if schedule.settings.is_active and (self._waiting or schedule.has_news() or schedule.pace is None):
