@@ -12,7 +12,7 @@ class VersionCache(Generic[Value]):
     Threads may share it without a lock; at worst, two of them compute the same result. Results must not be modified.
 
     Args:
-        max_entries: number of results at which the cache is emptied.
+        max_entries: the cache is emptied before it would hold more results.
     """
 
     def __init__(self, *, max_entries: int) -> None:
@@ -30,9 +30,10 @@ class VersionCache(Generic[Value]):
         if version is None:
             return compute()
         cached_version, results = self._entries
+        if cached_version == version and key in results:
+            return results[key]
         if cached_version != version or len(results) >= self._max_entries:
             results = {}
             self._entries = (version, results)
-        if key not in results:
-            results[key] = compute()
-        return results[key]
+        results[key] = result = compute()
+        return result
