@@ -36,6 +36,23 @@ def test_models_of_a_scope_are_its_sides_most_tried_first(is_pooled: bool) -> No
         assert (sides.axis, sides.next_letter) == ("model", "d")
 
 
+def test_model_that_shares_no_scenario_is_no_side() -> None:
+    run = make_models(2, 3)
+    make_trials(make_cell(make_config(run, make_model("m2")), scenario="alone"), **{"pass": 9})
+    recompute_stale_cells()
+    sides = split("")
+    assert [side["model"] for side in sides.query.sides] == ["m1", "m0"]
+    assert (sides.other_values, sides.total) == (("m2",), 3)
+
+
+def test_models_without_a_shared_scenario_are_sides_most_tried_first() -> None:
+    run = make_run()
+    for name, scenario, trials in (("m0", "first", 2), ("m1", "second", 4)):
+        make_trials(make_cell(make_config(run, make_model(name)), scenario=scenario), **{"pass": trials})
+    recompute_stale_cells()
+    assert [side["model"] for side in split("").query.sides] == ["m1", "m0"]
+
+
 def test_more_models_than_sides_can_be_added() -> None:
     make_models(*range(MAX_SCOPE_SIDES + 2, 0, -1))
     sides = split("")

@@ -25,7 +25,7 @@ class ScopeSides:
         query: the query with its sides; without sides if no axis has several values.
         axis: the axis whose values are the sides; "" if the sides differ in none or in several axes.
         axes: axes with several values in the scope, of which the user can choose one for the sides.
-        other_values: values of the axis that are not sides, the value with the most trials first.
+        other_values: values of the axis that are not sides, in the order of `get_scope_sides`.
         next_letter: prefix of the parameter that adds a side; "" if there are MAX_SIDES sides.
     """
 
@@ -41,21 +41,37 @@ class ScopeSides:
         return len(self.query.side_values) + len(self.other_values)
 
 
+@dataclass(frozen=True, slots=True)
+class TrialCount:
+    """Trials of a value of an axis.
+
+    Attributes:
+        total: all of them.
+        shared: those in scenarios that another value of the axis was tried in too.
+    """
+
+    total: int
+    shared: int
+
+
 def get_scope_sides(query: CompareQuery) -> ScopeSides:
     """Return the sides that the query names, or else the sides of its scope, with at most two queries.
 
-    Sides of a scope are the values with the most trials, at most MAX_SCOPE_SIDES.
+    Sides of a scope are the values with the most trials in scenarios that other values were tried in too, at most
+    MAX_SCOPE_SIDES. Values without such trials are sides only if less than two values have them.
     """
-    values_by_axis = _read_values_by_axis(query)
+    counts_by_axis = _read_counts_by_axis(query)
+    values_by_axis = {axis: tuple(counts) for axis, counts in counts_by_axis.items()}
     axes = tuple(axis for axis in SIDE_AXES if len(values_by_axis[axis]) > 1 and axis not in query.both)
     if query.has_named_sides:
         return _build_named_sides(query, values_by_axis, axes)
     axis = query.by if query.by in axes else next(iter(axes), "")
     values = values_by_axis[axis] if axis else ()
-    shown_values = values[:MAX_SCOPE_SIDES]
+    comparable = [value for value in values if counts_by_axis[axis][value].shared]
+    shown_values = tuple(comparable if len(comparable) > 1 else values)[:MAX_SCOPE_SIDES]
     if len(shown_values) > 1:
         query = query.with_sides([{axis: value} for value in shown_values])
-    return ScopeSides(query, axis, axes, values[MAX_SCOPE_SIDES:], find_next_letter(len(shown_values)))
+    return ScopeSides(query, axis, axes, values[len(shown_values) :], find_next_letter(len(shown_values)))
 
 
 def _build_named_sides(
@@ -73,20 +89,29 @@ def find_next_letter(side_count: int) -> str:
     return SIDE_LETTERS[side_count] if side_count < MAX_SIDES else ""
 
 
-def _read_values_by_axis(query: CompareQuery) -> Mapping[str, tuple[str, ...]]:
-    """Return the values of SIDE_AXES that have trials in the scope, the value with the most trials first."""
-    counts: dict[str, Counter[str]] = {axis: Counter() for axis in SIDE_AXES}
-    for *values, trial_count in _read_trial_counts(query):
+def _read_counts_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, TrialCount]]:
+    """Return the trials in the scope of each value of SIDE_AXES; the value with the most shared trials is first."""
+    counts: dict[str, Counter[tuple[str, str]]] = {axis: Counter() for axis in SIDE_AXES}
+    for *values, scenario, trial_count in _read_trial_counts(query):
         for axis, value in zip(SIDE_AXES, values, strict=True):
-            counts[axis][value] += trial_count
-    return {
-        axis: tuple(value for value, _ in sorted((+values).items(), key=lambda item: (-item[1], item[0])))
-        for axis, values in counts.items()
-    }
+            counts[axis][value, scenario] += trial_count
+    return {axis: _sort_values(+axis_counts) for axis, axis_counts in counts.items()}
+
+
+def _sort_values(counts: Counter[tuple[str, str]]) -> Mapping[str, TrialCount]:
+    """Return the counts of each value from those by value and scenario."""
+    values_by_scenario = Counter(scenario for _, scenario in counts)
+    totals: Counter[str] = Counter()
+    shared: Counter[str] = Counter()
+    for (value, scenario), trial_count in counts.items():
+        totals[value] += trial_count
+        shared[value] += trial_count if values_by_scenario[scenario] > 1 else 0
+    ordered = sorted(totals, key=lambda value: (-shared[value], -totals[value], value))
+    return {value: TrialCount(totals[value], shared[value]) for value in ordered}
 
 
 def _read_trial_counts(query: CompareQuery) -> list[tuple[Any, ...]]:
-    """Return rows of values of SIDE_AXES and their number of trials in the scope, with at most two queries.
+    """Return rows of values of SIDE_AXES, scenario and number of trials in the scope, with at most two queries.
 
     Sums over all runs come from stored pools, and from the cells of runs that no pool contains yet.
     """
@@ -108,7 +133,7 @@ def _read_trial_counts(query: CompareQuery) -> list[tuple[Any, ...]]:
 def _sum_by_axes(
     rows: QuerySet[Any], query: CompareQuery, config_prefix: str, count_prefix: str
 ) -> list[tuple[Any, ...]]:
-    """Return the values of SIDE_AXES and their number of trials.
+    """Return the values of SIDE_AXES, the scenario and the number of trials.
 
     Args:
         rows: cells or pools.
@@ -122,5 +147,5 @@ def _sum_by_axes(
         if axis in _COLUMN_BY_AXIS
     }
     tried = Sum(F(f"{count_prefix}passed") + F(f"{count_prefix}failed") + F(f"{count_prefix}infra"))
-    columns = [f"{config_prefix}{_COLUMN_BY_AXIS[axis]}" for axis in SIDE_AXES]
+    columns = [f"{config_prefix}{_COLUMN_BY_AXIS[axis]}" for axis in SIDE_AXES] + ["scenario"]
     return list(rows.filter(**conditions).order_by().values_list(*columns).annotate(tried=tried))
