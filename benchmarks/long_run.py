@@ -51,7 +51,7 @@ def take_sample(stack: Stack, database: psycopg.Connection[tuple[int]]) -> Sampl
 
 
 def iter_parts(stack: Stack, run: subprocess.Popen[bytes], part: int) -> Iterator[tuple[Sample, Sample]]:
-    """Yield the samples before and after each part of the run, the last one when the run has ended."""
+    """Yield the samples before and after each part of the run; fewer trials than a part at its end are left out."""
     with psycopg.connect(stack.environment["DATABASE_URL"], autocommit=True) as database:
         runs_before = database.execute("SELECT count(*) FROM lab_run").fetchone()
         while database.execute("SELECT count(*) FROM lab_run").fetchone() == runs_before and run.poll() is None:

@@ -1,6 +1,7 @@
 """Writes traces of the gateway over 90 days, without bodies: `python -m benchmarks.million.gateway_traces TRACES`.
 
-Traces that exist are kept; only what is missing to TRACES is written.
+Traces that exist are kept; only what is missing to TRACES is written. Their search texts are written too, as the sweep
+does, so that a search for traces reads an index of that size.
 """
 
 import sys
@@ -12,6 +13,7 @@ from django.utils import timezone
 import benchmarks.django_setup  # noqa: F401
 from benchmarks.million.multiply import DAYS, FAMILIES
 from toolbench.lab.models import GatewayTrace
+from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
 
 ALIASES = 6
 BATCH = 5_000
@@ -21,6 +23,7 @@ _STATUSES = (*(200,) * 17, 400, 429, 502)
 
 def main() -> None:
     write_traces(int(sys.argv[1]))
+    update_search_texts(GATEWAY_TRACES, limit=sys.maxsize)
 
 
 def write_traces(number: int) -> None:

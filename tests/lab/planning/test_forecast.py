@@ -92,6 +92,18 @@ def test_forecast_has_at_least_one_request_for_each_trial() -> None:
     assert found.requests.high > 1000
 
 
+def test_forecast_of_unsent_trials_has_a_request_for_each_further_one() -> None:
+    model = make_model()
+    cell = make_cell(make_config(make_run(), model))
+    for requests in (0, 0, 1):
+        make_trial(cell, requests=requests)
+    recompute_stale_cells()
+    found = estimate_trials([asked(model, min_trials=10)], RemainingLimits())
+    assert found is not None
+    assert found.requests is not None
+    assert (found.requests.low, found.requests.high) == (10, 100)
+
+
 def test_a_price_list_stands_in_where_the_provider_names_no_cost() -> None:
     model = make_model("gpt-4o-mini", provider=make_provider("OpenAI", template="openai"))
     history(model)

@@ -180,7 +180,7 @@ def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[
     }
     if "requests" in ranges:
         low, high = ranges["requests"]
-        ranges["requests"] = (max(low, trials.min_trials), max(high, trials.min_trials))  # each trial sends one
+        ranges["requests"] = (max(low, trials.min_trials), max(high, trials.max_trials))  # each trial sends one
     for name in ("requests", "input_tokens", "output_tokens"):
         totals.figures[name].add(*ranges.get(name, (0.0, 0.0)))
     totals.busy_ms[trials.provider].add(*ranges.get("duration_ms", (0.0, 0.0)))

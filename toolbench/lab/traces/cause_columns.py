@@ -72,7 +72,7 @@ def build_cause_columns(
 
 
 def _list_stored_paths(paths: Sequence[str]) -> list[str]:
-    """Return the paths without the indexes of lists, each once."""
+    """Return the paths without the indexes of lists, each once, at most MAX_PATHS."""
     general_paths = (remove_indices(to_column_text(path, 300)) for path in paths)
     return list(dict.fromkeys(general_paths))[:MAX_PATHS]
 

@@ -31,6 +31,7 @@ def show(request: HttpRequest) -> HttpResponse:
     label_part = text.strip().lower()
     page_groups = _find_pages(request, label_part)
     named = tuple(group for group in page_groups if _has_label_start(group, label_part))
+    # Without a text, commands come first; by name, a page is what most people look for.
     groups = (*named[::-1], *search_site(text), *(group for group in page_groups if group not in named))
     return render_page(request, "search/show.html", {"q": text, "groups": groups}, part="found")
 

@@ -23,6 +23,12 @@ def test_list_query_hints_says_what_to_write(text: str, advice: str) -> None:
     assert list_query_hints(f"lost {text} words") == (advice,)
 
 
-@pytest.mark.parametrize("text", ["", "model:glm ms>5", "lost words", "http://x", '"foo:bar"', "a = b", "note: lost"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "model:glm ms>5", "lost words", "http://x", "a = b", "note: lost"),
+        *('"foo:bar"', '"say model=glm now"', '"model is time>5s'),
+    ],
+)
 def test_list_query_hints_is_silent_for_filters_and_plain_text(text: str) -> None:
     assert list_query_hints(text) == ()

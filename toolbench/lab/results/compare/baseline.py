@@ -259,11 +259,11 @@ def _make_simultaneous(rows: Sequence[SideRow]) -> list[SideRow]:
 def compute_baseline_required_trials(rows: Sequence[ComparedSide], points: int) -> RequiredTrials:
     """Return the trials that a side needs, by the comparison with the fewest trials.
 
+    Without any comparison, the baseline's rate is used.
+
     Args:
         rows: the sides, the baseline first.
         points: the difference to detect, in percentage points.
-
-    Without any comparison, the baseline's rate is used.
     """
     known = [row.compared for row in rows if row.compared]
     if not known:

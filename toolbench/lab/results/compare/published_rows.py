@@ -118,7 +118,7 @@ def name_published_row(row: PublishedRow) -> str:
 
 
 def compare_published(query: CompareQuery) -> PublishedComparison | None:
-    """Compare the published rows that the query names; if it names none, one for each of the highest successes.
+    """Compare the published rows that the query names; without any, those of `_list_default_keys`.
 
     Returns:
         The comparison; None without a published matrix, if a row is unknown, named twice or not applicable, or if a
@@ -152,7 +152,10 @@ def _list_keys(query: CompareQuery) -> list[str]:
 
 
 def _list_default_keys(rows: Sequence[PublishedRow]) -> list[str]:
-    """Return the first row of each success, the highest first. Rows with the same success differ in nothing shown."""
+    """Return the first row of each of the highest success rates, the highest rate first; at most MAX_SCOPE_SIDES.
+
+    Further rows with the same rate would show no difference.
+    """
     by_success = {row.tool.axis: row for row in sorted(rows, key=lambda row: row.position, reverse=True)}
     return [by_success[success].key for success in sorted(by_success, reverse=True)[:MAX_SCOPE_SIDES]]
 

@@ -43,11 +43,11 @@ class ScopeSides:
 
 @dataclass(frozen=True, slots=True)
 class TrialCount:
-    """Trials of a value of an axis.
+    """Numbers of trials of one value of an axis.
 
     Attributes:
-        total: all of them.
-        shared: those in scenarios that another value of the axis was tried in too.
+        total: trials in all scenarios.
+        shared: trials in scenarios in which another value of the axis was tried too.
     """
 
     total: int
@@ -57,8 +57,8 @@ class TrialCount:
 def get_scope_sides(query: CompareQuery) -> ScopeSides:
     """Return the sides that the query names, or else the sides of its scope, with at most two queries.
 
-    Sides of a scope are the values with the most trials in scenarios that other values were tried in too, at most
-    MAX_SCOPE_SIDES. Values without such trials are sides only if less than two values have them.
+    Sides of a scope are the values with the most trials in scenarios in which another value was tried too, at most
+    MAX_SCOPE_SIDES. Values without such trials are sides only if fewer than two values have them.
     """
     counts_by_axis = _read_counts_by_axis(query)
     values_by_axis = {axis: tuple(counts) for axis, counts in counts_by_axis.items()}
@@ -90,7 +90,7 @@ def find_next_letter(side_count: int) -> str:
 
 
 def _read_counts_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, TrialCount]]:
-    """Return the trials in the scope of each value of SIDE_AXES; the value with the most shared trials is first."""
+    """Return the numbers of trials in the scope by axis and value; the value with the most shared trials is first."""
     counts: dict[str, Counter[tuple[str, str]]] = {axis: Counter() for axis in SIDE_AXES}
     for *values, scenario, trial_count in _read_trial_counts(query):
         for axis, value in zip(SIDE_AXES, values, strict=True):
@@ -99,7 +99,7 @@ def _read_counts_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, Trial
 
 
 def _sort_values(counts: Counter[tuple[str, str]]) -> Mapping[str, TrialCount]:
-    """Return the counts of each value from those by value and scenario."""
+    """Return the numbers of trials by value, from those by value and scenario."""
     values_by_scenario = Counter(scenario for _, scenario in counts)
     totals: Counter[str] = Counter()
     shared: Counter[str] = Counter()

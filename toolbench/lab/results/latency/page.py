@@ -46,7 +46,8 @@ class LatencyRow:
     Attributes:
         config_id: its oldest configuration.
         name: name of the model without its prefix.
-        note: the profile, and the settings in which the rows differ; first the provider if another one has the name.
+        note: the provider if several providers have a model of this name, the profile, and the settings in which the
+            rows differ.
         local: whether the model shares this machine, so that decisions do not use its latency.
         times: milliseconds, ascending.
         summary: quantiles of all times.
@@ -248,7 +249,7 @@ def _build_row(
         row: its row of the matrix.
         scenarios: its sums in the shown group.
         times: its milliseconds by scenario, at least one.
-        notes: what tells it from other rows with its name; blank ones are left out.
+        notes: the parts of `LatencyRow.note`; blank ones are left out.
         is_limited: whether older runs were not read after MAX_ANSWERS answers.
     """
     all_times = np.sort(np.concatenate([np.asarray(values, dtype=float) for values in times.values()]), kind="stable")

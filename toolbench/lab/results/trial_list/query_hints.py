@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from toolbench.lab.results.trial_list.query_text import FIELDS, OUTCOME_WORDS, parse_query_text
 
+_QUOTED = re.compile(r'"[^"]*"?')
 _LOOKALIKE = re.compile(r"(?<!\S)([A-Za-z_]+)(==?|:|>=|<=|>|<)([^\s\"/]\S*)")
 # Field that holds what another usual word means.
 _OTHER_NAMES = {
@@ -31,8 +32,8 @@ def list_query_hints(text: str) -> tuple[str, ...]:
 
 
 def _list_word_hints(words: str) -> Iterator[str]:
-    """Yield a sentence for each word with an operator that was searched as text."""
-    for name, operator, value in _LOOKALIKE.findall(words):
+    """Yield a sentence for each word with an operator that was searched as text, but for quoted ones."""
+    for name, operator, value in _LOOKALIKE.findall(_QUOTED.sub(" ", words)):
         field = name.lower()
         if field in FIELDS:
             advice = f"write {field}{operator if operator[0] in '<>:' else ':'}{value} to filter"
