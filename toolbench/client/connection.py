@@ -135,8 +135,8 @@ class ToolbenchClient:
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
         """Yield the trials that match a filter; the arguments are the parameters of GET /trials.
 
-        Without `sort`, all matching trials are yielded, in the order in which they ran; other orders end after the
-        newest 10,000 if no run is named.
+        Without `sort`, all matching trials are yielded, sorted by `order`. Another order yields only the newest 10,000,
+        unless runs, cells or configurations are named.
         """
         for row in self._iter_rows("/trials", {"sort": "order"} | trial_filter):
             yield read_document(RemoteTrial, row)

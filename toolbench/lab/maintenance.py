@@ -25,6 +25,7 @@ from toolbench.lab.worker.request_budget import correct_request_counts, pause_ru
 
 _CELLS_PER_SWEEP = 2000
 _CELLS_PER_CHECK = 200
+_TRACE_TEXT_SECONDS = 5.0  # bodies of 1 MB take far longer to read than others
 
 _REQUEUE_EXPIRED = load_statement("worker/requeue_expired")
 
@@ -156,6 +157,10 @@ def _requeue_expired() -> int:
     return len(cells)
 
 
+def _update_trace_texts() -> int:
+    return update_search_texts(GATEWAY_TRACES, max_seconds=_TRACE_TEXT_SECONDS)
+
+
 def _delete_old_rows() -> None:
     with connection.cursor() as cursor:
         for delete_sql in _DELETE_OLD_ROWS:
@@ -199,7 +204,7 @@ SWEEP_STEPS = (
     _FINISH,
     MaintenanceStep("reopening runs", reopen_runs),
     MaintenanceStep("writing search texts", update_search_texts),
-    MaintenanceStep("writing search texts of gateway traces", lambda: update_search_texts(GATEWAY_TRACES)),
+    MaintenanceStep("writing search texts of gateway traces", _update_trace_texts),
     MaintenanceStep("pooling the cells of ended runs", refresh_pools),
     MaintenanceStep("deleting old rows", _delete_old_rows),
     MaintenanceStep("deleting old traces of the gateway", delete_old_traces),

@@ -73,7 +73,8 @@ def test_promotion_that_is_not_possible_saves_nothing(api: ApiClient, measured: 
     canary = {"requests_per_run": 1_000, "requests_per_month": 20_000}
     body = {"alias": "weather", "record": record.pk, "canary": canary}
     assert api.problem("POST", "/gateway/promotions", body | {"record": 999_999}, status=404)
-    assert api.problem("POST", "/gateway/promotions", body | {"alias": "a b"}, status=422)["errors"]
+    wrong_name = api.problem("POST", "/gateway/promotions", body | {"alias": "a b"}, status=422)
+    assert wrong_name["errors"][0]["field"] == "alias"
     few = body | {"canary": canary | {"requests_per_month": 1}}
     assert api.problem("POST", "/gateway/promotions", few, status=422)["errors"][0]["field"] == "requests_per_month"
     RunConfig.objects.filter(pk=measured.pk).update(policy_hash="before")

@@ -48,3 +48,11 @@ def test_lag_of_gateway_traces_is_age_of_oldest_without_text() -> None:
     make_gateway_trace(at=timezone.now() - timedelta(minutes=2))
     assert get_text_lag() == 0
     assert 119 < get_text_lag(GATEWAY_TRACES) < 180
+
+
+@pytest.mark.django_db
+def test_update_that_takes_too_long_starts_no_further_batch() -> None:
+    for _ in range(TEXTS_PER_BATCH + 1):
+        make_gateway_trace()
+    assert update_search_texts(GATEWAY_TRACES, max_seconds=0) == TEXTS_PER_BATCH
+    assert update_search_texts(GATEWAY_TRACES) == 1

@@ -167,7 +167,8 @@ class TrialListDocument(Schema):
 
     Attributes:
         next: cursor of the next page; null on the last one.
-        limited: whether more trials match than all pages list: only the newest 10,000. Name runs, or sort by `order`.
+        limited: whether more trials match than the newest 10,000, which are all that the pages list. To list every one,
+            name runs or send `sort=order`.
     """
 
     items: list[TrialDocument]

@@ -13,6 +13,7 @@ from toolbench.api.documents.figures import BodySchema, Id, QuerySchema, Sentenc
 from toolbench.api.masking import build_masked_file
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
+from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.interchange.traffic.drafts import import_traffic
 from toolbench.lab.models import AliasBinding, GatewayTrace, ModelAlias
 from toolbench.lab.results.decide.promotion import get_promotion_source
@@ -24,6 +25,7 @@ from toolbench.lab.serving.bindings import BindingChange, RollbackError, list_bi
 from toolbench.lab.serving.traces import BODY_COLUMNS, NoDraftError, build_traffic_line, get_trace_page
 
 router = Router()
+_PROMOTION_FIELDS = {"name": "alias"}  # member of a body by field of the lab
 _OWN_COLUMNS = ("id", "name", "profile", "strategy", "method", "repairs", "fallbacks", "keep_percent", "keep_bodies")
 
 
@@ -176,7 +178,7 @@ class GatewayTraceListDocument(Schema):
 
     Attributes:
         next: cursor of the next page; null on the last one, and with `q`.
-        text_lag_seconds: for how long the first trace that `q` cannot find yet has waited; 0 if none waits.
+        text_lag_seconds: for how long the oldest trace that `q` cannot find yet has waited; 0 if none waits.
     """
 
     items: list[GatewayTraceDocument]
@@ -277,7 +279,11 @@ def promote_record(request: HttpRequest, body: PromotionBody) -> Status[dict[str
             canary=canary.pk if canary else None,
             returns_on_alarm=canary is not None and body.returns_on_alarm,
         )
-        alias = promote_config(body.alias, source.config.pk, change, owner=user)
+        try:
+            alias = promote_config(body.alias, source.config.pk, change, owner=user)
+        except InvalidFieldsError as error:
+            errors = {_PROMOTION_FIELDS.get(name, name): sentences for name, sentences in error.errors.items()}
+            raise InvalidFieldsError(errors) from None
     return Status(201, _finish(request, Action.CHANGED, alias, ": promoted"))
 
 

@@ -40,8 +40,8 @@ NO_STEP = "There is no such step; its run may have been deleted."
 def list_trials(request: HttpRequest, query: Query[TrialListQuery]) -> Any:
     """List the trials that match the filter. A cursor stays valid while trials are added.
 
-    All matching trials are listed with `sort=order`, or if runs, cells or a configuration are named; else the newest
-    10,000.
+    All matching trials are listed if you name runs, cells or configurations, or send `sort=order`. Otherwise only the
+    newest 10,000 are listed.
     """
     parameters: QueryDict = request.GET.copy()
     trial_filter = TrialFilter.from_query(parameters)

@@ -25,7 +25,7 @@ class TraceSearch:
 
     Attributes:
         traces: the newest ones, without bodies.
-        text_lag: seconds for which the first trace that has no search text yet has waited; 0 without words.
+        text_lag: seconds for which the oldest trace without a search text has waited; 0 if none waits or without words.
     """
 
     traces: tuple[GatewayTrace, ...]

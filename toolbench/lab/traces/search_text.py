@@ -4,6 +4,8 @@ Storing a row only marks its search text as stale; the sweep writes the text. Un
 row; `get_text_lag` returns how long the oldest such row has waited.
 """
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,27 +59,30 @@ GATEWAY_TRACES = TextSource(
 )
 
 
-def update_search_texts(source: TextSource = TRIALS, limit: int = MAX_TEXTS_PER_SWEEP) -> int:
+def update_search_texts(
+    source: TextSource = TRIALS, limit: int = MAX_TEXTS_PER_SWEEP, max_seconds: float = math.inf
+) -> int:
     """Write the stale search texts of a source, those that wait longest first.
 
     Args:
         source: trials or gateway traces.
         limit: number of rows after which no further batch of TEXTS_PER_BATCH is started.
+        max_seconds: seconds after which no further batch is started.
 
     Returns:
         How many texts were written.
     """
-    written = 0
+    written, ends_at = 0, time.monotonic() + max_seconds
     while written < limit:
         batch_size = _update_batch(source)
         written += batch_size
-        if batch_size < TEXTS_PER_BATCH:
+        if batch_size < TEXTS_PER_BATCH or time.monotonic() >= ends_at:
             break
     return written
 
 
 def get_text_lag(source: TextSource = TRIALS) -> float:
-    """Return the seconds for which the first row without a search text has waited; 0.0 if none waits."""
+    """Return the seconds for which the oldest row without a search text has waited; 0.0 if none waits."""
     oldest = source.stale.aggregate(oldest=Min(source.time_column))["oldest"]
     return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
 

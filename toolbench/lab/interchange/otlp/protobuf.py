@@ -46,7 +46,7 @@ _MESSAGES: Mapping[str, _Fields] = {
 
 
 def encode_traces(document: JsonObject) -> bytes:
-    """Return the binary form of an object `{"resourceSpans": […]}`. Members that we do not write are left out."""
+    """Return the binary form of an object `{"resourceSpans": […]}`, without members that _MESSAGES does not have."""
     return _encode_message("TracesData", document)
 
 

@@ -19,8 +19,6 @@ _RETRIED_STATUSES = frozenset({429, 502, 503, 504})  # as the specification of O
 PROTOBUF, JSON = "http/protobuf", "http/json"  # names of OTEL_EXPORTER_OTLP_PROTOCOL
 PROTOCOLS = {PROTOBUF: "application/x-protobuf", JSON: "application/json"}  # with their content types
 _PREFIX, _SEPARATOR, _SUFFIX = b'{"resourceSpans":[', b",", b"]}"
-
-
 _HINTS = {
     401: " Check the key in the headers.",
     403: " Check the key in the headers.",
