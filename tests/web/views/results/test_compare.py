@@ -124,8 +124,9 @@ def test_published_rows_have_sides_like_own_ones(owner_client: Client) -> None:
 
 def test_published_baseline_alone_offers_sides(owner_client: Client) -> None:
     make_published_snapshot(("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10))
-    text = read_html(owner_client.get("/compare/?a_published=p0"))
+    text = read_html(owner_client.get("/compare/?a_published=p0&published=p1"))
     assert "No other side yet" in text
+    assert "Ignored filters: published." in text
     assert 'name="b_published"' in text
 
 

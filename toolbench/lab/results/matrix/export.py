@@ -248,7 +248,7 @@ def _export_published(query: MatrixQuery) -> ExportTable:
     if published is None:
         return ExportTable("Published matrix", ("The published figures are not loaded.",), columns, ())
     notes = (
-        f"Published {published.published}, not measured here: {published.source}.",
+        f"Published {published.published}, not measured here: {published.source}",
         f"As published {published.tool.k}/{published.tool.n}, without rows whose tools were off "
         f"{published.applicable.k}/{published.applicable.n}.",
         "Only the most frequent failures were published. The numbers of other failures are unknown.",
