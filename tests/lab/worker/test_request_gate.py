@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
@@ -14,11 +15,13 @@ from tests.lab.scripted_runs import delay_answers, launch_run, make_scripted_mod
 from toolbench.lab.maintenance import check_runs
 from toolbench.lab.models import Run
 from toolbench.lab.worker import request_gate, session
-from toolbench.lab.worker.claims import renew_leases
+from toolbench.lab.worker.claims import ClaimedTrial, renew_leases
 from toolbench.lab.worker.database_thread import DatabaseThread
+from toolbench.lab.worker.pacing.pacer import Pacer
 from toolbench.lab.worker.request_budget import Reservation, reserve
-from toolbench.lab.worker.request_gate import BudgetReserver
+from toolbench.lab.worker.request_gate import BudgetReserver, RequestGate
 from toolbench.lab.worker.session import SessionOptions, run_session
+from toolbench.lab.worker.slots import Slots
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -80,3 +83,31 @@ def test_gate_sends_nothing_while_lease_is_unconfirmed(monkeypatch: pytest.Monke
         run_session(model.provider_id, SessionOptions(30.0, check_runs=check_runs, sweep=lambda *, counts: None))
     assert sent[0] < 3
     assert (run.trials.get().outcome, len(scripted.seen)) == ("pass", 3)
+
+
+def test_gate_waits_if_the_lease_ends_during_a_reservation(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(state=Run.State.RUNNING)
+    trial = ClaimedTrial(1, run.pk, 1, 1, 1, uuid4(), "happy_path", 1, "drawn", 1, 1)
+
+    async def pass_gate() -> None:
+        database = DatabaseThread()
+        reserver = BudgetReserver(database)
+        gate = RequestGate(trial, 1, reserver, database, Slots(), Pacer(1, database), reserved_requests=0)
+
+        def reserve_late(run_id: int, wanted: int) -> Reservation:
+            gate.lease_confirmed_at -= settings.LEASE_SECONDS + 1
+            return reserve(run_id, wanted)
+
+        monkeypatch.setattr(request_gate, "reserve", reserve_late)
+        running, passing = asyncio.create_task(reserver.run()), asyncio.create_task(gate.reserve())
+        while not passing.done() and not gate.reserved_requests:
+            await asyncio.sleep(0.01)
+        assert not passing.done()
+        gate.lease_confirmed_at = time.monotonic()
+        await passing
+        assert gate.reserved_requests == 0
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await database.close()
+
+    asyncio.run(pass_gate())

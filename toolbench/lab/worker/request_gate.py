@@ -134,13 +134,13 @@ class RequestGate:
         Raises:
             TrialStoppedError: a limit of the run is reached, or the run was cancelled.
         """
-        await self._wait_for_lease()
         if self.pacer.is_active:
             await self._start_request()
-        if self.reserved_requests > 0:
-            self.reserved_requests -= 1
-        else:
+        if self.reserved_requests == 0:
             await self.reserver.reserve(self.trial.run_id)
+            self.reserved_requests += 1
+        await self._wait_for_lease()  # last, since the lease may end during the other waits
+        self.reserved_requests -= 1
 
     async def _wait_for_lease(self) -> None:
         """Wait while the lease may have ended, since another worker may run the trial then.
