@@ -13,6 +13,8 @@ NEW_INDEXES = (
     models.Index(fields=["run", "finished_at"], name="ended", condition=models.Q(("finished_at__isnull", False))),
     GinIndex(OpClass("causes", name="jsonb_path_ops"), name="found_causes", condition=~models.Q(("causes", []))),
 )
+# Django's name of the index of the foreign key.
+STEP_INDEX = "lab_step_trial_id_10eedc5c"
 OLD_INDEXES = ("leased", "lab_trial_run_id_30d07c_idx", "pace", "by_taxonomy", "seen_causes")
 
 
@@ -33,11 +35,21 @@ class Migration(migrations.Migration):
             )
         ),
         *(RemoveIndexConcurrently(model_name="trial", name=name) for name in OLD_INDEXES),
-        migrations.AlterField(
-            model_name="step",
-            name="trial",
-            field=models.ForeignKey(
-                db_index=False, on_delete=models.deletion.CASCADE, related_name="steps", to="lab.trial"
-            ),
+        migrations.SeparateDatabaseAndState(
+            database_operations=[
+                migrations.RunSQL(
+                    f"DROP INDEX CONCURRENTLY IF EXISTS {STEP_INDEX}",
+                    f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {STEP_INDEX} ON lab_step (trial_id)",
+                )
+            ],
+            state_operations=[
+                migrations.AlterField(
+                    model_name="step",
+                    name="trial",
+                    field=models.ForeignKey(
+                        db_index=False, on_delete=models.deletion.CASCADE, related_name="steps", to="lab.trial"
+                    ),
+                ),
+            ],
         ),
     ]
