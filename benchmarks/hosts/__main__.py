@@ -1,7 +1,7 @@
 """Workers on several hosts that are cut off, slowed down and brought back, with clocks that are wrong.
 
 `python -m benchmarks.hosts` plays every scenario, or those that are named, on one database and one broker. It exits
-with 1 when a scenario found something."""
+with 1 if something is wrong after a scenario."""
 
 import argparse
 import json
@@ -31,7 +31,7 @@ def _read_arguments() -> argparse.Namespace:
 
 
 def _play(names: list[str], out: Path | None) -> bool:
-    """Play scenarios on one stack; return whether everything held."""
+    """Play scenarios on one stack; return whether nothing was wrong after any of them."""
     with HostNetwork(HOSTS) as network:
         provider = CountingProvider(host=Server.PROVIDER.address)
         provider.start()
@@ -53,7 +53,7 @@ def _play(names: list[str], out: Path | None) -> bool:
 
 def main() -> int:
     arguments = _read_arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # by way of everything that has to be undone
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that every `with` block is left in order
     if not enter_namespace("benchmarks.hosts", "--net"):
         print("This machine allows no network namespace (unshare --net --mount).", file=sys.stderr)
         return 2

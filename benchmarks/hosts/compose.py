@@ -1,6 +1,6 @@
 """The compose file without containers: each service's own command and environment, on a host of its own.
 
-`python -m benchmarks.hosts.compose` prints what answered, as JSON, and exits with 1 when something did not. PostgreSQL
+`python -m benchmarks.hosts.compose` prints a JSON object of the answers, and exits with 1 if one is missing. PostgreSQL
 and Valkey come from their wheels; a volume is a folder, and `python` is the Python that runs this."""
 
 import http.client
@@ -98,7 +98,7 @@ class ComposeStack(TemporaryServers):
             return session.execute(statement, parameters).fetchall()
 
     def _name_servers(self) -> None:
-        """Have both servers found by the names of their services, in this mount namespace."""
+        """Let the names of both services lead to their servers, in this mount namespace."""
         hosts = self.folder / "hosts"
         lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in _ADDRESSES.items())]
         hosts.write_text("".join(f"{line}\n" for line in lines))
@@ -187,7 +187,7 @@ def _check() -> dict[str, Any]:
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # by way of everything that has to be undone
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that every `with` block is left in order
     if not enter_namespace("benchmarks.hosts.compose", "--net"):
         print("This machine allows no network namespace (unshare --net --mount).", file=sys.stderr)
         return 2

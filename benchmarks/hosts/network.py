@@ -32,7 +32,7 @@ class Server(IntEnum):
 
 
 class Host:
-    """A host with a network and a name of its own, which is cut off from nothing at first."""
+    """A host with a network and a name of its own, which reaches every server at first."""
 
     def __init__(self, number: int) -> None:
         self.name = f"host-{number}"
@@ -57,7 +57,7 @@ class Host:
             self._lay_cable(server)
 
     def stop(self) -> None:
-        """Take the host's network away, with what still runs in it cut off."""
+        """End the process that holds the namespaces. They end with the last process that runs in them."""
         self._holder.kill()
         self._holder.wait()
 
@@ -70,7 +70,7 @@ class Host:
         return self._build_addresses(server)[1]
 
     def unplug(self, servers: Iterable[Server] = Server) -> None:
-        """Pull the cables to these servers: what is sent gets lost, and nobody is told."""
+        """Pull the cables to these servers: packets are lost, and neither end gets an error."""
         for server in servers:
             _run("ip", "link", "set", self._cable(server), "down")
 
@@ -80,7 +80,7 @@ class Host:
             _run("ip", "link", "set", self._cable(server), "up")
 
     def slow(self, kilobits: int) -> None:
-        """Let so many kilobits a second through each cable, in each direction; the rest waits for up to 2 s."""
+        """Limit the rate of each cable in each direction; packets wait for up to 2 s and are then dropped."""
         for server in Server:
             limit = ("root", "tbf", "rate", f"{kilobits}kbit", *_SLOW_OPTIONS)
             _run("tc", "qdisc", "replace", "dev", self._cable(server), *limit)
@@ -147,7 +147,7 @@ class HostNetwork:
         self.stop()
 
     def stop(self) -> None:
-        """Take the hosts away."""
+        """Stop the hosts."""
         for host in self.hosts:
             host.stop()
 
@@ -158,7 +158,11 @@ def _card(server: Server) -> str:
 
 
 def _run(*command: str) -> None:
-    """Raises RuntimeError, with what the command said."""
+    """Run a command.
+
+    Raises:
+        RuntimeError: it failed; the message has what it printed.
+    """
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     if found.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {found.stderr.strip()}")

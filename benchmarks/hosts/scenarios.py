@@ -1,4 +1,4 @@
-"""What is done to the hosts while runs last, and what must hold of the runs afterwards."""
+"""Scenarios: disturbances of hosts during runs, and checks of the runs afterwards."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -49,10 +49,10 @@ SELECT clock_offset_ms / 1000 FROM lab_process WHERE kind = 'worker' AND host = 
 
 @dataclass(slots=True)
 class HostsPlayer:
-    """Runs on several hosts, and what became of them.
+    """Player of scenarios: launches runs on several hosts and checks them.
 
     Attributes:
-        wrong: what does not hold, in words.
+        wrong: sentences about what is wrong with the runs of the scenario.
         run_ids: runs of the scenario that is played.
     """
 
@@ -79,8 +79,8 @@ class HostsPlayer:
         """Launch a run.
 
         Args:
-            limit: of its requests.
-            answer_seconds: what the provider takes to answer; None for 0.4 s.
+            limit: limit of its requests.
+            answer_seconds: time that the provider takes to answer; None for 0.4 s.
         """
         name = f"run-{next(self._numbers)}"
         base_url = self.provider.base_url(name, delay_seconds=answer_seconds)
@@ -190,7 +190,7 @@ def cut_from_broker(player: HostsPlayer) -> None:
 
 
 def slow(player: HostsPlayer) -> None:
-    """Let little through the cables of a host."""
+    """Limit the rate of a host's cables."""
     host = player.network.hosts[0]
     host.slow(SLOW_KILOBITS)
     player.launch_until_used(host)

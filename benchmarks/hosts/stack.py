@@ -20,7 +20,7 @@ KEY_FILE = "provider_keys.key"
 LEASE_SECONDS = 5.0
 _DATABASE_URL = f"postgresql://toolbench:toolbench@{Server.DATABASE.address}/toolbench"
 _BROKER_URL = f"redis://{Server.BROKER.address}:6379/0"
-# Short, so that what is lost is found soon.
+# Intervals are short, so that lost work is found soon.
 _SETTINGS = {
     "DATABASE_URL": _DATABASE_URL,
     "REDIS_URL": _BROKER_URL,

@@ -85,7 +85,7 @@ def sweep(*, counts: bool = True) -> SweepResult:
     """Run every step of SWEEP_STEPS.
 
     Args:
-        counts: whether to run COUNT_STEPS, too, whose time grows with the number of trials in a cell.
+        counts: whether to run COUNT_STEPS too; their time grows with the number of trials in a cell.
 
     Raises:
         django.db.Error: the database is unavailable.
@@ -102,11 +102,11 @@ def sweep(*, counts: bool = True) -> SweepResult:
 
 
 def check_runs(run_ids: Collection[int], *, counts: bool = True) -> tuple[int, ...]:
-    """Run the frequent check of a worker session: find cancelled runs, then run every step of CHECK_STEPS.
+    """Run the frequent check of a worker session: find cancelled runs, then run CHECK_STEPS.
 
     Args:
         run_ids: the runs whose trials the session is running.
-        counts: whether to run the steps, whose time grows with the number of trials in a cell.
+        counts: whether to run CHECK_STEPS too; their time grows with the number of trials in a cell.
 
     Returns:
         The ids of those runs that were cancelled or no longer exist.

@@ -75,7 +75,7 @@ class JobSchedule:
 
 
 class PacedSweep:
-    """Sweep of the scheduler. It leaves counts out while they would take more than a part of the time."""
+    """Sweep of the scheduler. It leaves counts out during the pause that follows a sweep with counts."""
 
     def __init__(self, pacing: CountPacing | None = None) -> None:
         self._pacing = pacing or CountPacing()

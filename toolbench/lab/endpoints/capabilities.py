@@ -174,7 +174,7 @@ def _load_probed_records(models: Iterable[Model]) -> Mapping[int, list[Capabilit
     return records
 
 
-_pooled: VersionCache[Mapping[int, MeasuredCalls]] = VersionCache(max_entries=2)
+_pooled_counts: VersionCache[Mapping[int, MeasuredCalls]] = VersionCache(max_entries=2)
 
 
 def get_measured_calls(models: Iterable[Model]) -> Mapping[int, MeasuredCalls]:
@@ -185,11 +185,12 @@ def get_measured_calls(models: Iterable[Model]) -> Mapping[int, MeasuredCalls]:
     """
     model_ids = [model.pk for model in models]
     if len(model_ids) > MAX_MODELS_READ and (version := read_usable_version()):
-        pooled = _pooled.get(version, "all models", lambda: _count_calls(Q(run__pooled=True)))
+        pooled = _pooled_counts.get(version, "all models", lambda: _count_calls(Q(run__pooled=True)))
         others = _count_calls(Q(run__pooled=False))
         if read_usable_version() == version:
             added = {pk: others[pk].add(pooled.get(pk, MeasuredCalls())) for pk in others}
-            return {pk: counts for pk, counts in {**pooled, **added}.items() if pk in set(model_ids)}
+            merged = {**pooled, **added}
+            return {pk: merged[pk] for pk in model_ids if pk in merged}
     return _count_calls(Q(config__model__in=model_ids))
 
 

@@ -180,7 +180,7 @@ def _build_intent_request(tools_model_id: int) -> RunRequest:
     )
 
 
-_kept: VersionCache[tuple[dict[int, tuple[DemoMethod, ...]], str]] = VersionCache(max_entries=4)
+_cached_results: VersionCache[tuple[dict[int, tuple[DemoMethod, ...]], str]] = VersionCache(max_entries=4)
 
 
 def get_local_demo() -> LocalDemo:
@@ -195,7 +195,9 @@ def get_local_demo() -> LocalDemo:
     intent_run = next((run for run in runs if run.purpose == INTENT_PURPOSE), None)
     run_ids = tuple(shown.pk for shown in (run, intent_run) if shown)
     version = find_pool_version(Q(pk__in=run_ids)) if run.pooled else None
-    methods_by_run, model_name = _kept.get(version, run_ids, lambda: (_get_methods(run_ids), _find_model_name(run)))
+    methods_by_run, model_name = _cached_results.get(
+        version, run_ids, lambda: (_get_methods(run_ids), _find_model_name(run))
+    )
     weather = methods_by_run.get(run.pk, ())
     intent = methods_by_run.get(intent_run.pk, ()) if intent_run else ()
     methods = (*weather, *intent)

@@ -1,4 +1,4 @@
-"""Background jobs of a worker session: start again after an exception, pause after a count of cells."""
+"""Background jobs of a worker session, which start again after an exception, and the pauses between counts of cells."""
 
 import asyncio
 import time
@@ -51,7 +51,7 @@ async def keep_running(name: str, job: JobFunction, on_failure: FailureHandler) 
 
 
 class CountPacing:
-    """Decision of one process when to count cells again.
+    """Times at which a worker session or the scheduler counts cells.
 
     Args:
         clock: returns seconds.
@@ -68,7 +68,7 @@ class CountPacing:
 
     @contextmanager
     def measure(self) -> Iterator[None]:
-        """Measure the count that the block makes, from which the next pause follows."""
+        """Measure the time of the block, in which cells are counted; the pause after it depends on that time."""
         started_at = self._clock()
         yield
         now = self._clock()

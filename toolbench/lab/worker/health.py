@@ -118,7 +118,7 @@ def count_live_workers() -> int:
 
 
 def is_served_by(host: str) -> bool:
-    """Return whether this is another host, and has a live worker."""
+    """Return whether `host` is another host than this one and has a live worker."""
     return host != socket.gethostname() and filter_live_workers().filter(host=host).exists()
 
 

@@ -53,10 +53,10 @@ def withdraw_local_server(name: str) -> None:
 
 
 def find_serving_host(provider_id: int) -> str:
-    """Return the other host that serves the models of a provider to its own workers.
+    """Return the name of another host whose workers alone reach the local server of a provider.
 
     Returns:
-        "" if workers of this host reach the provider, or no worker of the other host is alive.
+        "" if the provider has an address, if this host or no host serves it, or if no worker of that host is alive.
     """
     services = Provider.objects.filter(pk=provider_id, base_url="").exclude(service="").values("service")
     workers = filter_live_workers().filter(host=OuterRef("host"))

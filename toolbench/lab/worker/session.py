@@ -43,15 +43,15 @@ class CheckRuns(Protocol):
     """Frequent check of runs."""
 
     def __call__(self, run_ids: Collection[int], *, counts: bool) -> Iterable[int]:
-        """Return the ids of cancelled runs; if `counts`, also count trials and end finished runs."""
+        """Return the ids of those runs that were cancelled; if `counts`, also recompute cells and end finished runs."""
         ...
 
 
 class Sweep(Protocol):
-    """Repair of what other workers lost."""
+    """Periodic repair of lost work."""
 
     def __call__(self, *, counts: bool) -> object:
-        """Repair what is lost; if `counts`, also count trials."""
+        """Repair lost work; if `counts`, also recompute cells."""
         ...
 
 
@@ -61,7 +61,7 @@ class SessionOptions:
 
     Attributes:
         seconds: how long to claim trials.
-        check_runs: called every 0.8 s with the ids of the runs of its trials.
+        check_runs: called every CHECK_RUNS_SECONDS with the ids of the runs of its trials.
         sweep: called every SWEEP_SECONDS without counts, since the check counts, and at the end with them.
         is_stopping: returns whether the worker was asked to stop.
         on_claiming_ended: called when the session ends claiming, unless the provider could not be used at its last
