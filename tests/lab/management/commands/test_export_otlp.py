@@ -48,6 +48,19 @@ def test_export_otlp_sends_with_headers_of_the_environment(run: Run, monkeypatch
     assert first.path.endswith("/v1/traces")
 
 
+def test_export_otlp_sends_by_the_chosen_protocol(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(lambda seen: ScriptedReply(200)) as server:
+        call(run.pk, "--endpoint", server.base_url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+        call(run.pk, "--endpoint", server.base_url)
+        call(run.pk, "--endpoint", server.base_url, "--protocol", "http/protobuf")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        with pytest.raises(CommandError, match="protocol grpc is not supported"):
+            call(run.pk, "--endpoint", server.base_url)
+        types = [request.headers["content-type"] for request in server.seen]
+    assert types == ["application/x-protobuf", "application/json", "application/x-protobuf"]
+
+
 def test_export_otlp_names_what_is_missing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     (tmp_path / "there").touch()

@@ -92,7 +92,10 @@ def _choose_protocol(chosen: str | None) -> str:
     """
     protocol = chosen or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or PROTOBUF
     if protocol not in PROTOCOLS:
-        raise CommandError(f"Choose a protocol of {', '.join(PROTOCOLS)}.", returncode=REFUSED_EXIT_CODE)
+        raise CommandError(
+            f"The protocol {protocol} is not supported. Choose {' or '.join(PROTOCOLS)} with --protocol.",
+            returncode=REFUSED_EXIT_CODE,
+        )
     return protocol
 
 
