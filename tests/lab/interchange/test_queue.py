@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import socket
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -122,6 +123,14 @@ def test_import_whose_file_is_gone_says_so() -> None:
     kept_files()[0].unlink()
     run_replay(row.pk, REPLAY_KINDS)
     assert "The file no longer exists" in get_import(row.pk).refused
+
+
+def test_import_whose_file_is_on_another_host_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    kept_files()[0].unlink()
+    monkeypatch.setattr(socket, "gethostname", lambda: "host-2")
+    run_replay(row.pk, REPLAY_KINDS)
+    assert get_import(row.pk).refused.startswith(f"The file is on {row.file_host}, where no worker was running.")
 
 
 def test_import_of_a_lost_worker_is_found_and_done_once() -> None:

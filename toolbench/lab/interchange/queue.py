@@ -140,7 +140,7 @@ def process_import(row: Replay, leased_row: QuerySet[Replay]) -> None:
     except _LeaseLostError:
         return
     except FileNotFoundError:
-        _end_row(leased_row, refused="The file no longer exists. Nothing was imported. Upload it again.")
+        _end_row(leased_row, refused=_describe_missing_file(row))
     except RunImportError as error:
         _end_row(leased_row, refused=str(error))
     except Exception as error:
@@ -148,6 +148,15 @@ def process_import(row: Replay, leased_row: QuerySet[Replay]) -> None:
             _remove_file(row)
         raise
     _remove_file(row)
+
+
+def _describe_missing_file(row: Replay) -> str:
+    if row.file_host in ("", socket.gethostname()):
+        return "The file no longer exists. Nothing was imported. Upload it again."
+    return (
+        f"The file is on {row.file_host}, where no worker was running. Nothing was imported. "
+        "Start a worker there and upload the file again."
+    )
 
 
 def remove_orphaned_files() -> None:
