@@ -24,12 +24,14 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="order of the schedules (1)")
     parser.add_argument("--processes", type=int, default=2, help="processes that play side by side (2)")
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no schedule begins (60)")
-    parser.add_argument("--out", type=Path, help="file for a JSON line of each schedule; goes on if it exists")
+    parser.add_argument(
+        "--out", type=Path, help="file for a JSON line of each schedule; a schedule with a line is not played again"
+    )
     return parser.parse_args()
 
 
 class _Record:
-    """Lines of the schedules, in a file from the moment at which they end. Thread-safe."""
+    """Lines of the schedules; each is added to the file when its schedule ends. Thread-safe."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -316,7 +316,7 @@ async def _strike_request(process: SimulatedProcess, exchange: Exchange, fault: 
 
 
 def _cancel_tasks(loop: VirtualTimeLoop) -> None:
-    """Cancel all tasks until none is left: `asyncio.wait_for` of Python 3.11 may lose a cancellation."""
+    """Cancel all tasks again and again until the loop ends: `wait_for` of Python 3.11 may lose a cancellation."""
     for task in asyncio.all_tasks(loop):
         task.cancel()
     loop.call_later(_CANCEL_SECONDS, _cancel_tasks, loop)

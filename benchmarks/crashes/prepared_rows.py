@@ -27,7 +27,7 @@ class PreparedRows:
             cursor.execute(sql.SQL("CREATE SCHEMA {}").format(self._schema))
 
     def drop(self) -> None:
-        """Forget the rows."""
+        """Delete the schema and the rows in it."""
         with connection.cursor() as cursor:
             cursor.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(self._schema))
 

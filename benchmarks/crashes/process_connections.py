@@ -74,7 +74,7 @@ class ProcessConnections:
             self._idle.put(connection)
 
     def cut(self, connection: AnyConnection) -> None:
-        """End a connection to the database without a word, as a lost network does."""
+        """Shut down a connection without telling the database, as a lost network does."""
         with self._lock:
             self._cut_unlocked(connection)
 

@@ -11,6 +11,7 @@ from toolbench.lab import tasks
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.models import JobFailure
 from toolbench.lab.worker import health, session
+from toolbench.lab.worker.queue import PROBE_TASK, REPLAY_TASK, SESSION_TASK
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,6 +35,16 @@ def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: p
     task() if name.endswith("beat") else task(1)
     failure = JobFailure.objects.get()
     assert (failure.error, failure.count) == ("KeyError", 1)
+
+
+@pytest.mark.parametrize("name", [SESSION_TASK, PROBE_TASK, REPLAY_TASK])
+def test_task_that_was_passed_on_does_nothing_here(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for verb in ("forward_session", "forward_probe", "forward_replay"):
+        monkeypatch.setattr(tasks, verb, lambda _: True)
+    for place, verb in ((tasks.session_registry, "run_session"), (tasks, "run_probe"), (tasks, "run_replay")):
+        monkeypatch.setattr(place, verb, breaks)
+    app.tasks[name](1)
+    assert not JobFailure.objects.exists()
 
 
 def test_session_that_dies_is_counted_and_its_provider_woken_again(
