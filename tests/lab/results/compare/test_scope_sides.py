@@ -45,6 +45,17 @@ def test_model_that_shares_no_scenario_is_no_side() -> None:
     assert (sides.other_values, sides.total) == (("m2",), 3)
 
 
+def test_sides_share_a_scenario_with_the_baseline() -> None:
+    run = make_run()
+    tried = (("a", "first", 9), ("b", "second", 8), ("c", "second", 7), ("d", "first", 2))
+    for name, scenario, trials in tried:
+        make_trials(make_cell(make_config(run, make_model(name)), scenario=scenario), **{"pass": trials})
+    recompute_stale_cells()
+    sides = split("")
+    assert [side["model"] for side in sides.query.sides] == ["a", "d"]
+    assert (sides.other_values, sides.total) == (("b", "c"), 4)
+
+
 def test_models_without_a_shared_scenario_are_sides_most_tried_first() -> None:
     run = make_run()
     for name, scenario, trials in (("m0", "first", 2), ("m1", "second", 4)):

@@ -1,7 +1,7 @@
 """Sides of a comparison whose URL names none: the values of the first axis that has several values in its scope."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,37 +41,26 @@ class ScopeSides:
         return len(self.query.side_values) + len(self.other_values)
 
 
-@dataclass(frozen=True, slots=True)
-class TrialCount:
-    """Numbers of trials of one value of an axis.
-
-    Attributes:
-        total: trials in all scenarios.
-        shared: trials in scenarios in which another value of the axis was tried too.
-    """
-
-    total: int
-    shared: int
-
-
 def get_scope_sides(query: CompareQuery) -> ScopeSides:
     """Return the sides that the query names, or else the sides of its scope, with at most two queries.
 
-    Sides of a scope are the values with the most trials in scenarios in which another value was tried too, at most
-    MAX_SCOPE_SIDES. Values without such trials are sides only if fewer than two values have them.
+    Without named sides, the baseline is the value with the most trials in scenarios in which another value was tried
+    too. The other sides are the next values that share a scenario with the baseline, at most MAX_SCOPE_SIDES with it.
+    If no values share a scenario, the sides are those with the most trials.
     """
-    counts_by_axis = _read_counts_by_axis(query)
-    values_by_axis = {axis: tuple(counts) for axis, counts in counts_by_axis.items()}
+    scenarios_by_axis = _read_scenarios_by_axis(query)
+    values_by_axis = {axis: tuple(scenarios) for axis, scenarios in scenarios_by_axis.items()}
     axes = tuple(axis for axis in SIDE_AXES if len(values_by_axis[axis]) > 1 and axis not in query.both)
     if query.has_named_sides:
         return _build_named_sides(query, values_by_axis, axes)
     axis = query.by if query.by in axes else next(iter(axes), "")
     values = values_by_axis[axis] if axis else ()
-    comparable = [value for value in values if counts_by_axis[axis][value].shared]
+    comparable = [value for value in values if scenarios_by_axis[axis][value] & scenarios_by_axis[axis][values[0]]]
     shown_values = tuple(comparable if len(comparable) > 1 else values)[:MAX_SCOPE_SIDES]
+    other_values = tuple(value for value in values if value not in shown_values)
     if len(shown_values) > 1:
         query = query.with_sides([{axis: value} for value in shown_values])
-    return ScopeSides(query, axis, axes, values[len(shown_values) :], find_next_letter(len(shown_values)))
+    return ScopeSides(query, axis, axes, other_values, find_next_letter(len(shown_values)))
 
 
 def _build_named_sides(
@@ -89,25 +78,33 @@ def find_next_letter(side_count: int) -> str:
     return SIDE_LETTERS[side_count] if side_count < MAX_SIDES else ""
 
 
-def _read_counts_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, TrialCount]]:
-    """Return the numbers of trials in the scope by axis and value; the value with the most shared trials is first."""
+def _read_scenarios_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, Set[str]]]:
+    """Return the scenarios with trials in the scope by axis and value, the values in the order of `_group_by_value`."""
     counts: dict[str, Counter[tuple[str, str]]] = {axis: Counter() for axis in SIDE_AXES}
     for *values, scenario, trial_count in _read_trial_counts(query):
         for axis, value in zip(SIDE_AXES, values, strict=True):
             counts[axis][value, scenario] += trial_count
-    return {axis: _sort_values(+axis_counts) for axis, axis_counts in counts.items()}
+    return {axis: _group_by_value(+axis_counts) for axis, axis_counts in counts.items()}
 
 
-def _sort_values(counts: Counter[tuple[str, str]]) -> Mapping[str, TrialCount]:
-    """Return the numbers of trials by value, from those by value and scenario."""
+def _group_by_value(counts: Counter[tuple[str, str]]) -> Mapping[str, Set[str]]:
+    """Return the scenarios of each value.
+
+    The value with the most trials in scenarios in which another value was tried too is first.
+
+    Args:
+        counts: number of trials by value and scenario.
+    """
     values_by_scenario = Counter(scenario for _, scenario in counts)
+    scenarios: dict[str, set[str]] = defaultdict(set)
     totals: Counter[str] = Counter()
     shared: Counter[str] = Counter()
     for (value, scenario), trial_count in counts.items():
+        scenarios[value].add(scenario)
         totals[value] += trial_count
         shared[value] += trial_count if values_by_scenario[scenario] > 1 else 0
     ordered = sorted(totals, key=lambda value: (-shared[value], -totals[value], value))
-    return {value: TrialCount(totals[value], shared[value]) for value in ordered}
+    return {value: scenarios[value] for value in ordered}
 
 
 def _read_trial_counts(query: CompareQuery) -> list[tuple[Any, ...]]:
