@@ -92,7 +92,7 @@ class TrialFetcher:
         """Return the access to the provider, read at most ACCESS_CACHE_SECONDS ago.
 
         Returns:
-            None if the provider was deleted or its key cannot be used.
+            None as in `fetch`.
         """
         is_old = time.monotonic() - self._read_at > ACCESS_CACHE_SECONDS
         if self._access is None or is_old or not self._affordable_trials:
