@@ -87,9 +87,10 @@ def _list_request_aims(lines: Sequence[Line]) -> Iterator[_Aim]:
         yield _Aim(f"p50 added at C = 1, {way}, ms", MAX_ADDED_MS, p50_by_way[way] - p50_by_way[DIRECT])
     yield _Aim("gateway CPU per request, stored, ms", MAX_GATEWAY_CPU_MS, max(line.cpu_ms or 0 for line in stored))
     yield _Aim("PostgreSQL CPU per request, stored, ms", MAX_POSTGRES_CPU_MS, max(x.postgres_ms or 0 for x in stored))
-    slowest_stored, slowest_unstored = (min(line.per_second for line in way) for way in (stored, unstored))
-    yield _Aim("requests/s, stored", MIN_STORED_PER_SECOND, slowest_stored, is_lower_better=False)
-    yield _Aim("requests/s, not stored", MIN_UNSTORED_PER_SECOND, slowest_unstored, is_lower_better=False)
+    for way_lines, least in ((stored, MIN_STORED_PER_SECOND), (unstored, MIN_UNSTORED_PER_SECOND)):
+        # At C = 1 the throughput is the inverse of the median, which has an aim of its own.
+        slowest = min(line.per_second for line in way_lines if line.concurrency > 1)
+        yield _Aim(f"requests/s at C > 1, {way_lines[0].way}", least, slowest, is_lower_better=False)
     yield _Aim(
         "times the requests/s of LiteLLM, stored", MIN_TIMES_LITELLM, min(ratios, default=None), is_lower_better=False
     )
