@@ -30,6 +30,14 @@ def test_templates_that_a_template_includes_exist(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_template_included_without_the_context_has_no_form_with_a_token(name: str) -> None:
+    """The token is not part of the context of an `include` with `only`, so each form would be refused."""
+    isolated = re.findall(r'{% include "([^"]+)"[^%]* only %}', (FOLDER / name).read_text())
+
+    assert [path for path in isolated if "{% csrf_token %}" in (FOLDER / path).read_text()] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_no_line_of_a_template_is_longer_than_120_characters(name: str) -> None:
     long = [number for number, line in enumerate((FOLDER / name).read_text().splitlines(), 1) if len(line) > 120]
 
