@@ -70,7 +70,7 @@ class PublishedComparison:
     Attributes:
         query: the query with these sides.
         rows: the sides, the baseline first; only the baseline if no other side was chosen.
-        others_to_add: key and name of the rows that can be added.
+        other_values: key and name of the rows that are not sides and can be added.
         next_letter: prefix of the parameter that adds a side; "" if there are as many as possible.
         is_default: whether the sides were chosen by their number of passes, because the URL names none.
         required_trials: the trials that each side needs to detect the difference that the query names.
@@ -80,7 +80,7 @@ class PublishedComparison:
     query: CompareQuery
     published: PublishedMatrix
     rows: tuple[PublishedSide, ...]
-    others_to_add: tuple[tuple[str, str], ...]
+    other_values: tuple[tuple[str, str], ...]
     next_letter: str
     is_default: bool
     required_trials: RequiredTrials
@@ -138,7 +138,7 @@ def compare_published(query: CompareQuery) -> PublishedComparison | None:
         query=named,
         published=published,
         rows=sides,
-        others_to_add=tuple((key, name_published_row(row)) for key, row in applicable.items() if key not in keys),
+        other_values=tuple((key, name_published_row(row)) for key, row in applicable.items() if key not in keys),
         next_letter=find_next_letter(len(keys)),
         is_default=not query.has_named_sides,
         required_trials=compute_baseline_required_trials(sides, query.points),
