@@ -2,19 +2,17 @@
 
 import shutil
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from benchmarks.start_and_stop import StartAndStop
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.servers import Postgres, Valkey
 
 _START_SECONDS = 300
 
 
-class TemporaryServers(ABC):
+class TemporaryServers(StartAndStop):
     """Child processes that `start` starts, in a folder that is deleted after they have stopped.
 
     Args:
@@ -29,23 +27,6 @@ class TemporaryServers(ABC):
         (folder / "static").mkdir(exist_ok=True)
         self.children: dict[str, ChildProcess] = {}
         self._is_kept = is_kept
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    @abstractmethod
-    def start(self) -> None:
-        """Start the servers."""
 
     def stop(self) -> None:
         """Stop the servers, the last one first, and delete the folder."""

@@ -9,9 +9,8 @@ import time
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from benchmarks.start_and_stop import StartAndStop
 from toolbench.running.database_user import build_confined_command
 
 _START_SECONDS = 30.0
@@ -123,7 +122,7 @@ class Host:
         _run(*self.build_command(command))
 
 
-class HostNetwork:
+class HostNetwork(StartAndStop):
     """Addresses of the servers in the namespace of this program, and hosts that reach them."""
 
     def __init__(self, count: int) -> None:
@@ -132,19 +131,10 @@ class HostNetwork:
             _run("ip", "address", "add", f"{server.address}/32", "dev", "lo")
         self.hosts: Sequence[Host] = tuple(Host(number) for number in range(1, count + 1))
 
-    def __enter__(self) -> Self:
-        try:
-            for host in self.hosts:
-                host.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
+    def start(self) -> None:
+        """Start the hosts."""
+        for host in self.hosts:
+            host.start()
 
     def stop(self) -> None:
         """Stop the hosts."""

@@ -1,0 +1,35 @@
+"""Parts of a benchmark are stopped when their block ends, and when their start fails."""
+
+import pytest
+
+from benchmarks.start_and_stop import StartAndStop
+
+
+class RecordedPart(StartAndStop):
+    """Records what is called; its start fails if `error` is not None."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.calls: list[str] = []
+        self._error = error
+
+    def start(self) -> None:
+        self.calls.append("start")
+        if self._error:
+            raise self._error
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+
+def test_part_is_started_and_stopped_once() -> None:
+    with RecordedPart() as part:
+        assert part.calls == ["start"]
+    assert part.calls == ["start", "stop"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no network"), KeyboardInterrupt()])
+def test_part_whose_start_fails_is_stopped(error: BaseException) -> None:
+    part = RecordedPart(error)
+    with pytest.raises(type(error)), part:
+        pytest.fail("the block began")
+    assert part.calls == ["start", "stop"]
