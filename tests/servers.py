@@ -1,10 +1,10 @@
 """The servers of a test session."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.environment import SESSION_FOLDER, SOCKET_FOLDER
+from tests.wait import wait_until
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.servers import Postgres, Valkey
 
@@ -47,8 +47,11 @@ class TestServers:
 
 
 def _wait_until_ready(child: ChildProcess, is_ready: Callable[[], bool]) -> None:
-    until = time.monotonic() + _TIMEOUT_SECONDS
-    while not is_ready():
-        if child.poll_exit_code() is not None or time.monotonic() > until:
-            raise RuntimeError(f"{child.spec.name} did not start:\n{child.log.read_text(errors='replace')}")
-        time.sleep(0.02)
+    def describe() -> str:
+        return f"{child.spec.name} did not start:\n{child.log.read_text(errors='replace')}"
+
+    def is_ready_or_has_ended() -> bool:
+        return is_ready() or child.poll_exit_code() is not None
+
+    wait_until(is_ready_or_has_ended, every=0.02, seconds=_TIMEOUT_SECONDS, describe=describe)
+    assert child.poll_exit_code() is None, describe()

@@ -6,9 +6,25 @@ from collections.abc import Callable
 MAX_WAIT_SECONDS = 180
 
 
-def wait_until(is_so: Callable[[], bool], *, every: float = 0.05) -> None:
-    """Return when `is_so` is true; fail after three minutes."""
-    until = time.monotonic() + MAX_WAIT_SECONDS
+def wait_until(
+    is_so: Callable[[], bool],
+    *,
+    every: float = 0.05,
+    seconds: float = MAX_WAIT_SECONDS,
+    describe: Callable[[], object] = lambda: "it never came about",
+) -> None:
+    """Return when `is_so` is true.
+
+    Args:
+        is_so: called at once, and then again after each pause.
+        every: seconds of a pause.
+        seconds: patience.
+        describe: returns what is said on a failure; called only then.
+
+    Raises:
+        AssertionError: it is not so after `seconds`.
+    """
+    until = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < until, "it never came about"
+        assert time.monotonic() < until, describe()
         time.sleep(every)

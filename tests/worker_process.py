@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from tests.wait import wait_until
 from toolbench.celery import app
 from toolbench.running.confine import die_with_parent
 
@@ -47,17 +47,21 @@ class WorkerProcess:
             for name, value in build_environment().items():
                 patch.setenv(name, value)
             self._process.start()
-        until = time.monotonic() + _TIMEOUT_SECONDS
-        while " ready." not in self._log.read_text(errors="replace"):
-            if not self._process.is_alive() or time.monotonic() > until:
-                raise RuntimeError(f"the worker did not start:\n{self._log.read_text(errors='replace')}")
-            time.sleep(0.02)
+        wait_until(self._is_ready_or_has_ended, every=0.02, seconds=_TIMEOUT_SECONDS, describe=self._describe)
+        assert self._process.is_alive(), self._describe()
 
     def stop(self) -> None:
         """By force."""
         if self._process:
             self._process.kill()
             self._process.join()
+
+    def _is_ready_or_has_ended(self) -> bool:
+        assert self._process is not None
+        return " ready." in self._log.read_text(errors="replace") or not self._process.is_alive()
+
+    def _describe(self) -> str:
+        return f"the worker did not start:\n{self._log.read_text(errors='replace')}"
 
 
 def _run_worker(arguments: list[str], log: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.chaos.round_file import describe
+from tests.wait import wait_until
 from toolbench.installation import ROOT
 from toolbench.running.database_user import build_confined_command
 
@@ -34,14 +34,21 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         ending_with_us = build_confined_command([*command, "--out", str(out)], death_signal=signal.SIGTERM)
         process = subprocess.Popen(ending_with_us, cwd=ROOT, stdout=said, stderr=said)
 
+    def read_said() -> str:
+        return (folder / "said.txt").read_text()
+
     def wait_for(number: int) -> dict[str, Any]:
-        until = time.monotonic() + PATIENCE_SECONDS
-        while (record := _read(out).get(number)) is None:
-            what = (folder / "said.txt").read_text()
-            assert process.poll() is None or number in _read(out), f"the benchmark ended before round {number}:\n{what}"
-            assert time.monotonic() < until, f"round {number} did not end:\n{what}"
-            time.sleep(0.5)
-        return record
+        def is_written() -> bool:
+            has_ended = process.poll() is not None
+            is_so = number in _read(out)
+            assert is_so or not has_ended, f"the benchmark ended before round {number}:\n{read_said()}"
+            return is_so
+
+        def describe() -> str:
+            return f"round {number} did not end:\n{read_said()}"
+
+        wait_until(is_written, every=0.5, seconds=PATIENCE_SECONDS, describe=describe)
+        return _read(out)[number]
 
     yield wait_for
     if len(_read(out)) < ROUNDS:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wait import wait_until
 from toolbench.installation import ROOT
 from toolbench.running.heartbeats import read_silent_seconds
 from toolbench.running.paths import Lock, Paths, read_state
@@ -87,10 +88,7 @@ class Up:
         return set(read_silent_seconds(state.environment["DATABASE_URL"]) or ()) if state else set()
 
     def wait_until(self, done: Callable[[], bool]) -> None:
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while not done():
-            assert time.monotonic() < until, self.said
-            time.sleep(0.1)
+        wait_until(done, every=0.1, seconds=_PATIENCE_SECONDS, describe=lambda: self.said)
 
     def stop(self) -> None:
         """In order if it can, so that its folder of sockets goes too."""

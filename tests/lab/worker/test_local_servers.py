@@ -6,7 +6,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -19,6 +18,7 @@ from django.core.management import call_command
 from tests.lab.conftest import RunInThread
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
+from tests.wait import wait_until
 from tests.worker_process import build_environment
 from toolbench.installation import ROOT
 from toolbench.lab import builtin_data
@@ -265,11 +265,13 @@ class SupervisedServer:
         return self.supervisor._supervised[0].child
 
     def tick_until(self, done: Callable[[], bool]) -> None:
-        until = time.monotonic() + PATIENCE_SECONDS
-        while not done():
-            assert time.monotonic() < until, self.said
+        def is_done_else_tick() -> bool:
+            if done():
+                return True
             self.supervisor.tick()
-            time.sleep(0.05)
+            return False
+
+        wait_until(is_done_else_tick, seconds=PATIENCE_SECONDS, describe=lambda: self.said)
 
     def kill(self) -> None:
         """Kill the server once it is ready, since it may still be starting after an earlier kill."""
