@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from toolbench.lab.metrics.cells import recompute_stale
+from toolbench.lab.metrics.cells import recompute_immediately, recompute_stale
 from toolbench.lab.models import (
     Cell,
     GatewayTrace,
@@ -22,6 +22,8 @@ from toolbench.lab.models import (
     StepBody,
     Trial,
 )
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.runs.launch import launch
 
 
 def make_provider(name: str = "Example", **fields: Any) -> Provider:
@@ -60,6 +62,15 @@ def make_config(run: Run, model: Model | None = None, **fields: Any) -> RunConfi
         "position": run.configs.count(),
     }
     return RunConfig.objects.create(run=run, **(defaults | fields))
+
+
+def make_measured_config(model: Model) -> RunConfig:
+    """The configuration of a launched run of 72 trials that all passed."""
+    run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=72, instance_kind="drawn"))
+    run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=100.0)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
+    recompute_immediately(run.cells.values_list("pk", flat=True))
+    return run.configs.get()
 
 
 def make_cell(config: RunConfig, scenario: str = "happy_path", **fields: Any) -> Cell:

@@ -6,23 +6,16 @@ import urllib.request
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from tests.factories import make_config, make_model, make_provider, make_run
+from tests.factories import make_config, make_measured_config, make_model, make_provider, make_run
 from tests.journeys.clicks import ClickCounter
-from toolbench.lab.metrics.cells import recompute_immediately
-from toolbench.lab.models import ModelAlias, Provider, Run, RunConfig
-from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.runs.launch import launch
+from toolbench.lab.models import ModelAlias, Provider, RunConfig
 from toolbench.lab.serving.aliases import AliasChoice, save_alias
 
 
-def make_measured_config() -> RunConfig:
+def make_config_to_ship() -> RunConfig:
     """Return the configuration of a finished run of 72 passed trials."""
     model = make_model("measured", provider=make_provider("Simulated for shipping", kind=Provider.Kind.SIMULATED))
-    run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=72, instance_kind="drawn"))
-    run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=100.0)
-    Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
-    recompute_immediately(run.cells.values_list("pk", flat=True))
-    return run.configs.get()
+    return make_measured_config(model)
 
 
 def test_token_made_in_the_browser_reads_the_api(
@@ -44,7 +37,7 @@ def test_token_made_in_the_browser_reads_the_api(
 def test_shared_run_opens_without_a_sign_in(
     browser_page: Page, catalogue: None, browser: Browser, clicks: ClickCounter, live_server: LiveServer
 ) -> None:
-    run = make_measured_config().run
+    run = make_config_to_ship().run
     browser_page.goto(f"/runs/{run.pk}/")
     browser_page.get_by_role("button", name="Make share link").click()
     link = re.search(r"http://\S+/shared/\S+", browser_page.locator("main").inner_text())
@@ -59,7 +52,7 @@ def test_shared_run_opens_without_a_sign_in(
 
 
 def test_promoted_settings_are_rolled_back(browser_page: Page, catalogue: None, clicks: ClickCounter) -> None:
-    make_measured_config()
+    make_config_to_ship()
     earlier = make_config(make_run(), make_model("vendor/old"), policy_hash="old")
     alias = save_alias(AliasChoice("weather", 0, config=earlier.pk), owner=None)
     page = browser_page

@@ -1,52 +1,27 @@
 """Conversations of the playground through the API: started, continued, read, and kept as test cases."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.api.requests import ApiClient
+from tests.lab.cases.weather_conversations import TOOL, model, server
 from tests.lab.conftest import elsewhere
-from tests.lab.scripted_runs import make_paid_model, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import make_paid_model, run_worker_session
 from toolbench.lab.models import AuditEntry, Case, Model, Run, Trial
-from toolbench.providers.scripted_server import (
-    ReceivedRequest,
-    ScriptedReply,
-    ScriptedServer,
-    text_reply,
-    tool_call_reply,
-)
+from toolbench.providers.scripted_server import ScriptedServer
 
-__all__ = ["elsewhere"]  # a fixture
+__all__ = ["elsewhere", "model", "server"]  # fixtures
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 MESSAGE: dict[str, Any] = {
     "message": "How is the weather in Berlin?",
     "tools": [TOOL],
     "results": {"get_weather": {"fixed": {"sky": "clear"}, "set": {"/asked/{city}": True}}},
 }
 Start = Callable[..., dict[str, Any]]
-
-
-def answer(seen: ReceivedRequest) -> ScriptedReply:
-    """A call for the first message, and else a text that says how many messages were sent."""
-    sent = seen.json()["messages"]
-    if sent[-1]["role"] == "user" and sum(message["role"] == "user" for message in sent) == 1:
-        return tool_call_reply(("get_weather", {"city": "Berlin"}))
-    return text_reply(f"{len(sent)} messages.")
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(answer) as scripted:
-        yield scripted
-
-
-@pytest.fixture
-def model(server: ScriptedServer) -> Model:
-    return make_scripted_model(server)
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """Conversations of the playground: what goes on from a stored trial."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.cases.conversations import (
     MessageSettings,
     build_draft_to_send_again,
@@ -23,14 +21,8 @@ TOOLS = '[{"name": "find", "parameters": {"type": "object"}}]'
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(answer_correctly) as scripted:
-        yield scripted
-
-
-@pytest.fixture
-def model(server: ScriptedServer) -> Model:
-    return make_scripted_model(server)
+def model(scripted: ScriptedServer) -> Model:
+    return make_scripted_model(scripted)
 
 
 def answer_message(model: Model, draft: CaseDraft, settings: MessageSettings | None = None) -> tuple[Case, Trial]:
@@ -54,8 +46,8 @@ def test_copied_scenario_is_judged_and_its_state_goes_on(model: Model) -> None:
     assert load_transcript(case.slug, trial.pk).state == {"draft": {"foo": "bar"}}
 
 
-def test_calls_without_a_final_answer_keep_their_results(server: ScriptedServer, model: Model) -> None:
-    server.set_script(*[tool_call_reply(("find", {}), ("find", {}))] * 2)
+def test_calls_without_a_final_answer_keep_their_results(scripted: ScriptedServer, model: Model) -> None:
+    scripted.set_script(*[tool_call_reply(("find", {}), ("find", {}))] * 2)
     case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it.", turns=2, parallel=True))
     assert trial.end == "MAX_TURNS_EXCEEDED"
     messages = load_transcript(case.slug, trial.pk).messages
@@ -65,8 +57,8 @@ def test_calls_without_a_final_answer_keep_their_results(server: ScriptedServer,
     assert load_transcript(case.slug, trial.pk).unanswered == ""
 
 
-def test_a_history_is_sent_in_the_form_of_the_method(server: ScriptedServer, model: Model) -> None:
-    server.set_script(tool_call_reply(("find", {"what": "x"})), text_reply("Found."), text_reply("Again."))
+def test_a_history_is_sent_in_the_form_of_the_method(scripted: ScriptedServer, model: Model) -> None:
+    scripted.set_script(tool_call_reply(("find", {"what": "x"})), text_reply("Found."), text_reply("Again."))
     case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it."))
     draft = CaseDraft(title=case.title, tools=TOOLS, message="And now?")
     case = save_message(*parse_message(draft, case.slug, trial.pk), slug=case.slug)
@@ -74,14 +66,14 @@ def test_a_history_is_sent_in_the_form_of_the_method(server: ScriptedServer, mod
     assert request is not None
     launch(request)
     run_worker_session(model)
-    sent = server.seen[2].json()["messages"]
+    sent = scripted.seen[2].json()["messages"]
     assert "tool" not in [message["role"] for message in sent]
     assert sent[-1]["content"].startswith("And now?")
     assert '"what": "x"' in str(sent)
 
 
-def test_blank_answer_counts_as_unanswered(server: ScriptedServer, model: Model) -> None:
-    server.set_script(text_reply(""))
+def test_blank_answer_counts_as_unanswered(scripted: ScriptedServer, model: Model) -> None:
+    scripted.set_script(text_reply(""))
     case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it."))
     transcript = load_transcript(case.slug, trial.pk)
     assert (transcript.messages, transcript.unanswered) == ((), "Find it.")

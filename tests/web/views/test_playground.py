@@ -1,7 +1,7 @@
 """The playground: a conversation is a draft case, each message a run of it, and results do not count them."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,8 +9,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from tests.lab.cases.weather_conversations import TOOL, model, server
 from tests.lab.conftest import RunInThread, elsewhere
-from tests.lab.scripted_runs import launch_run, make_paid_model, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import launch_run, make_paid_model, run_worker_session
 from tests.page_html import read_html
 from toolbench.lab.accounts.roles import Role, set_role
 from toolbench.lab.maintenance import sweep
@@ -25,18 +26,11 @@ from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.control import start_noise_repeat, start_repeat
 from toolbench.lab.runs.repeat import resend_trial
 from toolbench.lab.schedules.edit import ScheduleError, ScheduleSettings, create_schedule
-from toolbench.providers.scripted_server import (
-    ReceivedRequest,
-    ScriptedReply,
-    ScriptedServer,
-    text_reply,
-    tool_call_reply,
-)
+from toolbench.providers.scripted_server import ScriptedServer
 
-__all__ = ["elsewhere"]  # a fixture
+__all__ = ["elsewhere", "model", "server"]  # fixtures
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 MESSAGE = {
     "message": "How is the weather in Berlin?",
     "tools": json.dumps([TOOL]),
@@ -44,25 +38,6 @@ MESSAGE = {
 }
 SendMessage = Callable[..., str]
 SETTINGS = {"profile": "default", "strategy": "production", "method": "native", "trials": "1"}
-
-
-def answer(seen: ReceivedRequest) -> ScriptedReply:
-    """A call for the first message, and else a text that says how many messages were sent."""
-    sent = seen.json()["messages"]
-    if sent[-1]["role"] == "user" and sum(message["role"] == "user" for message in sent) == 1:
-        return tool_call_reply(("get_weather", {"city": "Berlin"}))
-    return text_reply(f"{len(sent)} messages.")
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(answer) as scripted:
-        yield scripted
-
-
-@pytest.fixture
-def model(server: ScriptedServer) -> Model:
-    return make_scripted_model(server)
 
 
 @pytest.fixture

@@ -5,24 +5,20 @@ import json
 import pytest
 from django.test import Client
 
-from tests.factories import make_config, make_gateway_trace, make_model, make_provider, make_run
+from tests.factories import make_config, make_gateway_trace, make_measured_config, make_model, make_provider, make_run
 from tests.lab.interchange.traffic.records import build_logged
 from tests.page_html import read_html
-from toolbench.lab.metrics.cells import recompute_immediately
 from toolbench.lab.models import (
     DecisionRecord,
     ModelAlias,
     Provider,
-    Run,
     RunConfig,
     SamplingProfile,
     Schedule,
     TrafficDraft,
 )
-from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import save_record
-from toolbench.lab.runs.launch import launch
 from toolbench.lab.serving.aliases import AliasChoice, freeze_config, save_alias
 from toolbench.lab.serving.bindings import BindingChange, Cause, bind_alias
 
@@ -80,11 +76,7 @@ def measured() -> RunConfig:
     """A finished run's configuration that can be measured again."""
     SamplingProfile.objects.get_or_create(name="default")
     model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
-    run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=72, instance_kind="drawn"))
-    run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=100.0)
-    Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
-    recompute_immediately(run.cells.values_list("pk", flat=True))
-    return run.configs.get()
+    return make_measured_config(model)
 
 
 def read_promotion(client: Client, address: str) -> dict[str, object]:
