@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
+from django.template.defaultfilters import pluralize
 
 from toolbench.evals.scenarios import list_scenarios
 from toolbench.lab.models import Case, CaseSet, Model, Run, Trial
@@ -94,7 +95,7 @@ def _find_runs(text: str) -> Iterator[Hit]:
     if number := parse_whole_number(text.removeprefix("#")):
         condition |= Q(pk=number)
     for run in Run.objects.filter(condition, deleted_at=None).order_by("-pk")[:MAX_HITS_PER_GROUP]:
-        note = "simulated" if run.simulated else f"{run.trial_count:,} trials"
+        note = "simulated" if run.simulated else f"{run.trial_count:,} trial{pluralize(run.trial_count)}"
         yield Hit(f"Run {run.pk} · {run.title}" if run.title else f"Run {run.pk}", f"/runs/{run.pk}/", note)
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.template.defaultfilters import pluralize
+
 from toolbench.engine.types import JsonObject, TransformChange
 from toolbench.lab.models import Step
 from toolbench.lab.traces.code_view import CodeView, mark_bad_paths, mark_differences, render_body, render_value
@@ -159,7 +161,8 @@ def _describe_response(step: Step, facts: JsonObject) -> str:
     """Return status and size of a response. A body without a status was imported from a log of another program."""
     if not step.status:
         return f"from the log, {step.response_bytes:,} bytes" if step.response_bytes else "no answer"
-    chunks = f" in {len(facts['chunks']):,} chunks" if facts.get("stream") and facts.get("chunks") else ""
+    count = len(facts.get("chunks") or ()) if facts.get("stream") else 0
+    chunks = f" in {count:,} chunk{pluralize(count)}" if count else ""
     return f"HTTP {step.status}, {step.response_bytes:,} bytes{chunks}"
 
 
