@@ -1,4 +1,4 @@
-"""What a benchmark starts at the beginning of a `with` block and stops at its end."""
+"""Base class of parts of a benchmark that a `with` block starts and stops."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType

@@ -88,7 +88,8 @@ def _list_request_aims(lines: Sequence[Line]) -> Iterator[_Aim]:
     yield _Aim("gateway CPU per request, stored, ms", MAX_GATEWAY_CPU_MS, max(line.cpu_ms or 0 for line in stored))
     yield _Aim("PostgreSQL CPU per request, stored, ms", MAX_POSTGRES_CPU_MS, max(x.postgres_ms or 0 for x in stored))
     for way_lines, least in ((stored, MIN_STORED_PER_SECOND), (unstored, MIN_UNSTORED_PER_SECOND)):
-        # At C = 1 the throughput is the inverse of the median, which has an aim of its own.
+        # At C = 1 the throughput is the inverse of the median, whose aim of 1.5 ms and the direct request of 0.2 ms
+        # allow 590 a second.
         slowest = min(line.per_second for line in way_lines if line.concurrency > 1)
         yield _Aim(f"requests/s at C > 1, {way_lines[0].way}", least, slowest, is_lower_better=False)
     yield _Aim(
