@@ -62,10 +62,11 @@ def test_the_bytes_of_a_stream_are_kept_as_they_came_with_their_chunks() -> None
     trial = Trial.objects.get(run=run)
     body = StepBody.objects.filter(step__trial=trial).order_by("step__ordinal")[0]
     assert bytes(body.response).startswith(b"data: {")
-    assert load_details(body.facts)["stream"]
+    facts = load_details(body.facts)
+    assert facts["stream"]
     trace = get_trace(trial.pk, TrialFilter(), key="1.response")
     assert trace.step is not None
-    assert "chunks" in trace.step.left.note
+    assert f" bytes in {len(facts['chunks'])} chunk" in trace.step.left.note
     assert trace.step.left.code.lines[-2].text == "data: [DONE]"
 
 
