@@ -50,11 +50,11 @@ def test_trials_in_flight_of_a_paused_run_may_go_on() -> None:
 def test_a_cancelled_run_gets_nothing() -> None:
     run = make_running_run()
     Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
-    assert reserve(run.pk, 1) == Reservation(0, cancelled=True)
+    assert reserve(run.pk, 1) == Reservation(0, is_cancelled=True)
 
 
 def test_a_run_that_is_gone_gets_nothing() -> None:
-    assert reserve(987654, 1) == Reservation(0, cancelled=True)
+    assert reserve(987654, 1) == Reservation(0, is_cancelled=True)
 
 
 def test_a_run_with_work_left_is_paused_at_its_cap_with_the_reason() -> None:

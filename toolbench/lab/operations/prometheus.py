@@ -43,7 +43,7 @@ class InstallationCollector:
             problems.add_metric([code], count)
         yield problems
         yield _build_gauge("toolbench_healthy", "1 if nothing is wrong, else 0", page.is_healthy)
-        yield _build_gauge("toolbench_cells_set_aside", "Cells that cannot be computed", page.health.set_aside_count)
+        yield _build_gauge("toolbench_cells_set_aside", "Cells that cannot be computed", page.health.uncomputed_count)
 
 
 def _build_process_metrics(page: HealthPage) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""Background jobs of a worker session, which start again after an exception, and the pauses between counts of cells."""
+"""Background jobs that start again after an exception, and pauses between recomputations of cells."""
 
 import asyncio
 import time
@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 MIN_PAUSE_SECONDS = 0.5  # between a failure and the next start; doubled with each failure
 MAX_PAUSE_SECONDS = 5.0
-RESET_SECONDS = 60.0  # without a failure, after which the pause is short again
-# A count of cells reads all trials of the stale cells, so its time grows with a run.
-COUNT_FACTOR = 20  # the pause after a count is this many times as long as the count
+RESET_SECONDS = 60.0  # without a failure, after which the pause is MIN_PAUSE_SECONDS again
+# Recomputing the stale cells reads all their trials, so its time grows with the size of a run.
+COUNT_FACTOR = 20  # the pause after a recomputation is this many times as long as the recomputation
 MAX_COUNT_PAUSE_SECONDS = 30.0
 
 JobFunction = Callable[[], Awaitable[None]]
@@ -17,20 +17,20 @@ FailureHandler = Callable[[str, Exception], Awaitable[None]]
 
 
 class ExponentialBackoff:
-    """Pauses between the attempts of a job that fails: each is twice as long, up to MAX_PAUSE_SECONDS."""
+    """Pauses between the attempts of a job that fails: each twice the one before, up to MAX_PAUSE_SECONDS."""
 
     def __init__(self) -> None:
         self._pause_seconds = MIN_PAUSE_SECONDS
-        self._waited_at = 0.0
+        self._pause_ended_at = 0.0
 
     async def wait(self) -> None:
         """Sleep for the next pause."""
         loop = asyncio.get_running_loop()
-        if loop.time() - self._waited_at > RESET_SECONDS:
+        if loop.time() - self._pause_ended_at > RESET_SECONDS:
             self._pause_seconds = MIN_PAUSE_SECONDS
         await asyncio.sleep(self._pause_seconds)
         self._pause_seconds = min(2 * self._pause_seconds, MAX_PAUSE_SECONDS)
-        self._waited_at = loop.time()
+        self._pause_ended_at = loop.time()
 
 
 async def keep_running(name: str, job: JobFunction, on_failure: FailureHandler) -> None:
@@ -51,7 +51,7 @@ async def keep_running(name: str, job: JobFunction, on_failure: FailureHandler) 
 
 
 class CountPacing:
-    """Times at which a worker session or the scheduler counts cells.
+    """Pauses between the recomputations of stale cells by a worker session or by the scheduler.
 
     Args:
         clock: returns seconds.
@@ -63,12 +63,15 @@ class CountPacing:
 
     @property
     def is_due(self) -> bool:
-        """Whether the pause since the last count has passed."""
+        """Whether the pause after the last recomputation is over; True before the first."""
         return self._clock() >= self._due_at
 
     @contextmanager
     def measure(self) -> Iterator[None]:
-        """Measure the time of the block, in which cells are counted; the pause after it depends on that time."""
+        """Measure the time of the block, which recomputes cells, and begin the pause after it.
+
+        An exception in the block begins no pause.
+        """
         started_at = self._clock()
         yield
         now = self._clock()

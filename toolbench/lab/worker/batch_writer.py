@@ -14,7 +14,8 @@ logger = logging.getLogger(__name__)
 
 GATHER_SECONDS = 0.1  # from the first write to its batch
 MAX_BATCH_ROWS = 400  # steps
-# For the bodies of the steps, and again for the outcomes: the time to send a statement grows faster than its size.
+# Limit for the bodies of the steps of a batch, and again for the texts of its outcomes: the time to send a statement
+# grows faster than its size.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 StoredCallback = Callable[[Iterable[UUID], int], None]
@@ -107,7 +108,7 @@ class BatchWriter:
         steps, self._steps = self._steps[:count], self._steps[count:]
         if self._steps:
             return Batch(steps)
-        count = _count_fitting(map(_count_text_bytes, self._outcomes))
+        count = _count_fitting(map(_count_text_characters, self._outcomes))
         outcomes, self._outcomes = self._outcomes[:count], self._outcomes[count:]
         if self._outcomes:
             return Batch(steps, outcomes)
@@ -116,9 +117,10 @@ class BatchWriter:
 
 
 def _count_fitting(sizes: Iterable[int]) -> int:
-    """Return how many of the first items fit into a batch; at least one."""
+    """Return how many items from the start have at most MAX_BATCH_BYTES together; at least 1."""
     return max(1, sum(total <= MAX_BATCH_BYTES for total in accumulate(sizes)))
 
 
-def _count_text_bytes(outcome: OutcomeWrite) -> int:
+def _count_text_characters(outcome: OutcomeWrite) -> int:
+    """Return the number of characters of the outcome's texts, which is close to their size in bytes."""
     return sum(len(value) for value in outcome.columns.values() if isinstance(value, str))

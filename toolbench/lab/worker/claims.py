@@ -28,9 +28,9 @@ _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 
-_LIMIT = load_statement("worker/concurrency_limit")
+_CONCURRENCY_LIMIT = load_statement("worker/concurrency_limit")
 
-CLAIM_STATEMENT = load_statement("worker/claim_trials", limit=_LIMIT)
+CLAIM_STATEMENT = load_statement("worker/claim_trials", limit=_CONCURRENCY_LIMIT)
 
 _HAS_QUEUED_TRIALS = """
 SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON provider.id = %s
@@ -44,7 +44,7 @@ _REQUEUE = load_statement("worker/requeue")
 
 _RELEASE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
 _ACQUIRE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
-_HAS_FREE_SLOT = load_statement("worker/has_free_slot", limit=_LIMIT)
+_HAS_FREE_SLOT = load_statement("worker/has_free_slot", limit=_CONCURRENCY_LIMIT)
 
 
 @light(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ClaimedTrial:
 
 
 def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:
-    """Claim at most `limit` queued trials of running runs, within the provider's limit over all workers.
+    """Claim queued trials of running runs, within the provider's concurrency limit over all workers.
 
     The first requests of the trials are counted here if the limits of their run allow it.
 
@@ -90,7 +90,7 @@ def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HI
         hints: corrections to the database's count of slots.
 
     Returns:
-        The claimed trials; empty if no trial is ready, no slot is free, or the provider was deleted.
+        The claimed trials; empty if no trial can be claimed now or the provider was deleted.
     """
     parameters: dict[str, Any] = {
         "provider": provider_id,
@@ -110,7 +110,7 @@ def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HI
 
 
 def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTrial, ...]:
-    """Count the first requests of the trials and return the trials with the number that was counted for each.
+    """Count the first requests of the claimed trials and return the trials with their `reserved_requests`.
 
     The claim itself counts the requests of runs without a limit; only the other runs are handled here.
     """
@@ -138,7 +138,7 @@ def _claim_isolated(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def has_queued_trials(provider_id: int) -> bool:
-    """Return whether a trial of a running run is queued for this provider, even one that cannot be claimed yet."""
+    """Return whether a running run has a queued trial of the provider, even if it cannot be claimed yet."""
     with connection.cursor() as cursor:
         cursor.execute(_HAS_QUEUED_TRIALS, [provider_id])
         return bool(cursor.fetchone()[0])
@@ -201,7 +201,7 @@ def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHin
 
 
 def lock_slots(provider_id: int) -> None:
-    """Lock the provider's slots until the transaction ends, so that no other process counts or acquires them."""
+    """Lock the provider's slots until the transaction ends: no other process counts or acquires them."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
 
@@ -217,7 +217,7 @@ def has_free_slot(provider_id: int) -> bool:
 
 
 def _build_lock_key(provider_id: int) -> tuple[int, int]:
-    """Return the key of the advisory lock on the provider's slots."""
+    """Return the key of the advisory lock on the provider's slots: two integers of four bytes."""
     return _SLOT_LOCK_NAMESPACE, provider_id % 2**31
 
 

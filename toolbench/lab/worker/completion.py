@@ -18,7 +18,10 @@ _END_ORPHANED_TRIALS = load_statement("worker/end_orphaned_trials")
 
 
 def finish_runs() -> tuple[int, ...]:
-    """End every run whose trials are done and whose cells are counted and decided; return the ids of the runs."""
+    """End every run whose trials are done and whose cells are final; return the ids of the runs.
+
+    A cell is final once it is recomputed and, unless the run is being cancelled, sequential stopping has decided it.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_FINISHED)
         locked_run_ids = [row[0] for row in cursor.fetchall()]
@@ -34,7 +37,9 @@ def reopen_runs() -> tuple[int, ...]:
 
 
 def cancel_queued_trials() -> int:
-    """End queued trials of runs that are being cancelled or were cancelled before the trial was queued again.
+    """End queued trials of runs that are being cancelled or were cancelled.
+
+    A trial of a cancelled run is queued if it was requeued after the run had ended.
 
     Returns:
         The number of trials.

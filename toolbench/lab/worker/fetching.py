@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CLAIMED_TRIALS = 64
 ACCESS_CACHE_SECONDS = 1.0  # time after which address, key and budget of the provider are read again
-NO_LIMIT = 2**31  # trials
+NO_LIMIT = 2**31  # number of trials that a provider without a budget may start
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class TrialFetcher:
         self._worker_name = build_process_name("worker")
         self._configs: dict[int, FrozenConfig] = {}
         self._access: ProviderAccess | None = None
-        self._affordable_trials = NO_LIMIT
+        self._affordable_trials = NO_LIMIT  # that may still start within the provider's budget for the month
         self._read_at = 0.0
 
     def fetch(self, hints: SlotHints) -> ClaimedBatch | None:
@@ -82,9 +82,9 @@ class TrialFetcher:
         self._affordable_trials -= len(trials)
         if trials:
             access = refresh_addresses(access)  # a local server may have been registered just before the claim
-        unknown = {trial.config_id for trial in trials} - self._configs.keys()
-        if unknown:
-            self._configs |= _read_configs(sorted(unknown))
+        unread_ids = {trial.config_id for trial in trials} - self._configs.keys()
+        if unread_ids:
+            self._configs |= _read_configs(sorted(unread_ids))
         trials = add_refused(trials, self._provider_id, self._configs)
         return ClaimedBatch(trials, self._configs, access, has_more=len(trials) == MAX_CLAIMED_TRIALS)
 
@@ -100,6 +100,7 @@ class TrialFetcher:
         return self._access
 
     def _read_access(self) -> ProviderAccess | None:
+        """Read the provider and its budget; store in its row why its key cannot be used, or that it can."""
         provider = Provider.objects.filter(pk=self._provider_id).first()
         if provider is None:
             return None

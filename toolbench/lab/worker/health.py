@@ -20,7 +20,7 @@ from toolbench.lab.worker.job_failures import list_recent_failures
 HEARTBEAT_TIMEOUT = timedelta(seconds=60)
 PROCESS_RETENTION = timedelta(days=1)
 MAX_LISTED_CELLS = 50
-# By the clock of the database alone: the clock of this process may be wrong.
+# Both times come from the clock of the database: the clock of this process may be wrong.
 _SILENCE = ExpressionWrapper(Now() - F("seen_at"), output_field=DurationField())
 _RECORD_HEARTBEAT = load_statement("worker/record_heartbeat")
 _SELECT_HEARTBEAT_AGES = """
@@ -56,15 +56,15 @@ class Health:
         failures: failures of background jobs in the last day.
         fallback_turns: turns of real runs that used text JSON, which is deprecated.
         fallback_runs: runs that have such turns.
-        set_aside: cells that could not be computed, of the newest runs, at most MAX_LISTED_CELLS.
-        set_aside_count: number of all cells that could not be computed.
+        uncomputed_cells: cells that could not be computed, of the newest runs, at most MAX_LISTED_CELLS.
+        uncomputed_count: number of all cells that could not be computed.
     """
 
     processes: tuple[ProcessStatus, ...]
     services: tuple[ServiceAddress, ...]
     failures: tuple[JobFailure, ...]
-    set_aside: tuple[Cell, ...]
-    set_aside_count: int
+    uncomputed_cells: tuple[Cell, ...]
+    uncomputed_count: int
     has_queued_trials: bool
     fallback_turns: int
     fallback_runs: int
@@ -77,17 +77,20 @@ class Health:
     @property
     def is_healthy(self) -> bool:
         """Whether a worker is alive, no job failed in the last day and every cell could be computed."""
-        return self.has_worker and not self.failures and not self.set_aside_count
+        return self.has_worker and not self.failures and not self.uncomputed_count
 
 
 def get_health() -> Health:
-    """Read the health of the installation with six or seven queries, without processes that were silent for a day."""
+    """Read the health of the installation with six or seven queries.
+
+    Processes without a heartbeat for PROCESS_RETENTION are left out.
+    """
     cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, run__imported=False)
     fallback = cells.filter(fallback_turns__gt=0).aggregate(
         turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True)
     )
-    set_aside = Cell.objects.filter(run__deleted_at=None).exclude(compute_error="").select_related("run", "config")
-    listed = tuple(set_aside.order_by("-run_id", "pk")[:MAX_LISTED_CELLS])
+    uncomputed = Cell.objects.filter(run__deleted_at=None).exclude(compute_error="").select_related("run", "config")
+    listed_cells = tuple(uncomputed.order_by("-run_id", "pk")[:MAX_LISTED_CELLS])
     rows = Process.objects.filter(seen_at__gt=Now() - PROCESS_RETENTION).annotate(silence=_SILENCE)
     return Health(
         processes=tuple(
@@ -104,8 +107,8 @@ def get_health() -> Health:
         ),
         services=tuple(ServiceAddress.objects.order_by("name")),
         failures=list_recent_failures(),
-        set_aside=listed,
-        set_aside_count=len(listed) if len(listed) < MAX_LISTED_CELLS else set_aside.count(),
+        uncomputed_cells=listed_cells,
+        uncomputed_count=len(listed_cells) if len(listed_cells) < MAX_LISTED_CELLS else uncomputed.count(),
         fallback_turns=fallback["turns"],
         fallback_runs=fallback["runs"],
         has_queued_trials=Trial.objects.filter(state=Trial.State.QUEUED).exists(),
@@ -117,7 +120,7 @@ def count_live_workers() -> int:
     return filter_live_workers().count()
 
 
-def is_served_by(host: str) -> bool:
+def is_other_live_host(host: str) -> bool:
     """Return whether `host` is another host than this one and has a live worker."""
     return host != socket.gethostname() and filter_live_workers().filter(host=host).exists()
 
@@ -143,7 +146,12 @@ def build_process_name(kind: str) -> str:
 
 
 def record_heartbeat(kind: str, *, loop_lag_ms: float = 0.0) -> None:
-    """Store that this process is alive and reaches the database."""
+    """Store that this process is alive and reaches the database.
+
+    Args:
+        kind: kind of the process, such as `worker`.
+        loop_lag_ms: longest event-loop lag since the last heartbeat; 0 for other processes than workers.
+    """
     row: dict[str, str | float] = {
         "name": build_process_name(kind),
         "kind": kind,
@@ -157,7 +165,7 @@ def record_heartbeat(kind: str, *, loop_lag_ms: float = 0.0) -> None:
 
 
 def remove_heartbeat(kind: str) -> None:
-    """Delete the heartbeat of this process, which stops in order: silence of the others then means that they died."""
+    """Delete the heartbeat of this process, which is stopping, so that it is not taken for a dead one."""
     Process.objects.filter(name=build_process_name(kind)).delete()
 
 

@@ -15,7 +15,7 @@ from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 logger = logging.getLogger(__name__)
 
 SESSION_JOB = "a worker session"
-FAILURE_RETENTION = timedelta(days=1)  # after its last occurrence, a failure is no longer shown on /health/
+FAILURE_RETENTION = timedelta(days=1)  # from the last occurrence of a failure; then /health/ no longer shows it
 
 _COUNT_FAILURE = load_statement("worker/count_failure")
 
@@ -79,7 +79,7 @@ def delete_old_failures() -> None:
 
 
 def _find_failing_function(error: BaseException) -> str:
-    """Return the innermost function of Toolbench that the exception passed, "" if there is none."""
+    """Return the innermost function of Toolbench in the traceback of the exception, "" if there is none."""
     function_name, trace = "", error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")

@@ -48,7 +48,10 @@ def register_local_server(name: str, ready_line: Mapping[str, str]) -> None:
 
 
 def withdraw_local_server(name: str) -> None:
-    """Delete the address of a server of this host that has ended; no trial is claimed for it until it is registered."""
+    """Delete the address of a server of this host that has ended.
+
+    No trial is claimed for the server until it is registered again.
+    """
     ServiceAddress.objects.filter(name=name, host=socket.gethostname()).delete()
 
 

@@ -12,7 +12,7 @@ from kombu.exceptions import OperationalError
 from toolbench.celery import app, build_host_queue
 from toolbench.lab.models import Probe, Replay, Trial
 from toolbench.lab.sql import load_statement
-from toolbench.lab.worker.health import count_live_workers, is_served_by
+from toolbench.lab.worker.health import count_live_workers, is_other_live_host
 from toolbench.lab.worker.local_servers import find_serving_host
 
 logger = logging.getLogger(__name__)
@@ -20,12 +20,17 @@ SESSION_TASK = "toolbench.lab.tasks.work_shift"
 PROBE_TASK = "toolbench.lab.tasks.probe"
 REPLAY_TASK = "toolbench.lab.tasks.replay"
 HEARTBEAT_TASK = "toolbench.lab.tasks.beat"
-# Celery compares the expiry of a message, a time by the sender's clock, with the clock of the worker.
+# Celery compares the expiry of a message, a time by the sender's clock, with the clock of the worker. This difference
+# of the two clocks is added to each expiry, so that a worker whose clock is ahead does not discard every message.
 MAX_CLOCK_DIFFERENCE_SECONDS = 3600.0
 
 
 def queue_trials(trials: Sequence[Trial]) -> None:
-    """Insert trials as `bulk_create` would, without setting their ids. Each position must be unique in its run."""
+    """Insert trials as `bulk_create` would, but leave their ids unset.
+
+    The position of each trial must be unique in its run. It is sent as an array for each batch of trials, even for one
+    trial, so that the statement has a row for each trial.
+    """
     if not trials:
         return
     columns = {
@@ -106,7 +111,7 @@ def forward_probe(probe_id: int) -> bool:
 def forward_replay(replay_id: int) -> bool:
     """Pass an import on to the host that has its file, as `forward_session` does."""
     row = Replay.objects.filter(pk=replay_id, kind=Replay.IMPORT).first()
-    return row is not None and is_served_by(row.file_host) and _forward(REPLAY_TASK, replay_id, row.file_host)
+    return row is not None and is_other_live_host(row.file_host) and _forward(REPLAY_TASK, replay_id, row.file_host)
 
 
 def _forward(task: str, argument: int, host: str) -> bool:
@@ -116,9 +121,10 @@ def _forward(task: str, argument: int, host: str) -> bool:
 
 
 def request_heartbeats() -> None:
-    """Request as many heartbeats as there are live workers. Their arrival shows that workers receive messages.
+    """Request as many heartbeats as there are live workers, at least one.
 
-    A message reaches one worker; the broker serves waiting workers in turn.
+    Their arrival shows that workers receive messages. A message reaches one worker; the broker serves waiting workers
+    in turn.
     """
     for _ in range(max(1, count_live_workers())):
         if not _send_task(HEARTBEAT_TASK, [], expires=settings.HEARTBEAT_SECONDS):
@@ -131,7 +137,7 @@ def _send_task(task: str, arguments: list[int], *, expires: float, queue: str | 
     Args:
         task: name of the task.
         arguments: arguments of the task.
-        expires: seconds after which a worker discards the message, if its clock is right.
+        expires: seconds for which the message is of use. A worker discards it MAX_CLOCK_DIFFERENCE_SECONDS later.
         queue: None for the queue of all workers.
     """
     expires += MAX_CLOCK_DIFFERENCE_SECONDS

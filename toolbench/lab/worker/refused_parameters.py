@@ -1,5 +1,6 @@
-"""Parameters that a model refused in a run. They are stored with the steps that show it and read with every claim.
+"""Request parameters that a model refused in a run.
 
+They are stored in the transaction that stores the steps which show the refusal, and they are read with every claim.
 A trial that starts later in the same worker session sends its requests without the parameter. In other sessions, trials
 do so once the step is stored. A trial that has already sent its first request with the parameter repeats the request
 itself, once.
@@ -62,7 +63,13 @@ def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObj
 
 
 def store_refused(refused_rows: Iterable[JsonObject]) -> None:
-    """Store refused parameters, once for each model of a run. Call it in the transaction that stores the steps."""
+    """Store refused parameters, each once for a model of a run.
+
+    Call it in the transaction that stores the steps.
+
+    Args:
+        refused_rows: rows of `build_refused_rows`.
+    """
     if rows := list(refused_rows):
         database_thread.open_cursor().execute(_STORE_REFUSED, [json.dumps(rows)])
 

@@ -28,7 +28,10 @@ def build_sent_prompt_columns(steps: Iterable[AnyStep]) -> JsonObject:
 
 
 def build_prompt_version(policy: Policy, instance: Instance) -> str:
-    """Return the versions of the scenario's prompts and the method's instruction, such as `1` or `1 · text_json 1`."""
+    """Return the versions of the scenario's prompts and of the method's instruction, up to 40 characters.
+
+    Examples are `1` and `1 · text_json 1`.
+    """
     method_version = build_method(policy).prompt_version if instance.tools else ""
     return " · ".join(part for part in (instance.prompt_version, method_version) if part)[:40]
 
@@ -36,10 +39,12 @@ def build_prompt_version(policy: Policy, instance: Instance) -> str:
 async def fetch_prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
     """Return the columns `rendered_prompt` (in hexadecimal) and `tools_dropped`.
 
-    The one or two requests that it sends are not part of the trial.
+    The tools were dropped if the server renders the same prompt without them. The one or two requests that it sends
+    are not part of the trial.
 
     Returns:
-        {} if the first request has no messages, or if the server does not render the prompt within a second.
+        {} if there is no request, if the first request has no messages, or if the server does not render the prompt
+        within a second.
     """
     exchange = _find_first_exchange(steps)
     request_json = json.loads(exchange.request.body) if exchange else {}
@@ -60,8 +65,8 @@ async def _fetch_columns(endpoint: Endpoint, messages: Sequence[Message], tools:
     prompt = await fetch_rendered_prompt(endpoint, messages, tools)
     if prompt is None:
         return {}
-    dropped = bool(tools) and prompt == await fetch_rendered_prompt(endpoint, messages, ())
-    return {"rendered_prompt": _encode_hex(prompt), "tools_dropped": dropped}
+    are_tools_dropped = bool(tools) and prompt == await fetch_rendered_prompt(endpoint, messages, ())
+    return {"rendered_prompt": _encode_hex(prompt), "tools_dropped": are_tools_dropped}
 
 
 def _encode_hex(prompt: str) -> str:

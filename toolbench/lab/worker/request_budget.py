@@ -1,4 +1,4 @@
-"""Request budget of a run: each request is counted in the database before it is sent, and none exceeds the limits."""
+"""Request budget of a run: each request is counted against the limits of the run before it is sent."""
 
 from dataclasses import dataclass
 
@@ -38,11 +38,11 @@ class Reservation:
 
     Attributes:
         requests: number of requests that may be sent.
-        cancelled: whether the run was cancelled or deleted; otherwise 0 requests mean that a limit is reached.
+        is_cancelled: whether the run was cancelled or deleted; otherwise 0 requests mean that a limit is reached.
     """
 
     requests: int
-    cancelled: bool = False
+    is_cancelled: bool = False
 
 
 def reserve(run_id: int, requests: int) -> Reservation:
@@ -54,9 +54,9 @@ def reserve(run_id: int, requests: int) -> Reservation:
         cursor.execute(_RESERVE, {"run": run_id, "wanted": requests})
         row = cursor.fetchone()
     if row is None:
-        return Reservation(0, cancelled=True)
+        return Reservation(0, is_cancelled=True)
     granted, state = row
-    return Reservation(int(granted), cancelled=state not in ("running", "paused"))
+    return Reservation(int(granted), is_cancelled=state not in ("running", "paused"))
 
 
 def reserve_at_claim(run_id: int, trial_count: int, *, in_flight: int) -> int:
@@ -96,7 +96,7 @@ def reconcile(run_id: int, *, tokens: int, unsent: int) -> None:
 
 
 def correct_request_counts(run_id: int | None = None) -> tuple[int, ...]:
-    """Raise counts of requests that are below the number of stored attempts.
+    """Increase request counts of runs that are below the number of stored attempts.
 
     A database server that crashes and loses commits can leave such counts. Call it after stale cells were recomputed.
 

@@ -1,4 +1,4 @@
-"""Gate of a trial: each attempt of a request is counted against the limits of its run before it is sent."""
+"""Gate of a trial: each attempt of a request is counted against its run's limits before it is sent."""
 
 import asyncio
 import contextlib
@@ -99,7 +99,7 @@ def _grant_requests(futures: list[_RequestFuture], reservation: Reservation) -> 
 
     A future that is done, because its trial no longer waits, is skipped; its request stays counted.
     """
-    refusal = StopReason.CANCELLED if reservation.cancelled else StopReason.BUDGET
+    refusal = StopReason.CANCELLED if reservation.is_cancelled else StopReason.BUDGET
     for index, future in enumerate(futures):
         if not future.done():
             future.set_result(None if index < reservation.requests else refusal)
@@ -163,10 +163,10 @@ class RequestGate:
             self._end_request(self.pacer.read_result(step, model))
 
     def close(self) -> None:
-        """Tell the pacer of a request that was not sent after all. Call it at the end of the trial.
+        """Report a request that was started and not sent to the pacer. Call it at the end of the trial.
 
-        The reference to the trial's job is dropped: as part of a cycle it would keep all bodies of the trial in memory
-        until a garbage collection.
+        `has_lost_server`, which refers to the trial's job, is removed: as part of a cycle it would keep all bodies of
+        the trial in memory until a garbage collection.
         """
         self.has_lost_server = None
         if self._sent is not None:

@@ -1,4 +1,4 @@
-"""Worker session: for SESSION_SECONDS, one worker claims queued trials of one provider and runs many at once."""
+"""Worker session: one worker claims trials of one provider for SESSION_SECONDS and runs many at once."""
 
 import asyncio
 import logging
@@ -43,7 +43,12 @@ class CheckRuns(Protocol):
     """Frequent check of runs."""
 
     def __call__(self, run_ids: Collection[int], *, counts: bool) -> Iterable[int]:
-        """Return the ids of those runs that were cancelled; if `counts`, also recompute cells and end finished runs."""
+        """Return the ids of the runs among `run_ids` that were cancelled or deleted.
+
+        Args:
+            run_ids: the runs whose trials the session is running.
+            counts: whether to recompute stale cells and end finished runs too.
+        """
         ...
 
 
@@ -51,7 +56,7 @@ class Sweep(Protocol):
     """Periodic repair of lost work."""
 
     def __call__(self, *, counts: bool) -> object:
-        """Repair lost work; if `counts`, also recompute cells."""
+        """Repair lost work; if `counts`, also recompute stale cells."""
         ...
 
 
@@ -62,7 +67,8 @@ class SessionOptions:
     Attributes:
         seconds: how long to claim trials.
         check_runs: called every CHECK_RUNS_SECONDS with the ids of the runs of its trials.
-        sweep: called every SWEEP_SECONDS without counts, since the check counts, and at the end with them.
+        sweep: called every SWEEP_SECONDS with counts=False, since `check_runs` recomputes the cells, and at the end of
+            the session with counts=True.
         is_stopping: returns whether the worker was asked to stop.
         on_claiming_ended: called when the session ends claiming, unless the provider could not be used at its last
             claim.
@@ -76,7 +82,10 @@ class SessionOptions:
 
 
 def run_session(provider_id: int, options: SessionOptions) -> int:
-    """Run one worker session and return how many trials it ended. Call it in a thread without an event loop."""
+    """Run one worker session and return how many trials it ended.
+
+    Call it in a thread without an event loop.
+    """
     return asyncio.run(WorkerSession(provider_id, options).run())
 
 
@@ -161,7 +170,10 @@ class WorkerSession:
             logger.error("The database is unavailable; a failure is not counted: %s", job, exc_info=error)
 
     async def _run_ignoring_errors(self, function: Callable[P, object], *args: P.args, **named: P.kwargs) -> None:
-        """Run a function and record its exception. Use it at the end of a session: a later sweep repeats the work."""
+        """Run a function and record its exception instead of raising it.
+
+        Use it at the end of a session: a later sweep repeats the work.
+        """
         try:
             with suppress(*UNAVAILABLE_ERRORS):
                 await self._query_thread.run(function, *args, **named)
@@ -179,7 +191,9 @@ class WorkerSession:
                 await backoff.wait()
 
     async def _claim(self, context: SessionContext, group: asyncio.TaskGroup) -> bool:
-        """Claim once and start the claimed trials; wait for a free slot unless the batch was full.
+        """Claim once and start the claimed trials; unless the batch was full, wait for a free slot.
+
+        The wait ends after IDLE_SECONDS.
 
         Returns:
             False if no work is left for this session.
@@ -294,7 +308,10 @@ class WorkerSession:
                 logger.warning("Trial %s: its lease was lost, the job is cancelled", job.trial.id)
 
     async def _check_runs(self) -> None:
-        """Pass on cancellations, finish runs and recompute cells, every 0.8 s; count less often if that takes long."""
+        """Every CHECK_RUNS_SECONDS, pass on cancellations, recompute cells and finish runs.
+
+        If recomputing takes long, it is done less often (`CountPacing`).
+        """
         while True:
             await asyncio.sleep(CHECK_RUNS_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):

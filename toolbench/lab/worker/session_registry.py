@@ -1,4 +1,4 @@
-"""Registry of the providers that this worker process claims for, with one session at a time for each."""
+"""Registry of the providers for which this process claims trials, in at most one session for each."""
 
 import threading
 

@@ -31,6 +31,7 @@ from toolbench.lab.worker.request_budget import reconcile
 
 logger = logging.getLogger(__name__)
 
+# Columns of lab_trial that an outcome can set, with the SQL type of their JSON value.
 _OUTCOME_COLUMNS = {
     "outcome": "text",
     "task_pass": "boolean",
@@ -79,7 +80,7 @@ _OUTCOME_COLUMNS = {
     **dict.fromkeys(TRIAL_COUNTERS, "integer"),
     **cause_columns.CAUSE_COLUMNS,
 }
-_HEX_COLUMNS = ("final_text", "rendered_prompt")
+_HEX_COLUMNS = ("final_text", "rendered_prompt")  # of the type bytea: JSON has their bytes in hexadecimal
 
 
 def _render_typed_columns(columns: dict[str, str]) -> str:
@@ -165,7 +166,9 @@ class Batch:
 
 @light(frozen=True, slots=True)
 class WriteResult:
-    """Ids of the trials whose outcomes a batch contained. An id in neither set belongs to a trial whose lease is lost.
+    """Ids of the trials whose outcomes a batch contained.
+
+    A trial of the batch that is in neither set has lost its lease.
 
     Attributes:
         ended_ids: trials that have ended.
@@ -241,11 +244,11 @@ def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
     logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
     for step in batch.steps:
         with connection.wrap_database_errors:
-            _write_steps([step], with_texts=False)  # such a row has no tokens that the run's count would need
-    without_texts, internal_errors = map(_remove_texts, batch.outcomes), map(_build_internal_error, batch.outcomes)
+            _write_steps([step], with_texts=False)  # the row has no tokens, so that the run's count stays right
+    bare_outcomes, internal_errors = map(_remove_texts, batch.outcomes), map(_build_internal_error, batch.outcomes)
     try:
         with transaction.atomic():
-            return _write_together(Batch(outcomes=list(without_texts), requeues=batch.requeues))
+            return _write_together(Batch(outcomes=list(bare_outcomes), requeues=batch.requeues))
     except Exception as second_error:
         if is_unavailable(second_error):
             raise
@@ -300,9 +303,11 @@ def _count_steps(steps: Sequence[StepWrite]) -> int:
 
 
 def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
-    """Return the outcome with its counts, without texts and times."""
+    """Return the outcome with its counts, booleans and codes, without other texts, times and cost."""
     code_columns = ("outcome", "end", "failure_class", "category", "cause")
-    columns = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in code_columns}
+    columns = {
+        name: value for name, value in outcome.columns.items() if _is_count_or_boolean(value) or name in code_columns
+    }
     sentence = "The verdict's texts could not be stored."
     return replace(outcome, columns={**columns, "sentence": sentence})
 
@@ -313,5 +318,5 @@ def _build_internal_error(outcome: OutcomeWrite) -> OutcomeWrite:
     return replace(outcome, columns={**columns, "sentence": "The verdict could not be stored."})
 
 
-def _is_count(value: object) -> bool:
+def _is_count_or_boolean(value: object) -> bool:
     return isinstance(value, int) and 0 <= value < 2**31

@@ -1,4 +1,4 @@
-"""Job that runs one trial: it drives the loop, judges the result and passes steps and outcome to the writer."""
+"""Job that runs one trial: it drives the loop, judges the result and queues writes to the database."""
 
 import logging
 import time
@@ -163,12 +163,12 @@ class TrialJob:
             return False
         verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
         duration_ms = (time.perf_counter() - started_at) * 1000 - self.gate.paced_ms
-        prompt = await self._build_prompt_columns(plan)
-        if prompt.get("tools_dropped"):
+        prompt_columns = await self._collect_prompt_columns(plan)
+        if prompt_columns.get("tools_dropped"):
             verdict = mark_tools_dropped(verdict, loop_result)
         verdict = build_endpoint_masker(plan.endpoint).mask_value(verdict)
         execution = FinishedExecution(loop_result, verdict, self.steps, self.trial.scenario, duration_ms)
-        self._put_outcome({**self._build_columns(plan, execution), **prompt})
+        self._put_outcome({**self._build_columns(plan, execution), **prompt_columns})
         return True
 
     async def _check_server_loss(self, plan: TrialPlan) -> bool:
@@ -179,14 +179,17 @@ class TrialJob:
         self.has_lost_server = await server.has_lost_server(self.steps)
         return self.has_lost_server
 
-    async def _build_prompt_columns(self, plan: TrialPlan) -> JsonObject:
+    async def _collect_prompt_columns(self, plan: TrialPlan) -> JsonObject:
+        """Return the columns of the rendered prompt; {} if neither the request nor a local server has it."""
         if plan.loop.policy.method == "template":
             return build_sent_prompt_columns(self.steps)
         can_render = plan.is_local and not self.cancellation_token.is_set()
         return await fetch_prompt_columns(plan.endpoint, self.steps) if can_render else {}
 
     def end_without_verdict(self, failure_class: str, sentence: str) -> None:
-        """End the trial with an infrastructure error or an internal error. Requests that were sent are still counted.
+        """End the trial with an infrastructure error or an internal error.
+
+        Requests that were sent are still counted.
 
         Args:
             failure_class: the failure class to store.

@@ -1,7 +1,7 @@
-"""Full plan of a trial, built from frozen rows: the loop's input, the endpoint, and a hash of both.
+"""Full plan of a trial, built from stored rows: the loop's input, the endpoint, and a hash of both.
 
-Settings that never change during a run are read once for each configuration. The provider is read again with later
-claims, so that a corrected key or address takes effect from the next trial on.
+Settings that are frozen at the launch of a run are read once for each configuration. The provider is read again with
+later claims, so that a corrected key or address takes effect from the next trial on.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from toolbench.lab.worker.pacing.shared_state import read_settings
 from toolbench.lab.worker.pacing.state import PaceSettings
 from toolbench.providers.endpoint import Endpoint, Timeouts
 
-SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
+SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)  # kinds of providers whose requests have a seed
 
 
 class ServedElsewhereError(Exception):
@@ -36,7 +36,7 @@ class ServedElsewhereError(Exception):
 
 
 class ScenarioChangedError(Exception):
-    """Scenario that is no longer available in the version of the launch; the message names both versions."""
+    """Scenario that is no longer available in the run's version; the message names it and the present one."""
 
 
 class ServerNotReadyError(Exception):
@@ -45,7 +45,7 @@ class ServerNotReadyError(Exception):
 
 @light(frozen=True, slots=True)
 class FrozenConfig:
-    """Frozen settings of one configuration.
+    """Settings of one configuration, as they were at the launch of its run.
 
     Attributes:
         examples: name of the set of few-shot examples, empty for none.
@@ -68,7 +68,7 @@ class FrozenConfig:
     policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
 
     def build_timeouts(self, provider_timeouts: Timeouts) -> Timeouts:
-        """Return the timeouts of the run, with the provider's timeout in place of each that the run does not set."""
+        """Return the timeouts of the run; the provider's timeout replaces each that the run does not set."""
         return Timeouts(
             connect=self.connect_seconds or provider_timeouts.connect,
             read=self.read_seconds or provider_timeouts.read,
@@ -122,7 +122,7 @@ class TrialPlan:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of everything that decides what is sent, except the seed: messages, tools, settings, engine."""
+        """SHA-256 in hexadecimal of all that decides what is sent, except the seed, and of the engine version."""
         plan = self.loop
         parts = [
             plan.model,
@@ -169,8 +169,8 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
     Raises:
         KeyUnavailableError: the provider's key cannot be read.
     """
-    local = provider.kind in SEEDED_KINDS and not provider.base_url
-    services = _load_addresses() if local else {}
+    is_on_local_server = provider.kind in SEEDED_KINDS and not provider.base_url
+    services = _load_addresses() if is_on_local_server else {}
     endpoint = Endpoint(
         base_url=provider.base_url,
         model="",
@@ -238,9 +238,10 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
 
 
 def _find_endpoint(access: ProviderAccess, config: FrozenConfig) -> Endpoint:
-    """Return the endpoint of a configuration with its timeouts; the same object while the access stays the same.
+    """Return the endpoint of a configuration with its timeouts.
 
-    The address of a local server may differ between two trials, so its endpoint is built for each.
+    With the same access to a provider with an address, it is the same object. The address of a local server may differ
+    between two trials, so its endpoint is built for each.
 
     Raises:
         ServedElsewhereError: another machine serves the model.

@@ -1,4 +1,4 @@
-"""Rate control of a provider as a pure function: `adjust` takes a state and a report and returns the next state.
+"""Rate control of a provider as a pure function: `adjust` returns the state that follows a report.
 
 - The concurrency limit grows by half with each round of answers until the first overload. Then it stays at what
   was accepted, and tries a little more after about a minute (the cubic curve of TCP CUBIC).
@@ -22,32 +22,32 @@ from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady,
 
 WINDOW_SECONDS = 60
 GROWTH = 0.5  # slots for each answer before the first overload
-MAX_GROWTH = 0.06  # of the limit with one report
+MAX_GROWTH = 0.06  # share of the limit by which one report can raise it
 BUSY_SHARE = 0.85  # share of the limit that has to be in flight before the limit grows
-CURVE_SECONDS = 60.0  # until the curve is back at the value of the last overload
-RATE_CURVE_SECONDS = 40.0
-CURVE_SHARE = 0.03  # distance from that value at the start of the curve
+CURVE_SECONDS = 60.0  # of use, until the concurrency limit is higher by CURVE_SHARE than after the last overload
+RATE_CURVE_SECONDS = 40.0  # of use, until the rate, which begins lower by CURVE_SHARE, is the learned one
+CURVE_SHARE = 0.03
 MAX_UNAVAILABLE_SHARE = 0.03  # of the last minute's requests; fewer answers 503 may have other reasons than load
-PROVEN_SHARE = 0.9  # with at most this share of the accepted requests in flight, concurrency is not the reason
+PROVEN_SHARE = 0.9  # of the requests in flight that were accepted; the rate is the reason of rejections with fewer
 REACTION_SECONDS = 0.5  # until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
 RATE_REPEATED_SECONDS = 30.0
 ACCEPTED_MARGIN = 1.02  # times the rate; with more accepted requests the last minute is from before the rate was set
 MIN_RATE_REQUESTS = 10  # accepted in the last minute, for a rate to be learned from them
 MIN_RATE_SECONDS = 5.0  # for which a rate has to be used before it is lowered
-FIRST_SECONDS = 20.0  # of requests, in which a rate is forgotten as often as it is disproved; later once
+FIRST_SECONDS = 20.0  # after the first request, in which a rate is forgotten each time it is disproved; later once
 MAX_HOLD_SECONDS = 30.0  # longest of the pauses that double
-MAX_STEP_SECONDS = 2.0  # time between two reports that counts at most
-SESSION_SECONDS = 5.0  # without a report, after which a session is forgotten
+MAX_STEP_SECONDS = 2.0  # a longer time between two reports counts as this much use of the limits
+SESSION_TIMEOUT_SECONDS = 5.0  # without a report, after which a session is forgotten
 RESET_SECONDS = 3600.0  # without a report, after which the control starts anew
-PACE_MARGIN = 0.99  # share of a given limit a minute that is used
+PACE_MARGIN = 0.99  # share of a limit a minute in the settings that is used
 MEAN_WEIGHT = 0.2  # of the newest report in moving means
 
 LATENCY_ANSWERS = 20  # answers of a model that are compared together
-SIMILAR_LATENCY, HIGH_LATENCY = 1.3, 2.0  # times the baseline
-SIMILAR_CONCURRENCY = 1.25  # times that of the baseline
-LATENCY_CUT = 0.8
-MAX_MODELS = 50
+SIMILAR_LATENCY, HIGH_LATENCY = 1.3, 2.0  # times the latency of the baseline
+SIMILAR_CONCURRENCY = 1.25  # times the requests in flight of the baseline
+LATENCY_CUT = 0.8  # factor of the limit after a high latency
+MAX_MODELS = 50  # whose latencies are kept
 
 ValueType = TypeVar("ValueType")
 
@@ -78,7 +78,10 @@ def adjust(state: PaceState, report: PaceReport, settings: PaceSettings, *, now:
 
 
 def compute_limit(state: PaceState, settings: PaceSettings) -> int:
-    """Return the concurrency limit: that of the state, or fewer if the requests a minute do not need as many."""
+    """Return the concurrency limit: the learned one, or less if the requests a minute do not need as much.
+
+    At a rate, `latency * rate / 60` requests are in flight on average; the limit leaves 30 % and 2 requests more.
+    """
     if not settings.adaptive:
         return settings.max_concurrency
     rate = compute_rate(state, settings)
@@ -89,7 +92,10 @@ def compute_limit(state: PaceState, settings: PaceSettings) -> int:
 
 
 def compute_share(state: PaceState, settings: PaceSettings, session: str) -> int:
-    """Return the requests that a session may have in flight: what the others leave, at least an equal part."""
+    """Return the requests a session may have in flight: those the others leave, at least an equal part.
+
+    Without adaptive mode, it is the whole limit, since the claims of trials enforce it over all workers.
+    """
     limit = compute_limit(state, settings)
     if not settings.adaptive:
         return limit
@@ -107,14 +113,19 @@ def compute_rate(state: PaceState, settings: PaceSettings) -> float | None:
 
 
 def compute_intervals(state: PaceState, settings: PaceSettings) -> tuple[float, float]:
-    """Return the seconds between two requests that the limits of requests and of tokens a minute demand; 0 for none."""
+    """Return the seconds between two requests by the limits of requests and of tokens; 0 for no limit."""
     rate = compute_rate(state, settings)
     tokens = settings.tokens_per_minute
     return 60 / rate if rate else 0.0, 60 * state.tokens_per_request / (PACE_MARGIN * tokens) if tokens else 0.0
 
 
 def _follow_curve(part: float, start: float) -> float:
-    """Return the factor of a limit after a part of the curve: flat at first, then rising faster and faster."""
+    """Return the factor of a limit after `part` of the curve's time: flat at first, then ever steeper.
+
+    Args:
+        part: time of use as a share of the curve's time; more than 1 after it.
+        start: factor at the start.
+    """
     return start + CURVE_SHARE * part**3
 
 
@@ -130,7 +141,7 @@ def _add_report(state: PaceState, report: PaceReport, now: float) -> PaceState:
     others = state.count_others(report.session)
     rejected = len(report.rejections)
     accepted = report.sent - rejected
-    # More in flight than the limit were sent before it fell, and some of them were rejected.
+    # Requests in flight beyond the limit were sent before it fell, and some of them were rejected.
     answered_in_flight = min(report.answered_in_flight + others, math.ceil(state.limit)) if report.answers else 0
     if seconds and seconds[-1][0] == int(now):
         second, old_accepted, old_rejected, in_flight = seconds.pop()
@@ -138,7 +149,7 @@ def _add_report(state: PaceState, report: PaceReport, now: float) -> PaceState:
         seconds.append(item)
     elif report.sent or rejected or report.answers:
         seconds.append((int(now), accepted, rejected, answered_in_flight))
-    sessions = {name: item for name, item in state.sessions.items() if item[1] > now - SESSION_SECONDS}
+    sessions = {name: item for name, item in state.sessions.items() if item[1] > now - SESSION_TIMEOUT_SECONDS}
     sessions[report.session] = (report.in_flight, now)
     since, answers, rejections, in_flight = state.point
     latency, tokens = state.latency, state.tokens_per_request
@@ -200,7 +211,7 @@ def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_secon
 
 
 def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState:
-    """Return the state with a lower rate and the concurrency limit of before this overload.
+    """Return the state with a lower rate, and with the concurrency limit that it had before this overload.
 
     After few requests no rate is learned. The pause after a new rate lasts until the oldest accepted requests have left
     the last minute, but no longer than the time since they were sent. While the last minute still has more requests
@@ -262,11 +273,14 @@ def _grow(state: PaceState, report: PaceReport, now: float) -> PaceState:
 
 
 def _check_latency(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state after the latencies of a report; the limit falls if a model answers much slower than before."""
+    """Return the state after the latencies of a report.
+
+    The limit falls if a model answers much more slowly than before with more requests in flight.
+    """
     in_flight = report.peak + state.count_others(report.session)
     for model, (count, seconds) in report.latencies.items():
-        known = state.windows.get(model, (0, 0.0, 0))
-        window = (known[0] + count, known[1] + seconds, max(known[2], in_flight))
+        old_count, old_seconds, old_in_flight = state.windows.get(model, (0, 0.0, 0))
+        window = (old_count + count, old_seconds + seconds, max(old_in_flight, in_flight))
         windows = {**state.windows, model: window}
         if window[0] >= LATENCY_ANSWERS:
             del windows[model]

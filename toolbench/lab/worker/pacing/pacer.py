@@ -1,4 +1,4 @@
-"""Pacer of a worker session: requests wait here until the rate control of their provider lets them be sent."""
+"""Pacer of a worker session: requests wait in it until the rate control of the provider allows them."""
 
 import asyncio
 import time
@@ -15,16 +15,17 @@ from toolbench.providers.http.rate_limit_headers import parse_rate_limits
 from toolbench.providers.http.retry_delay import parse_retry_after
 
 REPORT_SECONDS = 0.5
-MAX_PAUSE_SECONDS = 3600.0  # of all requests after a Retry-After; a single retry waits for MAX_WAIT_SECONDS at most
+MAX_PAUSE_SECONDS = 3600.0  # of all requests after a Retry-After; a single retry waits for 60 s at most (retry_delay)
 OVERLOAD_STATUSES = (429, 503, 529)
 
 _SentFuture = asyncio.Future[PacedRequest]
 
 
 class Pacer:
-    """The requests of one worker session, first come, first served.
+    """Queue of the requests of one worker session, in the order in which they arrive.
 
-    Nothing waits and no statement is executed while the provider has a fixed concurrency and no limits a minute.
+    No request waits and no statement is executed while the provider has a fixed concurrency limit and no limit of
+    requests or tokens a minute.
     """
 
     def __init__(self, provider_id: int, database: DatabaseThread) -> None:
@@ -60,13 +61,18 @@ class Pacer:
             raise
 
     def finish_request(self, sent: PacedRequest, result: RequestResult | None) -> None:
-        """Count a request that ended; None if it was not sent or got no answer."""
+        """Count a request that ended.
+
+        Args:
+            sent: the request, as `start_request` returned it.
+            result: what its answer showed; None if it was not sent or got no answer.
+        """
         if self._schedule.finish(sent, result, time.monotonic()):
             self._is_report_due.set()
         self._has_changed.set()
 
     def read_result(self, step: ExchangeStep, model: str) -> RequestResult | None:
-        """Return what an exchange says about the load of the provider; None if it says nothing."""
+        """Return what an exchange says about the load of the provider; None without a response."""
         if step.status is None:
             return None
         headers = step.response_headers
@@ -85,7 +91,7 @@ class Pacer:
         return RequestResult(name, tokens, is_rejection, step.status == 429, wait_seconds, pause_seconds)
 
     async def run(self) -> None:
-        """Let waiting requests go until the task is cancelled."""
+        """Release waiting requests as the rate control allows, until the task is cancelled."""
         while True:
             self._has_changed.clear()
             delay = await self._release_waiting()
@@ -94,10 +100,10 @@ class Pacer:
                     await self._has_changed.wait()
 
     async def _release_waiting(self) -> float | None:
-        """Let all requests go that may be sent now.
+        """Release all requests that may be sent now.
 
         Returns:
-            The seconds until the next one; None if it has to wait for a change.
+            The seconds until the next one; None if none waits or the next one depends on a change of the schedule.
         """
         while self._waiting:
             if self._waiting[0].done():  # cancelled
@@ -129,7 +135,10 @@ class Pacer:
             self._schedule.add_send_times([now + delay for delay in delays], now)
 
     async def report(self) -> None:
-        """Tell the database what the answers showed, and learn the limits, until the task is cancelled."""
+        """Share reports with the other sessions and follow the limits, until the task is cancelled.
+
+        A report is due REPORT_SECONDS after the last one, or at once if the limits may have to change.
+        """
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(REPORT_SECONDS):
@@ -144,6 +153,6 @@ class Pacer:
         schedule = self._schedule
         report = schedule.take_report(time.monotonic())
         pace = await self._database.run(share_report, self._provider_id, report, schedule.settings)
-        # The trials of a deleted provider go on, as fast as they can.
+        # The trials of a deleted provider continue without a limit a minute.
         schedule.set_pace(pace or SessionPace(schedule.settings.max_concurrency), time.monotonic())
         self._has_changed.set()

@@ -1,6 +1,6 @@
-"""Schedule of the requests of one worker session: when the next one may be sent, and what the answers showed.
+"""Schedule of one worker session: when the next request may be sent, and what the answers showed.
 
-It has no clock and no database of its own: the caller passes the time in seconds, always by the same clock.
+It uses no clock and no database: the caller passes the time in seconds, always by the same clock.
 """
 
 from collections import deque
@@ -9,18 +9,20 @@ from dataclasses import dataclass, field
 
 from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, Rejection
 
-HOLD_SECONDS = 0.5  # after a rejection without a wait, until the limits are known anew
-SPACING_SECONDS = 0.1  # between two requests in the first second after a pause, which find out whether it has ended
-SPACED_SECONDS = 1.0
+HOLD_SECONDS = 0.5  # after a rejection that asks for no wait, until the database has the new limits
+# After a pause, requests are sent at intervals for a while, so that few are rejected if the provider is still
+# overloaded.
+SPACING_SECONDS = 0.1  # between two of these requests
+SPACED_SECONDS = 1.0  # after the end of the pause
 MAX_AGE_SECONDS = 1.0  # of a reserved time to send that was not used; older ones would make a burst
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPace:
-    """What a worker session is allowed until its next report.
+    """Limits of a worker session until its next report.
 
     Attributes:
-        in_flight: requests that it may have in flight.
+        in_flight: most requests that it may have in flight.
         held_seconds: time from now in which it sends nothing.
         request_seconds, token_seconds: seconds between two requests over all sessions, by the requests and by the
             tokens a minute; 0 for no limit.
@@ -53,10 +55,11 @@ class PacedRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """What became of a request.
+    """What the answer to a request says about the load of the provider.
 
     Attributes:
-        model: name of the model; "" to leave the latency out.
+        model: name of the model; "" if the latency is not counted, because the answer was not readable.
+        tokens: tokens of the request and its answer.
         is_rejection: whether the provider is overloaded (429, 503 or 529).
         is_limit: whether a rejection names a limit (429).
         wait_seconds: wait that a rejection asks for; None if it asks for none.
@@ -77,7 +80,9 @@ class SendSchedule:
 
     Attributes:
         session: name of the session.
-        pace: None before the first answer of the database; nothing is sent until then.
+        settings: settings of the provider.
+        pace: limits of the session; None before the database has answered its first report, and nothing is sent until
+            then.
         in_flight: requests in flight.
     """
 
@@ -99,7 +104,11 @@ class SendSchedule:
     _has_waited: bool = False
 
     def find_delay(self, now: float) -> float | None:
-        """Return the seconds until the next request may be sent; None if that depends on a call of another method."""
+        """Return the seconds until the next request may be sent.
+
+        Returns:
+            None if that depends on a call of another method: a request has to end, or times to send are missing.
+        """
         if self.pace is None or self.in_flight >= self.pace.in_flight:
             return None
         earliest = max(self._held_until, self._next_at)
@@ -112,7 +121,7 @@ class SendSchedule:
         return max(0.0, earliest - now)
 
     def count_missing_times(self, waiting: int) -> int:
-        """Return how many times to send should be reserved for `waiting` requests; 0 if some are left."""
+        """Return how many send times to reserve for `waiting` requests; 0 if reserved ones are left."""
         if self.pace is None or not self.pace.has_rate or self._send_times:
             return 0
         interval = max(self.pace.request_seconds, self.pace.token_seconds)
@@ -135,10 +144,15 @@ class SendSchedule:
         return PacedRequest(now, self.in_flight)
 
     def finish(self, sent: PacedRequest, result: RequestResult | None, now: float) -> bool:
-        """Count a request that ended; None if it was never sent or got no answer.
+        """Count a request that ended.
+
+        Args:
+            sent: the request, as `start` returned it.
+            result: what its answer showed; None if it was never sent or got no answer.
+            now: the time.
 
         Returns:
-            Whether the next report should not wait.
+            Whether the next report is due at once.
         """
         self.in_flight -= 1
         if result is None:
@@ -161,11 +175,11 @@ class SendSchedule:
         return result.pause_seconds > 0
 
     def has_news(self) -> bool:
-        """Return whether a report would say anything."""
+        """Return whether a request is in flight or was answered since the last report."""
         return bool(self.in_flight or self._answers or self._rejections)
 
     def take_report(self, now: float) -> PaceReport:
-        """Return what happened since the last report."""
+        """Return the report of the time since the last one, and begin the next."""
         report = PaceReport(
             session=self.session,
             in_flight=self.in_flight,
@@ -187,7 +201,7 @@ class SendSchedule:
         return report
 
     def set_pace(self, pace: SessionPace, now: float) -> None:
-        """Follow the answer to a report."""
+        """Follow new limits, the database's answer to a report."""
         if self.pace is not None and not pace.has_rate:
             self._send_times.clear()
         self.pace = pace

@@ -1,4 +1,4 @@
-"""Rate control of a provider in the database, where all worker sessions share it. Times come from the database."""
+"""Rate control that all worker sessions of a provider share in the database, by the database's clock."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from toolbench.lab.worker.pacing.state import FIRST_LIMIT, PaceReport, PaceSetti
 from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady
 
 POINT_SECONDS = 10.0  # between two points of the chart
-MAX_POINT_SECONDS = 60.0  # a longer time without a report is not part of a point
+MAX_POINT_SECONDS = 60.0  # after a longer time without a report, no point is added for that time
 
 _READ_PACE = load_statement("worker/pacing/read_pace")
 _WRITE_PACE = load_statement("worker/pacing/write_pace")
@@ -32,7 +32,7 @@ def read_settings(provider: Provider) -> PaceSettings:
 
 
 def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -> SessionPace | None:
-    """Change the limits of a provider by what a worker session saw.
+    """Adjust the limits of a provider to the report of a worker session.
 
     Returns:
         What the session is allowed now; None if the provider was deleted.
@@ -62,7 +62,7 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
 
 
 def _add_point(provider_id: int, state: PaceState, settings: PaceSettings, now: float) -> PaceState:
-    """Add a point of the chart if it is time; return the state with a new point begun."""
+    """Add a point to the chart if POINT_SECONDS have passed; the returned state then begins a new point."""
     since, answers, rejections, in_flight = state.point
     if now - since < POINT_SECONDS:
         return state
@@ -87,7 +87,8 @@ def reserve_send_times(provider_id: int, requests: int, pace: SessionPace) -> tu
     """Reserve times for requests over all worker sessions.
 
     Returns:
-        Seconds from now for each request, some of them negative or 0; () if the provider was deleted.
+        For each request, in order, the seconds until it may be sent, 0 or less for at once; () if the provider was
+        deleted.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -35,10 +35,11 @@ class Rejection:
     """An answer that says that the provider is overloaded (status 429, 503 or 529).
 
     Attributes:
-        in_flight: requests of the worker session in flight when it was sent, itself included.
-        age_seconds: time since it was sent.
+        in_flight: requests of the worker session in flight when the rejected request was sent, itself included.
+        age_seconds: time since the request was sent.
         wait_seconds: wait that the answer asks for; None if it asks for none.
-        is_limit: whether it names a limit (429); otherwise the provider is unavailable for any reason (503, 529).
+        is_limit: whether the answer names a limit (429); otherwise the provider is unavailable for any reason (503,
+            529).
     """
 
     in_flight: int
@@ -49,12 +50,12 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class PaceReport:
-    """What a worker session saw since its last report.
+    """Requests and answers of a worker session since its last report.
 
     Attributes:
         session: name of the session.
         in_flight: requests in flight now.
-        peak: most requests in flight.
+        peak: most requests in flight since the last report.
         sent: requests that were sent.
         answers: answers that are no rejections.
         answered_in_flight: most requests in flight when one of the answered requests was sent.
@@ -62,7 +63,7 @@ class PaceReport:
         tokens: tokens of the answers.
         rejections: in the order in which they were received.
         pause_seconds: time until a limit is reset that the headers of an answer call used up; 0 for none.
-        has_waited: whether a request waited for the requests or tokens per minute.
+        has_waited: whether a request waited because of the limits of requests or tokens per minute.
     """
 
     session: str
@@ -85,29 +86,30 @@ class PaceState:
     Attributes:
         limit: concurrency limit.
         cap: concurrency limit after the last overload; None before the first.
-        steady_seconds: time since then in which the limit was used.
-        overloaded_at: a rejected request that was sent earlier belongs to an overload that is dealt with already.
-        limit_before: limit before that overload.
-        rate: requests a minute that the provider accepted when the rate was too high; None before.
-        rate_seconds: time since then in which requests waited for the rate.
-        rate_limited_at: when that was; 0 for never.
-        held_until: no request is sent before.
-        hold_seconds: length of the last pause without a request by the provider.
+        steady_seconds: time since the last overload in which the limit was used.
+        overloaded_at: time of the last overload: a rejection of a request that was sent earlier belongs to it and
+            lowers no limit.
+        limit_before: concurrency limit before the last overload.
+        rate: learned limit of requests a minute, before it grows with `rate_seconds`; None if unknown.
+        rate_seconds: time since `rate_limited_at` in which requests waited for the rate.
+        rate_limited_at: time of the last rejection that was taken for too many requests a minute; 0 for none.
+        held_until: end of the pause in which no request is sent.
+        hold_seconds: pause after such a rejection that the next one doubles.
         seconds: for each of the last 60 seconds with a report: the second, the requests that were sent and not
             rejected, the rejected ones, and the most requests in flight when an answered one was sent.
         tentative_until: end of the time in which a new rate is forgotten if more requests are accepted: a minute after
             the first request without a known rate that follows a minute without requests, or when a rate was forgotten.
-        answered_peak: most requests in flight with which one was answered.
-        low_load_rejections: times of the newest rejections since the load became low.
-        is_answered: whether a request that was sent after the last of them was answered.
+        answered_peak: most requests in flight when an answered one was sent.
+        low_load_rejections: times of the newest rejections since the load became low, in order.
+        is_answered: whether a request was answered that was sent after the last of `low_load_rejections`.
         steady_share: share of rejections that occur at any load, used until `steady_until`.
         sessions: requests in flight and the time of the last report, by worker session.
         windows: answers, sum of their seconds and most requests in flight, by model, since its last check of latency.
-        baselines: latency and requests in flight with which later ones are compared, by model.
-        latency: seconds of an answer; 0 before the first.
-        tokens_per_request: 0 before the first answer.
-        point: since when, answers, rejections and most requests in flight of the next point of the chart.
-        updated_at: 0 before the first report.
+        baselines: seconds of an answer and requests in flight with which later ones are compared, by model.
+        latency: moving mean of the seconds of an answer; 0 before the first.
+        tokens_per_request: moving mean of the tokens of a request and its answer; 0 before the first answer.
+        point: next point of the chart: its start, and its answers, rejections and most requests in flight so far.
+        updated_at: time of the last report; 0 before the first.
     """
 
     limit: float = float(FIRST_LIMIT)
@@ -161,11 +163,14 @@ class PaceState:
 
     @classmethod
     def from_json(cls, value: JsonObject) -> "PaceState":
-        """Return the state in a JSON object that `to_json` wrote; keys of other versions are ignored."""
-        known = {name: value[name] for name in (item.name for item in fields(cls)) if name in value}
+        """Return the state in a JSON object that `to_json` wrote.
+
+        Keys of other versions of Toolbench are ignored; a missing key gets its default.
+        """
+        values = {name: value[name] for name in (item.name for item in fields(cls)) if name in value}
         for name in ("seconds", "point", "low_load_rejections"):
-            if name in known:
-                known[name] = tuple(tuple(item) if isinstance(item, list) else item for item in known[name])
+            if name in values:
+                values[name] = tuple(tuple(item) if isinstance(item, list) else item for item in values[name])
         for name in ("sessions", "windows", "baselines"):
-            known[name] = {key: tuple(item) for key, item in known.get(name, {}).items()}
-        return cls(**known)
+            values[name] = {key: tuple(item) for key, item in values.get(name, {}).items()}
+        return cls(**values)

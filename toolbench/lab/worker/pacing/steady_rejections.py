@@ -1,7 +1,7 @@
-"""Rejections at any load: an endpoint that answers 429 at random does so as often with few requests in flight.
+"""Steady rejections: an endpoint that answers 429 at random does so at any load.
 
-A limit that falls because of them does not make them rarer, so it would fall further and further. Once their share is
-known, only more rejections than that are taken as an overload.
+A lower limit does not make such rejections rarer, so a limit that falls with each of them would fall further and
+further. Once their share is known, only more rejections than that are taken as an overload.
 """
 
 import math
@@ -9,20 +9,22 @@ from dataclasses import replace
 
 from toolbench.lab.worker.pacing.state import PaceReport, PaceState
 
-WINDOW_SECONDS = 120.0  # of the rejections that count
-LOW_LOAD = 0.5  # of the most requests in flight with which one was answered
-MIN_REJECTIONS, MIN_SECONDS = 3, 25.0  # so many over at least this time at low load; a limit soon causes fewer
-MIN_ANSWERS = 10  # since the first of them
+WINDOW_SECONDS = 120.0  # older rejections at low load are forgotten
+LOW_LOAD = 0.5  # share of `answered_peak`; the load is low with at most so many requests in flight
+# Rejections at low load, and the time over which they are spread, from which the share is learned. Rejections that a
+# limit caused would end sooner at low load.
+MIN_REJECTIONS, MIN_SECONDS = 3, 25.0
+MIN_ANSWERS = 10  # accepted requests since the first of these rejections
 MIN_SHARE, MAX_SHARE = 0.05, 0.5  # of rejections; fewer may come from a limit that is nearly used, more are an outage
 STEADY_SECONDS = 600.0  # for which a share is used until it has to be learned anew
 DEVIATIONS = 3.0  # standard deviations by which the number of rejections may exceed its mean
 
 
 def note_low_load(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state with the time of a rejection at low load; one that asks for a wait does not count.
+    """Return the state after a report, with the times of rejections at low load; none if the load is high.
 
-    The next rejection counts once a request was answered that was sent after the last one, because a provider that
-    rejects all requests for a while has a limit.
+    A rejection that asks for a wait does not count. The next rejection counts once a request was answered that was sent
+    after the last one, because a provider that rejects all requests for a while has a limit.
     """
     others = state.count_others(report.session)
     peak = max(state.answered_peak, report.answered_in_flight + others if report.answers else 0)
@@ -39,7 +41,10 @@ def note_low_load(state: PaceState, report: PaceReport, now: float) -> PaceState
 
 
 def learn_steady_share(state: PaceState, now: float) -> PaceState:
-    """Return the state with the share of rejections if they occur at low load, without limits that they caused."""
+    """Return the state with the share of rejections if they occur at low load.
+
+    The limits that such rejections caused are removed.
+    """
     times = state.low_load_rejections
     if len(times) < MIN_REJECTIONS or now - times[0] < MIN_SECONDS:
         return state
@@ -60,7 +65,11 @@ def learn_steady_share(state: PaceState, now: float) -> PaceState:
 
 
 def are_rejections_steady(state: PaceState, now: float) -> bool:
-    """Return whether the rejections since the last overload are no more than occur at any load."""
+    """Return whether the rejections since the last overload are no more than the known share explains.
+
+    Returns:
+        False if no share is known.
+    """
     if now >= state.steady_until:
         return False
     accepted, rejected = _count_since(state, state.overloaded_at)
