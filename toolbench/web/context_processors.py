@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from toolbench.lab.accounts.roles import Role, get_role
-from toolbench.lab.results.saved_views import PATHS, ListedView, read_view_menu
+from toolbench.lab.results.saved_views import RESULT_PATHS, ListedView, read_view_menu
 from toolbench.web.result_scope import ResultScope
 
 _FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/")
@@ -166,7 +166,7 @@ class SavedViews:
 def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
     """Return the context processor's variable `saved`: None except on the pages of results that can be saved."""
     user = getattr(request, "user", None)
-    if request.path not in PATHS or not isinstance(user, User):
+    if request.path not in RESULT_PATHS or not isinstance(user, User):
         return {"saved": None}
     menu, frozen_query = read_view_menu(user), request.GET.copy()
     frozen_query.setdefault("upto", str(menu.newest_run))

@@ -129,7 +129,7 @@ def test_failures_heat_map_counts_only_the_newest_version() -> None:
     assert heat is not None
     assert (row.count, heat.rate.k, heat.rate.n, column.tried) == (1, 1, 3, 3)
     assert (behind(row.query), behind(heat.query)) == (1, 1)
-    assert "happy_path version 1" in page.versions_left_out
+    assert "happy_path version 1" in page.omission_notice
 
 
 def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Client) -> None:
@@ -152,7 +152,7 @@ def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Cli
     assert versions == {"a": ("happy_path version 2",), "b": ("happy_path version 1",), "c": ()}
     assert (row.count, behind(row.query)) == (1, 1)
     assert "b <small>happy_path version 1</small>" in read_html(owner_client.get("/failures/"))
-    assert "“All” omits it" in page.versions_left_out
+    assert "“All” omits it" in page.omission_notice
 
 
 def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:

@@ -40,7 +40,7 @@ def test_search_finds_questions_and_arguments_of_kept_bodies() -> None:
 
 
 def test_traces_older_than_the_newest_are_found_by_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_search, "NEWEST_TRACES", 2)
+    monkeypatch.setattr(trace_search, "NEWEST_ID_COUNT", 2)
     traces = [make_gateway_trace(alias="kept") for _ in range(4)]
     update_search_texts(GATEWAY_TRACES)
     newest_first = [trace.pk for trace in reversed(traces)]

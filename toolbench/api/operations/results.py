@@ -94,7 +94,7 @@ def compare_sides(request: HttpRequest) -> Any:
     query = CompareQuery.from_query(request.GET)
     if problem := check_readable(query.ignored):
         return problem
-    if not query.is_complete or query.published:
+    if not query.is_complete or query.is_published:
         return build_field_problem(
             [FieldProblem(field="a_run", message="Name two different sides of measured trials.")]
         )

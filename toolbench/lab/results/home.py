@@ -1,6 +1,6 @@
 """Home page: connections, the published matrix, newest failures, newest runs and problems.
 
-`toolbench/lab/runs/local_demo.py` reads its demonstration run.
+The demonstration runs on the same page are read by `toolbench/lab/runs/local_demo.py`.
 """
 
 from dataclasses import dataclass
@@ -37,18 +37,21 @@ class HomePage:
 
     Attributes:
         keys: API keys in environment variables.
-        servers: local model servers that were looked for; empty before the first search.
-        kinds: names of the local model servers that can be detected.
+        servers: result of the last detection of local model servers, also for those that did not answer; empty if the
+            web server has not detected any yet.
+        server_titles: names of the kinds of local model servers that can be detected.
+        templates: templates of the providers that can be connected.
         connected: providers that are connected.
+        published: the newest published matrix; None if none is loaded.
         failures: newest failed trials, each of another failure class.
-        recent: newest own runs, without the demonstration runs.
+        recent: newest runs with real models, without imported and demonstration runs.
         attention: problems to point out.
         has_worker: whether a worker has sent a heartbeat within a minute; without one, trials stay queued.
     """
 
     keys: tuple[DetectedKey, ...]
     servers: tuple[DetectedServer, ...]
-    kinds: tuple[str, ...]
+    server_titles: tuple[str, ...]
     templates: tuple[ProviderTemplate, ...]
     connected: tuple[ProviderRow, ...]
     published: PublishedMatrix | None
@@ -58,8 +61,8 @@ class HomePage:
     has_worker: bool
 
     @property
-    def unanswered_kinds(self) -> tuple[str, ...]:
-        """Return the names of local model servers that did not answer the search."""
+    def unanswered_server_titles(self) -> tuple[str, ...]:
+        """Return the names of the kinds of local model servers that did not answer the last detection."""
         return tuple(server.template.title for server in self.servers if server.models is None)
 
 
@@ -72,7 +75,7 @@ def get_home_page() -> HomePage:
     return HomePage(
         keys=list_detected_keys(providers),
         servers=get_detected_servers(providers),
-        kinds=list_server_titles(),
+        server_titles=list_server_titles(),
         templates=list_templates(),
         connected=connected,
         published=get_published_matrix(),

@@ -17,10 +17,10 @@ MAX_TRIALS = 200  # of one conversation
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """Conversation of the list.
+    """Conversation in the list of conversations.
 
     Attributes:
-        models: names of the models that answered, the newest first.
+        models: names of the models to which its messages were sent, that of the newest run first.
     """
 
     case: Case
@@ -49,10 +49,10 @@ class ConversationPage:
     """Conversation of the playground.
 
     Attributes:
-        trials: its trials, the oldest first, at most MAX_TRIALS.
+        trials: its newest trials, at most MAX_TRIALS, the oldest of them first.
         shown: the trial that the page shows and after which the conversation goes on; None before the first one.
         draft: fields for the next message, or for one that was not answered or not sent yet.
-        settings: settings of the shown trial.
+        settings: settings of the shown trial; the default settings if there is none.
         is_sent: whether the newest message was sent.
     """
 
@@ -65,7 +65,7 @@ class ConversationPage:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a trial has not ended, so that no message can be sent yet."""
+        """Return whether a trial has not ended, so that no message can be sent yet."""
         return any(trial.mark in (Trial.State.QUEUED, Trial.State.RUNNING) for trial in self.trials)
 
 
@@ -124,8 +124,8 @@ def _build_trial(trial: Trial) -> ConversationTrial:
 def _build_next_draft(case: Case, shown: Trial | None, *, is_sent: bool) -> CaseDraft:
     """Return the fields of the form.
 
-    They are those of the newest message if it was not sent, those of the shown trial if it has no answer, and else
-    those of a next message, with the tools of the shown trial.
+    They are those of the newest message if it was not sent, those of the shown message if its trial has not ended or
+    gave no answer, and else those of an empty next message, with the tools of the shown trial.
     """
     scenario = load_scenario(case.slug, shown.scenario_version if shown and is_sent else case.current)
     assert isinstance(scenario, UserCaseScenario)

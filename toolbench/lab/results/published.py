@@ -21,13 +21,14 @@ class PublishedRow:
         position: number of the row in the publication.
         name: name of the model without its vendor.
         tool: success in tool scenarios.
-        scenarios: number of failures by scenario, as far as they were published.
-        categories: number of failures by category, as far as they were published.
-        unlisted: number of failures in scenarios that were not published.
+        control: success in the control.
+        scenarios: (scenario, number of failures), as far as they were published.
+        categories: (category, number of failures), as far as they were published.
+        unlisted: number of failures whose scenario was not published.
         timeouts: number of published timeouts.
-        answered: success without the timeouts.
-        failures: the published failures in the words of the source.
-        split: success by scenario; None if it was not published.
+        answered: success in tool scenarios, of the trials without a timeout.
+        failures: the published failures in the words of the source; "-" if none were published.
+        split: (scenario, success) of each tool scenario; None if its success was not published.
         recommendation: the published recommendation for the model and profile; None without one.
         repeats_model: whether the row above has the same model.
     """
@@ -58,7 +59,7 @@ class PublishedRow:
 
     @property
     def dots(self) -> Mapping[str, int]:
-        """Return the number of trials by outcome. Published timeouts count as infrastructure errors."""
+        """Return the number of tool trials by outcome. Published timeouts count as infrastructure errors."""
         if self.not_applicable:
             return {"na": self.tool.n}
         return {"pass": self.tool.k, "fail": self.tool.n - self.tool.k - self.timeouts, "infra": self.timeouts}
@@ -71,16 +72,16 @@ class PublishedMatrix:
     Attributes:
         published: month of the publication in ISO form.
         month: the same in words.
-        trials: trials of each cell.
+        trials: trials of each row in each scenario.
         overall: success in all scenarios, as published.
         tool: success in tool scenarios, as published.
         applicable: success in tool scenarios without the rows whose tools were off.
         control: success in the control, as published.
-        scenarios: success by scenario, the highest first.
-        clear: number of rows whose interval lies above the target.
-        undecided: number of rows whose interval contains the target.
-        below: number of rows whose interval lies below the target.
-        perfect: number of rows in which every trial passed.
+        scenarios: (scenario, success), the highest success first.
+        clear: number of applicable rows whose interval lies above the target; 0 without a target.
+        undecided: number of applicable rows whose interval contains the target; 0 without a target.
+        below: number of applicable rows whose interval lies below the target; 0 without a target.
+        perfect: number of applicable rows in which every tool trial passed.
     """
 
     slug: str
@@ -109,7 +110,10 @@ class PublishedMatrix:
 
     @property
     def indistinguishable_from_best(self) -> tuple[PublishedRow, ...]:
-        """Return the lower rows that do not differ significantly from the best, one for each count, highest first."""
+        """Return the rows with fewer passes than the best that do not differ significantly from it.
+
+        The most passes are first. Of several rows with as many passes, only the last is returned.
+        """
         best = self.best
         lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
         return tuple(
@@ -128,7 +132,7 @@ _matrices: VersionCache[PublishedMatrix] = VersionCache(max_entries=4)
 def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
     """Return the newest published matrix, or None if no snapshot is loaded.
 
-    One query, and two more for the first time: the matrix is kept in memory until the snapshot is loaded again.
+    One query, and two more if the matrix is not in memory, where it is kept until the snapshot is loaded again.
 
     Args:
         target: target of the rates in percent; None for no target.
@@ -184,7 +188,7 @@ def _build_total_rate(snapshot: PublishedSnapshot, name: str, target: int | None
 
 
 def _list_scenario_rates(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[str, Rate], ...]:
-    """Return the rates by scenario, the highest first. The JSON column does not keep an order of its own."""
+    """Return the rates by scenario, the highest first, since the JSON column does not keep the order of the source."""
     rates = [(slug, build_rate(ok, runs, target=target)) for slug, (ok, runs) in snapshot.scenarios.items()]
     return tuple(sorted(rates, key=lambda pair: (-pair[1].axis, pair[0])))
 
@@ -226,16 +230,23 @@ def _build_row(
 
 
 def _split_by_scenario(
-    failed: dict[str, int], unlisted: int, snapshot: PublishedSnapshot, target: int | None
+    failures: dict[str, int], unlisted: int, snapshot: PublishedSnapshot, target: int | None
 ) -> tuple[tuple[str, Rate | None], ...]:
-    """Return the rates by scenario, None for unpublished ones.
+    """Return the rates of a row by tool scenario, sorted by its name; None for unknown ones.
 
-    A scenario without a published failure passed in all trials if all failures were published, else it is unknown.
+    In a scenario without a published failure, all trials passed if all failures were published; else its rate is
+    unknown.
+
+    Args:
+        failures: published number of failures by scenario.
+        unlisted: number of failures whose scenario was not published.
+        snapshot: the publication.
+        target: target of the rates in percent; None for no target.
     """
     trials = snapshot.trials
     names = sorted(name for name in snapshot.scenarios if name != CONTROL_SCENARIO)
-    known = {name: build_rate(trials - failed.get(name, 0), trials, target=target) for name in names}
-    return tuple((name, known[name] if name in failed or not unlisted else None) for name in names)
+    rates = {name: build_rate(trials - failures.get(name, 0), trials, target=target) for name in names}
+    return tuple((name, rates[name] if name in failures or not unlisted else None) for name in names)
 
 
 def _format_month(published: str) -> str:

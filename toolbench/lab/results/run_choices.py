@@ -1,4 +1,4 @@
-"""Runs that a page offers as choices, and the limit up to which their start times count as equal."""
+"""Runs that a page offers as choices, and how far apart they may start before a page warns."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -19,7 +19,8 @@ def list_run_choices(
     Args:
         runs: the runs that the page may offer.
         chosen: primary keys of chosen runs. They come first, also old ones, so that a form keeps them.
-        newest: maximum of other runs, which follow, newest first.
+        newest: number of other runs, the newest first, which follow. For each chosen key without a run in `runs`, one
+            more follows.
     """
     rank = Case(When(pk__in=chosen, then=0), default=1)
     return tuple(runs.order_by(rank, "-pk")[: newest + len(chosen)])

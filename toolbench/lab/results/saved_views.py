@@ -15,7 +15,15 @@ from toolbench.lab.query_params import clean_text
 MAX_NAME_CHARACTERS = 80
 MAX_ADDRESS_CHARACTERS = 2000
 MAX_VIEWS = 100  # of one user
-PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/", "/trend/")
+RESULT_PATHS = (
+    "/matrix/",
+    "/trials/",
+    "/failures/",
+    "/latency/",
+    "/compare/",
+    "/decide/",
+    "/trend/",
+)  # of the pages that can be saved
 
 
 class SavedViewError(ValueError):
@@ -40,7 +48,8 @@ class ViewMenu:
 
     Attributes:
         views: the user's views and all shared views, by name.
-        newest_run: primary key of the newest run, which a frozen address contains; 0 without runs.
+        newest_run: primary key of the newest run, which a frozen address contains so that it shows no later runs; 0
+            without runs.
     """
 
     views: tuple[ListedView, ...] = ()
@@ -82,7 +91,7 @@ def save_view(user: User, name: str, address: str, *, shared: bool) -> SavedView
 
 def _is_page_of_results(address: str) -> bool:
     parts = urlsplit(address)
-    return parts.path in PATHS and not parts.scheme and not parts.netloc and "\0" not in address
+    return parts.path in RESULT_PATHS and not parts.scheme and not parts.netloc and "\0" not in address
 
 
 def delete_view(user: User, view_id: int) -> str:

@@ -10,7 +10,7 @@ _LABELS = {"model": "Models", "profile": "Profiles", "strategy": "Strategies", "
 
 @dataclass(frozen=True, slots=True)
 class ScopeChip:
-    """Choice of several values.
+    """Values of one parameter of which the user can choose several.
 
     Attributes:
         name: name of the parameter in the query string.
@@ -39,7 +39,7 @@ class ScopeChips:
     Attributes:
         after: first day in ISO form; "" without one.
         before: last day in ISO form; "" without one.
-        upto: primary key of the newest run of a frozen address; None for another address.
+        upto: primary key of the newest run that a frozen address shows; None for another address.
     """
 
     chips: tuple[ScopeChip, ...]

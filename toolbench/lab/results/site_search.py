@@ -15,7 +15,7 @@ from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
 MAX_HITS_PER_GROUP = 6
 MAX_SEARCH_CHARS = 200
 MAX_TRACES = 50
-MIN_SHOWN_LAG = 1.0  # seconds
+MIN_SHOWN_LAG_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class HitGroup:
 def search_site(search: str) -> tuple[HitGroup, ...]:
     """Return links to models, runs, trials and scenarios that match a text. At most five queries.
 
-    Requests of the gateway are found only with the word `source:gateway`, and then nothing else is.
+    Traces of the gateway are found only with the word `source:gateway`; such a search finds nothing else.
 
     A number, also with "#" before it, also matches the run and the trial with that primary key.
 
@@ -71,17 +71,18 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
 
 def _find_traces(text: str) -> tuple[HitGroup, ...]:
     """Return the group of the traces that match; () if none matches and all traces can be found."""
-    found = search_traces(text, MAX_TRACES)
+    result = search_traces(text, MAX_TRACES)
     hits = tuple(
         Hit(
             f"Trace {trace.pk} · {trace.alias} · {trace.status} {trace.code}".rstrip(),
             f"/gateway/traces/{trace.pk}/",
             f"{trace.model_name}, {trace.at:%Y-%m-%d %H:%M}",
         )
-        for trace in found.traces
+        for trace in result.traces
     )
-    lag = found.text_lag
-    note = f"Traces of the last {lag:.0f} s may not be found yet." if lag >= MIN_SHOWN_LAG else ""
+    lag_seconds = result.text_lag
+    is_behind = lag_seconds >= MIN_SHOWN_LAG_SECONDS
+    note = f"Traces of the last {lag_seconds:.0f} s may not be found yet." if is_behind else ""
     return (HitGroup("Gateway traces", hits, note),) if hits or note else ()
 
 

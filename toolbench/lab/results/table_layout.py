@@ -14,7 +14,7 @@ class TableLayout:
     """Chosen layout of the tables, which links between pages of results keep.
 
     Attributes:
-        grid: names of the columns after the cells of the grid; empty for the default columns.
+        grid: names of the columns to the right of the grid's cells; empty for the default columns.
         trials: names of the columns of the trial list; empty for the default columns.
         density: one of DENSITIES; "" for the default of each table.
     """
@@ -45,12 +45,12 @@ class TableLayout:
 
     @property
     def without_grid(self) -> "TableLayout":
-        """Return the layout without what a form for the grid chooses."""
+        """Return the layout without the columns of the grid and the density, which the form for the grid sends."""
         return replace(self, grid=(), density="")
 
     @property
     def without_trials(self) -> "TableLayout":
-        """Return the layout without what a form for the trial list chooses."""
+        """Return the layout without the columns of the trial list and the density, which the list's form sends."""
         return replace(self, trials=(), density="")
 
 

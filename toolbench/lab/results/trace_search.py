@@ -15,7 +15,7 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import GATEWAY_TRACES, get_text_lag
 
 SOURCE_FILTER = "source:gateway"  # the word of a search that asks for traces; other searches never show any
-NEWEST_TRACES = 30_000  # which a search reads one by one, before it asks the index
+NEWEST_ID_COUNT = 30_000  # a search reads the texts with so many newest ids one by one before it asks the index
 _FILTER_WORD = re.compile(rf"(?<!\S){SOURCE_FILTER}(?!\S)", re.IGNORECASE)
 
 
@@ -25,7 +25,8 @@ class TraceSearch:
 
     Attributes:
         traces: the newest ones, without bodies.
-        text_lag: seconds for which the oldest trace without a search text has waited; 0 if none waits or without words.
+        text_lag: seconds for which the oldest trace without a search text has waited; 0 if none waits, or if the search
+            has no words beside SOURCE_FILTER.
     """
 
     traces: tuple[GatewayTrace, ...]
@@ -59,7 +60,7 @@ def _find_newest(condition: Q, limit: int) -> Sequence[int]:
     """
     texts = GatewayTraceText.objects.filter(condition).values_list("pk", flat=True)
     newest_id = GatewayTraceText.objects.aggregate(newest=Max("pk"))["newest"] or 0
-    ids = list(texts.filter(pk__gt=newest_id - NEWEST_TRACES).order_by("-pk")[:limit])
+    ids = list(texts.filter(pk__gt=newest_id - NEWEST_ID_COUNT).order_by("-pk")[:limit])
     if len(ids) == limit:
         return ids
     matching, parameters = texts.query.sql_with_params()

@@ -75,7 +75,7 @@ def test_heat_map_names_providers_that_serve_one_model() -> None:
     )
     recompute_stale_cells()
     columns = get_failures(FailuresQuery()).heat_map.columns
-    assert sorted((column.name, column.provider_shown) for column in columns) == [
+    assert sorted((column.name, column.provider_label) for column in columns) == [
         ("a", run.configs.filter(model_name="a").get().provider_name),
         ("a", "Second"),
         ("b", ""),
@@ -165,7 +165,7 @@ def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> Non
     make_trial(trial.cell, "pass", causes=[again], taxonomy=read_taxonomy_version())
     page = get_failures(FailuresQuery(runs=(runs[1].pk,)))
     sight = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
-    assert (sight.path, sight.trials, sight.times, sight.mended) == ("$.ops[].path", 2, 4, 1)
+    assert (sight.path, sight.trials, sight.occurrences, sight.recovered_trials) == ("$.ops[].path", 2, 4, 1)
     assert behind(sight.query) == 2
     assert not get_failures(FailuresQuery()).seen_causes
 

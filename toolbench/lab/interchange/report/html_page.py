@@ -67,7 +67,7 @@ def _find_comparison_error(query: str) -> str:
     parsed = CompareQuery.from_query(QueryDict(query))
     if parsed.ignored:
         return f"The comparison cannot be shared: {', '.join(parsed.ignored)[:200]} cannot be read."
-    if not parsed.is_complete or parsed.published:
+    if not parsed.is_complete or parsed.is_published:
         return "Compare two or more sides with trials first, then share the comparison."
     return ""
 

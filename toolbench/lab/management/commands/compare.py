@@ -36,7 +36,7 @@ class Command(BaseCommand):
         )
         query = CompareQuery.from_query(parameters)
         check_read(query.ignored)
-        if len(runs) > 2 or not query.is_complete or query.published or query.has_more_than_two:
+        if len(runs) > 2 or not query.is_complete or query.is_published or query.has_more_than_two:
             raise CommandError("Name two different sides of measured trials.", returncode=REFUSED_EXIT_CODE)
         if server:
             with open_server(server, token) as client:

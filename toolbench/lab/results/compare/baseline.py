@@ -26,7 +26,7 @@ from toolbench.lab.results.compare.statistics import RateComparison, build_side_
 from toolbench.lab.results.compare.strata import StratumCounts, read_sides
 from toolbench.lab.results.compare.warnings import ADDED_MANUALLY, FAR_APART, OVERLOADED, SIMULATED, is_far_apart
 
-RESULT_MARKS = {"better": "pass", "worse": "fail"}
+RESULT_MARKS = {"better": "pass", "worse": "fail"}  # the outcome whose mark stands for a result
 
 
 class ComparedSide(Protocol):
@@ -65,7 +65,7 @@ class SideFigures:
         trials: number of trials that passed, failed or had an infrastructure error.
         p50: median duration of answered trials in milliseconds; None without one.
         p95: 95th percentile of these durations; None without one.
-        tokens_out: output tokens per trial, rounded.
+        tokens_out: output tokens per trial, rounded; 0 without trials.
         cost: dollars per end-to-end success; None if it is unknown.
         first_start: start of the first trial; None without trials.
         last_start: start of the last trial; None without trials.
@@ -92,7 +92,8 @@ class SideRow:
     Attributes:
         number: position of the side in the query; 0 is the baseline.
         name: name of the side.
-        rate: success in the strata that are compared; for the baseline, in all its strata.
+        rate: success in the strata that are compared; for the baseline and without a comparison, in all strata of the
+            side. `figures` count the same trials.
         compared: comparison of the baseline with this side; None for the baseline itself, and if no comparison is
             possible.
         how: "paired" or "stratified"; "" without a comparison.
@@ -140,8 +141,8 @@ class BaselineComparison:
         pool: the scenario group and the instance kind that are counted.
         comparisons: number of differences that are shown together; intervals are corrected for it.
         scenarios: number of scenarios of the baseline.
-        required_trials: trials that a side needs to detect the difference that the query names.
-        strata: the counts of each side, of all groups and kinds.
+        required_trials: trials that a side needs to detect a difference of `query.points`.
+        strata: the counts of each side, the baseline first, of all scenario groups and instance kinds.
     """
 
     query: CompareQuery
@@ -265,10 +266,10 @@ def compute_baseline_required_trials(rows: Sequence[ComparedSide], points: int) 
         rows: the sides, the baseline first.
         points: the difference to detect, in percentage points.
     """
-    known = [row.compared for row in rows if row.compared]
-    if not known:
+    compared = [row.compared for row in rows if row.compared]
+    if not compared:
         return compute_required_trials(RateComparison(rows[0].rate, rows[0].rate, None, False, False), points)
-    return compute_required_trials(min(known, key=lambda compared: min(compared.first.n, compared.second.n)), points)
+    return compute_required_trials(min(compared, key=lambda pair: min(pair.first.n, pair.second.n)), points)
 
 
 def _build_figures(strata: Sequence[StratumCounts], costs: Mapping[int, CostSums]) -> SideFigures:
@@ -294,7 +295,7 @@ def _estimate_cost(
     """Return the cost per end-to-end success.
 
     Returns:
-        None if the cost is unknown or a cell has trials that the side does not count.
+        None if the cost is unknown, a cell is stale, or a cell has trials that the side does not count.
     """
     cells = frozenset[int]().union(*(stratum.cells for stratum in strata))
     paid = add_costs(costs[pk] for pk in cells if pk in costs)

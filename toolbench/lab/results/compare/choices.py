@@ -10,9 +10,9 @@ from toolbench.lab.models import Run, RunConfig
 
 MAX_RUNS = 40
 MAX_SUGGESTIONS = 6
-SUGGESTED_AXES = ("strategy", "method", "profile", "stream", "model_name")
-_NAMED_COLUMNS = ("run_id", "canonical", "provider_name", "model_name", "profile", "strategy", "method", "stream")
-AXIS_BY_COLUMN = {"model_name": "model"}
+SUGGESTED_COLUMNS = ("strategy", "method", "profile", "stream", "model_name")  # columns whose values are compared
+_CONFIG_COLUMNS = ("run_id", "canonical", "provider_name", "model_name", "profile", "strategy", "method", "stream")
+AXIS_BY_COLUMN = {"model_name": "model"}  # the axes whose names differ from those of their columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,9 @@ class CompareChoices:
     """Choices of the compare form.
 
     Attributes:
-        runs: the newest runs.
-        values: the values of the configurations of these runs, by axis.
+        runs: the newest runs, at most MAX_RUNS.
+        values: the values of the configurations of these runs, by axis, sorted.
+        suggestions: at most MAX_SUGGESTIONS comparisons.
     """
 
     runs: tuple[Run, ...]
@@ -46,7 +47,7 @@ def get_compare_choices() -> CompareChoices:
     runs = tuple(
         Run.objects.filter(Run.COUNTED, deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS]
     )
-    configs = list(RunConfig.objects.filter(run__in=runs).only(*_NAMED_COLUMNS).order_by("-run_id"))
+    configs = list(RunConfig.objects.filter(run__in=runs).only(*_CONFIG_COLUMNS).order_by("-run_id"))
     columns = {"provider": "provider_name", "model": "model_name"} | {
         name: name for name in ("profile", "strategy", "method")
     }
@@ -67,6 +68,7 @@ def _suggest_repeats(runs: Iterable[Run]) -> Iterable[SuggestedComparison]:
 
 
 def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
+    """Yield comparisons of one canonical model at two providers within one run."""
     providers_by_model: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
         if config.canonical:
@@ -80,14 +82,15 @@ def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedCompar
 
 def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
     """Yield comparisons of two values of an axis within one run."""
-    values_by_axis: dict[tuple[int, str], set[str]] = defaultdict(set)
+    values_by_column: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
-        for axis in SUGGESTED_AXES:
-            value = getattr(config, axis)
-            values_by_axis[config.run_id, axis].add(("streamed" if value else "whole") if axis == "stream" else value)
-    for (run, axis), values in values_by_axis.items():
+        for column in SUGGESTED_COLUMNS:
+            value = getattr(config, column)
+            text = ("streamed" if value else "whole") if column == "stream" else value
+            values_by_column[config.run_id, column].add(text)
+    for (run, column), values in values_by_column.items():
         if len(values) > 1:
             first, second = sorted(values)[:2]
-            name = AXIS_BY_COLUMN.get(axis, axis)
-            parameters = {"run": run, f"a_{name}": first, f"b_{name}": second}
-            yield SuggestedComparison(f"{name} {first} against {second}, run {run}", urlencode(parameters))
+            axis = AXIS_BY_COLUMN.get(column, column)
+            parameters = {"run": run, f"a_{axis}": first, f"b_{axis}": second}
+            yield SuggestedComparison(f"{axis} {first} against {second}, run {run}", urlencode(parameters))

@@ -22,7 +22,7 @@ from toolbench.lab.results.compare.statistics import (
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts, read_sides
 from toolbench.lab.results.compare.warnings import list_warnings
 
-RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}
+RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}  # axes whose values need not occur in another run
 NAMED_FIELDS = {"examples", "tool use", "prompt", "version"}  # labels show the name of the field before the value
 
 
@@ -31,7 +31,8 @@ class StratumRow:
     """Comparison in one stratum that both sides have.
 
     Attributes:
-        label: settings that distinguish the row from other rows of the scenario; "" if there is no other row.
+        label: settings in which the rows of the comparison differ, and the scenario versions of both sides if they
+            differ; "" if there are neither.
     """
 
     scenario: str
@@ -58,16 +59,19 @@ class Comparison:
     """Comparison of two sides.
 
     Attributes:
-        names: names of the sides.
+        names: names of all sides of the query.
+        sides: figures of both sides.
+        counts: counts of both sides.
         how: "paired" or "stratified".
         whole: comparison of all strata; it is not corrected for other comparisons.
         rows: comparisons by stratum, corrected for their number.
         outcome_changes: numbers of instances by change of outcome.
-        required_trials: trials needed to detect the difference that the query names.
+        required_trials: trials needed to detect a difference of `query.points`.
         noise: difference, as a fraction, that equal sides of this size exceed in 5 of 100 comparisons.
         secondary: the secondary metrics, corrected for their number.
         shared_trials: number of trials that are on both sides. If it is not 0, nothing is compared.
-        trials: the trials that are compared, by side.
+        trials: the trials of the strata that both sides have, by side; without such strata, all trials of the scenario
+            group and instance kind.
     """
 
     query: CompareQuery
@@ -117,7 +121,7 @@ class Comparison:
 def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]] | None = None) -> Comparison:
     """Return the comparison of the first two sides.
 
-    It takes at most twelve SQL queries, whatever the number of trials.
+    It takes at most thirteen SQL queries, whatever the number of trials.
 
     Args:
         query: the sides.
@@ -149,7 +153,12 @@ def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]
 
 
 def count_shared_trials(sides: Sequence[QuerySet[Trial]], strata: Sequence[Sequence[StratumCounts]]) -> int:
-    """Return how many trials are on both sides. It takes one SQL query if the sides have a cell in common."""
+    """Return how many trials are on both sides. It takes one SQL query if the sides have a cell in common.
+
+    Args:
+        sides: the trials of both sides.
+        strata: the counts of both sides.
+    """
     first, second = (frozenset[int]().union(*(stratum.cells for stratum in side)) for side in strata)
     return 0 if first.isdisjoint(second) else (sides[0] & sides[1]).count()
 
@@ -157,7 +166,7 @@ def count_shared_trials(sides: Sequence[QuerySet[Trial]], strata: Sequence[Seque
 def _filter_shared_strata(
     counts: ComparisonCounts, sides: Sequence[QuerySet[Trial]]
 ) -> tuple[QuerySet[Trial], QuerySet[Trial]]:
-    """Return the trials of the strata that both sides have, or all trials if they share none."""
+    """Return the trials of the strata that both sides have, or all trials of the group and kind if they share none."""
     first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in sides)
     if not counts.keys:
         return first, second
@@ -182,7 +191,13 @@ def _build_trial_condition(strata: Iterable[StratumCounts]) -> Q:
 
 
 def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison:
-    """Compare two runs with the values that hold for all sides of `query`, without RUN_SPECIFIC_AXES and times."""
+    """Compare two runs.
+
+    Args:
+        first: primary key of the first run.
+        second: primary key of the second run.
+        query: its values for all sides hold for both runs, except those of RUN_SPECIFIC_AXES and the dates.
+    """
     axes = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
     chosen = replace(query.chosen, after=None, before=None, upto=None)
     runs = ({**axes, "run": str(run)} for run in (first, second))
@@ -192,7 +207,10 @@ def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison
 
 
 def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
-    """Return one row for each stratum, the smallest p-value first. The intervals are simultaneous."""
+    """Return one row for each stratum, the smallest p-value first, then rows without one.
+
+    The intervals are simultaneous.
+    """
     comparisons = apply_bonferroni([compare_strata(counts, [key], how) for key in counts.keys])
     labels = _build_labels(counts)
     rows = (
@@ -205,7 +223,7 @@ def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
 def _build_labels(counts: ComparisonCounts) -> list[str]:
     """Return a label for each stratum: the settings in which the strata differ.
 
-    If scenario versions differ between the sides, the label names both.
+    If the sides have no scenario version in common, the label names the versions of both.
     """
     shared = enumerate((name for name in STRATUM_FIELDS if name not in counts.differing), start=1)
     varying = [(place, name) for place, name in shared if len({key[place] for key in counts.keys}) > 1]
@@ -228,12 +246,16 @@ def _describe_value(name: str, value: object) -> str:
 
 
 def _compute_share(whole: RateComparison) -> float:
+    """Return the share of successes on both sides together; without trials, 0.9 is assumed."""
     tried = whole.first.n + whole.second.n
     return (whole.first.k + whole.second.k) / tried if tried else 0.9
 
 
 def compute_required_trials(whole: RateComparison, points: int) -> RequiredTrials:
-    """Return the trials needed to detect a difference of `points`, given the share of successes on both sides."""
+    """Return the trials needed to detect a difference of `points` percentage points.
+
+    The share of successes on both sides together is taken as the success of the first side.
+    """
     trials = count_trials_to_detect(points / 100, share=_compute_share(whole))
     return RequiredTrials(points, trials, max(0, trials - min(whole.first.n, whole.second.n)))
 

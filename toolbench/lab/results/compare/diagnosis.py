@@ -38,7 +38,7 @@ class MetricDifference:
 
     Attributes:
         label: label of the metric.
-        first: its rate at the worse provider, or on the first side if neither provider is worse in all metrics.
+        first: its rate at the worse provider, or on the first side if neither provider is worse in all differences.
         second: its rate on the other side.
     """
 
@@ -127,7 +127,7 @@ def _is_weak(whole: RateComparison) -> bool:
 
 
 def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[FailureClassCount, ...]:
-    """Return the three most frequent failure classes of the worse side, or of both sides if it is None."""
+    """Return at most three of the most frequent failure classes of the worse side, or of both sides if it is None."""
     counts: Counter[str] = Counter()
     for trials in comparison.trials if worse_side is None else [comparison.trials[worse_side]]:
         counts.update(trials.filter(outcome=Trial.Outcome.FAIL).values_list("failure_class", flat=True))
@@ -140,7 +140,11 @@ def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[Fai
 def _find_suggested_preset(
     comparison: Comparison, worse_side: int, failures: Sequence[FailureClassCount]
 ) -> SuggestedPreset | None:
-    """Return the preset for the most frequent failure that has one."""
+    """Return the preset for the most frequent failure that has one.
+
+    Returns:
+        None if no failure has a preset, the preset was deleted, or the models of the side were deleted.
+    """
     preset_names = load_class_presets()
     failure = next((failure for failure in failures if preset_names.get(failure.failure_class)), None)
     if failure is None:

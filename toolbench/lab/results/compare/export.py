@@ -90,7 +90,7 @@ def export_comparison(query: CompareQuery) -> ExportTable:
 
 def _build_rows(comparison: Comparison) -> Iterator[tuple[Value, ...]]:
     simulated = any(side.simulated for side in comparison.sides)
-    retries = {scenario: sides for scenario, *sides in comparison.retries}
+    retries = {scenario: sides for scenario, *sides in comparison.retries}  # not counted by stratum
     stratum_counts = Counter(row.scenario for row in comparison.rows)
     yield (
         *_build_row(("whole", "", ""), comparison.whole, simulated),
@@ -133,7 +133,12 @@ def _build_time_values(comparison: Comparison) -> tuple[Value, ...]:
 def _build_row(labels: tuple[Value, Value, Value], compared: RateComparison, simulated: bool) -> tuple[Value, ...]:
     """Return the columns up to `difference_shown`.
 
-    The interval of the comparison alone is followed by that which is corrected for the family.
+    `low`, `high` and `p` are those of the comparison alone; the last columns are corrected for its family.
+
+    Args:
+        labels: values of the columns `what`, `scenario` and `stratum`.
+        compared: the comparison.
+        simulated: whether any trial of the sides has a simulated model.
     """
     corrected = compared.difference
     single = corrected.with_comparisons(1) if corrected else None
@@ -146,6 +151,7 @@ def _build_row(labels: tuple[Value, Value, Value], compared: RateComparison, sim
 
 
 def _build_rate_values(rate: Rate) -> tuple[Value, ...]:
+    """Return successes, trials and the bounds of the interval, which are None if the interval is withheld."""
     return (rate.k, rate.n, None, None) if rate.withheld else (rate.k, rate.n, rate.low, rate.high)
 
 

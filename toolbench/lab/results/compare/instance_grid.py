@@ -30,11 +30,12 @@ class InstanceCell:
     Attributes:
         k: successes by the metric of the comparison.
         n: trials that the metric counts.
-        distinct_answers: different answers.
-        trial_count: trials in any state.
+        distinct_answers: number of different answers.
+        trial_count: number of trials in any state.
         trials_query: query string of the list of these trials.
         trial_pair: primary keys of a trial of this side and of one of the baseline, if possible with different
-            outcomes; None for the baseline, and if one of the sides has no finished trial.
+            outcomes; None for the baseline, and if a side has no trial that passed, failed or had an infrastructure
+            error.
     """
 
     k: int
@@ -72,7 +73,7 @@ class InstanceGrid:
     """Table of instances by side.
 
     Attributes:
-        rows: at most MAX_GRID_ROWS instances.
+        rows: at most MAX_GRID_ROWS instances, sorted by scenario, version and seed.
         total: number of all instances.
         differing: number of instances whose share of successes differs between sides.
         shows_all: whether instances without a difference are among the rows.
@@ -114,7 +115,7 @@ def get_instance_grid(comparison: BaselineComparison) -> InstanceGrid:
 
 
 def _sum_by_instance(strata: Iterable[StratumCounts], metric: str) -> Mapping[InstanceKey, tuple[int, int]]:
-    """Return the successes and trials of each instance, over all settings of the side."""
+    """Return (successes, trials) of each instance, over all settings of the side."""
     sums: dict[InstanceKey, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for stratum in strata:
         key = (stratum.scenario, stratum.settings["version"], stratum.instance)
@@ -160,6 +161,14 @@ def _build_grid_row(
     counts_by_side: Sequence[Mapping[InstanceKey, tuple[int, int]]],
     sums: Mapping[tuple[int, InstanceKey], dict[str, Any]],
 ) -> InstanceRow:
+    """Return the row of an instance.
+
+    Args:
+        comparison: the comparison.
+        key: the instance.
+        counts_by_side: results of `_sum_by_instance`, the baseline first.
+        sums: result of `_read_trial_sums`.
+    """
     baseline_sums = sums.get((0, key))
     cells = tuple(
         InstanceCell(
@@ -177,7 +186,15 @@ def _build_grid_row(
 
 
 def _choose_trial_pair(side: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return a trial of the side and one of the baseline, if possible one that failed and one that passed."""
+    """Return a trial of the side and one of the baseline, if possible one that failed and one that passed.
+
+    Args:
+        side: values of _TRIAL_AGGREGATES for the side.
+        baseline: values of _TRIAL_AGGREGATES for the baseline.
+
+    Returns:
+        The primary keys of both trials; None if either has no trial with one of these outcomes.
+    """
     for side_name, baseline_name in (("failed_id", "passed_id"), ("passed_id", "failed_id")):
         if side[side_name] and baseline[baseline_name]:
             return side[side_name], baseline[baseline_name]

@@ -16,9 +16,14 @@ class ComparisonCounts:
     """Counts of both sides by stratum and instance.
 
     Attributes:
+        metric: name of the metric whose successes are counted.
+        group: the scenario group that is compared.
+        kind: the instance kind that is compared.
         groups: scenario groups that both sides have, the most frequent first.
-        kinds: instance kinds that both sides have, the most frequent first.
-        differing: names of STRATUM_FIELDS in which the sides have no value in common, so that they are compared.
+        kinds: instance kinds that both sides have in the scenario group, the most frequent first.
+        differing: names of STRATUM_FIELDS in which the sides have no value in common, so that these are compared.
+        first: the counts of the first side by stratum.
+        second: the counts of the second side by stratum.
         left_out: number of strata that only one side has, without those of `left_out_versions`.
         left_out_versions: scenario versions that are not compared because the other side has other versions of the
             scenario, each with the name of its side.
@@ -69,14 +74,21 @@ class PoolChoice:
 def choose_pool(
     first: Sequence[StratumCounts], others: Sequence[StratumCounts], group: str = "", kind: str = ""
 ) -> PoolChoice:
-    """Choose a group and an instance kind that both have: `group` and `kind` if both have them.
+    """Choose a scenario group and an instance kind in which there are counts of both arguments.
 
-    Otherwise the default group or the most frequent one is chosen, and the most frequent kind.
+    Args:
+        first: counts of the baseline.
+        others: counts of all other sides together.
+        group: group to choose if both have it; otherwise the default group or the most frequent one is chosen.
+        kind: instance kind to choose if both have it; otherwise the most frequent one is chosen.
+
+    Returns:
+        The choice; its group or kind is "" if they have none in common.
     """
     groups = _list_common((stratum.group for stratum in first), (stratum.group for stratum in others))
     group = group if group in groups else DEFAULT_GROUP if DEFAULT_GROUP in groups else next(iter(groups), "")
-    both = ((stratum.kind for stratum in side if stratum.group == group) for side in (first, others))
-    kinds = _list_common(*both)
+    kinds_by_side = ((stratum.kind for stratum in side if stratum.group == group) for side in (first, others))
+    kinds = _list_common(*kinds_by_side)
     return PoolChoice(group, groups, kind if kind in kinds else next(iter(kinds), ""), kinds)
 
 
@@ -99,18 +111,21 @@ def match_sides(
     first, second = (choice.select(side) for side in (first, second))
     differing = tuple(name for name in STRATUM_FIELDS if _has_no_common_value(first, second, name))
     shared = tuple(name for name in STRATUM_FIELDS if name not in differing)
-    by_first, by_second = _group_by_stratum(first, shared), _group_by_stratum(second, shared)
+    first_by_key, second_by_key = _group_by_stratum(first, shared), _group_by_stratum(second, shared)
     if "version" in differing:
-        by_first, by_second = _keep_newest_versions(by_first, by_second), _keep_newest_versions(by_second, by_first)
+        first_by_key, second_by_key = (
+            _keep_newest_versions(first_by_key, second_by_key),
+            _keep_newest_versions(second_by_key, first_by_key),
+        )
     uncompared = (
-        _find_uncompared_versions(first, second, by_first, by_second),
-        _find_uncompared_versions(second, first, by_second, by_first),
+        _find_uncompared_versions(first, second, first_by_key, second_by_key),
+        _find_uncompared_versions(second, first, second_by_key, first_by_key),
     )
     unmatched = (
-        _count_unmatched(by_first, by_second, uncompared[0]),
-        _count_unmatched(by_second, by_first, uncompared[1]),
+        _count_unmatched(first_by_key, second_by_key, uncompared[0]),
+        _count_unmatched(second_by_key, first_by_key, uncompared[1]),
     )
-    named = tuple(
+    uncompared_names = tuple(
         f"{scenario} version {version} ({side} side)"
         for side, versions in zip(("first", "second"), uncompared, strict=True)
         for scenario, version in sorted(versions)
@@ -122,10 +137,10 @@ def match_sides(
         choice.groups,
         choice.kinds,
         differing,
-        by_first,
-        by_second,
+        first_by_key,
+        second_by_key,
         sum(unmatched),
-        named,
+        uncompared_names,
     )
 
 
@@ -148,18 +163,19 @@ def _list_versions(strata: Iterable[StratumCounts]) -> set[tuple[str, int]]:
 
 
 def _group_by_stratum(strata: Iterable[StratumCounts], shared: Sequence[str]) -> StrataByKey:
-    found: dict[StratumKey, list[StratumCounts]] = defaultdict(list)
+    """Return the counts by scenario and the values of the settings in `shared`."""
+    strata_by_key: dict[StratumKey, list[StratumCounts]] = defaultdict(list)
     for stratum in strata:
-        found[stratum.scenario, *(stratum.settings[name] for name in shared)].append(stratum)
-    return {key: tuple(strata) for key, strata in found.items()}
+        strata_by_key[stratum.scenario, *(stratum.settings[name] for name in shared)].append(stratum)
+    return {key: tuple(strata) for key, strata in strata_by_key.items()}
 
 
 def _keep_newest_versions(side: StrataByKey, other_side: StrataByKey) -> StrataByKey:
-    """Return the side with only the newest version of each scenario that has strata on both sides."""
+    """Return the side without older versions of the scenarios that have strata on both sides."""
     newest: dict[str, int] = {}
     for scenario, version in _list_versions(stratum for key in side if key in other_side for stratum in side[key]):
         newest[scenario] = max(version, newest.get(scenario, version))
-    kept = {
+    newest_by_key = {
         key: tuple(
             stratum
             for stratum in strata
@@ -167,21 +183,30 @@ def _keep_newest_versions(side: StrataByKey, other_side: StrataByKey) -> StrataB
         )
         for key, strata in side.items()
     }
-    return {key: strata for key, strata in kept.items() if strata}
+    return {key: strata for key, strata in newest_by_key.items() if strata}
 
 
 def _find_uncompared_versions(
-    strata: Sequence[StratumCounts], other_counts: Sequence[StratumCounts], side: StrataByKey, other_side: StrataByKey
+    strata: Sequence[StratumCounts], other_strata: Sequence[StratumCounts], side: StrataByKey, other_side: StrataByKey
 ) -> set[tuple[str, int]]:
-    """Return the versions without a shared stratum, of scenarios that the other side has only in other versions."""
+    """Return (scenario, version) pairs of a side that are not compared because the other side lacks the version.
+
+    The other side has other versions of the scenario, which are different tasks.
+
+    Args:
+        strata: all counts of the side.
+        other_strata: all counts of the other side.
+        side: the counts of the side by stratum, as they are compared.
+        other_side: the counts of the other side by stratum, as they are compared.
+    """
     compared, other_versions = (
         _list_versions(stratum for key in side if key in other_side for stratum in side[key]),
-        _list_versions(other_counts),
+        _list_versions(other_strata),
     )
-    met = {scenario for scenario, _ in other_versions}
-    return {version for version in _list_versions(strata) - compared - other_versions if version[0] in met}
+    other_scenarios = {scenario for scenario, _ in other_versions}
+    return {pair for pair in _list_versions(strata) - compared - other_versions if pair[0] in other_scenarios}
 
 
-def _count_unmatched(side: StrataByKey, other_side: StrataByKey, named: set[tuple[str, int]]) -> int:
-    """Return how many strata only this side has, without those whose versions are all in `named`."""
-    return sum(key not in other_side and not _list_versions(strata) <= named for key, strata in side.items())
+def _count_unmatched(side: StrataByKey, other_side: StrataByKey, uncompared: set[tuple[str, int]]) -> int:
+    """Return how many strata only this side has, without those whose (scenario, version) are all in `uncompared`."""
+    return sum(key not in other_side and not _list_versions(strata) <= uncompared for key, strata in side.items())

@@ -31,20 +31,26 @@ class NoiseMeasurement:
 
 
 def measure_noise(comparison: Comparison) -> tuple[NoiseMeasurement, ...]:
-    """Return the newest A/A comparisons of the runs of both sides, except the pair that is compared."""
-    runs = sorted({*comparison.sides[0].run_ids, *comparison.sides[1].run_ids})
-    shown = (comparison.sides[0].run_ids, comparison.sides[1].run_ids)
-    pairs = [pair for pair in find_aa_pairs(runs) if shown != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
+    """Return the newest A/A comparisons of the runs of both sides, at most MAX_NOISE_PAIRS, corrected for their number.
+
+    The pair of runs that `comparison` itself compares is omitted.
+    """
+    run_ids = sorted({*comparison.sides[0].run_ids, *comparison.sides[1].run_ids})
+    compared_ids = (comparison.sides[0].run_ids, comparison.sides[1].run_ids)
+    pairs = [pair for pair in find_aa_pairs(run_ids) if compared_ids != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
     comparisons = apply_bonferroni([compare_runs(first, second, comparison.query) for first, second in pairs])
     return tuple(NoiseMeasurement(*pair, compared) for pair, compared in zip(pairs, comparisons, strict=True))
 
 
-def find_aa_pairs(runs: list[int]) -> tuple[tuple[int, int], ...]:
-    """Return pairs of a run and its finished A/A repeat, newest first, if `runs` contains one of the two."""
+def find_aa_pairs(run_ids: list[int]) -> tuple[tuple[int, int], ...]:
+    """Return the primary keys of runs and their finished A/A repeats, as pairs, the newest repeat first.
+
+    One of each pair is in `run_ids`. There is one more than MAX_NOISE_PAIRS, since the caller may omit one.
+    """
     repeats = Run.objects.filter(
         purpose=NOISE_PURPOSE, state=Run.State.FINISHED, deleted_at=None, repeat_of__deleted_at=None
     )
-    pairs = repeats.filter(Q(pk__in=runs) | Q(repeat_of__in=runs)).order_by("-pk")
+    pairs = repeats.filter(Q(pk__in=run_ids) | Q(repeat_of__in=run_ids)).order_by("-pk")
     return tuple(
         (first, pk) for pk, first in pairs.values_list("pk", "repeat_of")[: MAX_NOISE_PAIRS + 1] if first is not None
     )

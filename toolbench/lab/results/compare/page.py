@@ -48,7 +48,7 @@ class ComparePage:
     Attributes:
         diagnosis: None unless one canonical model is compared at two providers.
         noise_measurements: A/A comparisons of the runs of both sides.
-        changed_instances: instances that regressed, then those that were fixed; () if nothing is paired.
+        changed_instances: instances that regressed, then those that were fixed, at most MAX_CHANGED_INSTANCES of each.
         seed_support: sentences about the sampling seed; "" if nothing is paired.
     """
 
@@ -151,7 +151,9 @@ def _list_changed_instances(comparison: Comparison, change: str) -> tuple[Change
 def _find_trial_ids(
     comparison: Comparison, side: int, keys: list[tuple[StratumKey, int]], *, has_failed: bool
 ) -> dict[StratumKey, int]:
-    """Return a trial of each instance on a side, by stratum and instance.
+    """Return the primary key of one trial of each instance on a side, by the stratum with the seed appended to it.
+
+    An instance without such a trial is absent.
 
     Args:
         comparison: the comparison.

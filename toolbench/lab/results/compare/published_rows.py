@@ -4,7 +4,7 @@ Differences use the totals over the tool scenarios, since the published results 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics.differences import Stratum, compute_difference
@@ -70,11 +70,11 @@ class PublishedComparison:
     Attributes:
         query: the query with these sides.
         rows: the sides, the baseline first; only the baseline if no other side was chosen.
-        other_values: key and name of the rows that are not sides and can be added.
+        other_values: (key, name) of the rows that are not sides and can be added.
         next_letter: prefix of the parameter that adds a side; "" if there are as many as possible.
         is_default: whether the sides were chosen by their number of passes, because the URL names none.
-        required_trials: the trials that each side needs to detect the difference that the query names.
-        scenarios: success of each side by scenario, the control last; None if it was not published.
+        required_trials: the trials that each side needs to detect a difference of `query.points`.
+        scenarios: (scenario, success of each side), the control last; None if a success was not published.
     """
 
     query: CompareQuery
@@ -152,9 +152,9 @@ def _list_keys(query: CompareQuery) -> list[str]:
 
 
 def _list_default_keys(rows: Sequence[PublishedRow]) -> list[str]:
-    """Return the first row of each of the highest success rates, the highest rate first; at most MAX_SCOPE_SIDES.
+    """Return the key of the first row of each of the highest success rates, the highest rate first.
 
-    Further rows with the same rate would show no difference.
+    There are at most MAX_SCOPE_SIDES. Further rows with the same rate would show no difference.
     """
     by_success = {row.tool.axis: row for row in sorted(rows, key=lambda row: row.position, reverse=True)}
     return [by_success[success].key for success in sorted(by_success, reverse=True)[:MAX_SCOPE_SIDES]]
@@ -162,9 +162,9 @@ def _list_default_keys(rows: Sequence[PublishedRow]) -> list[str]:
 
 def _build_sides(rows: Sequence[PublishedRow]) -> tuple[PublishedSide, ...]:
     baseline = PublishedSide(0, rows[0], None)
-    compared = apply_bonferroni([_compare(rows[0].tool, row.tool) for row in rows[1:]])
-    others = [PublishedSide(number, row, None) for number, row in enumerate(rows[1:], start=1)]
-    return (baseline, *(replace(side, compared=found) for side, found in zip(others, compared, strict=True)))
+    comparisons = apply_bonferroni([_compare(rows[0].tool, row.tool) for row in rows[1:]])
+    numbered = enumerate(zip(rows[1:], comparisons, strict=True), start=1)
+    return (baseline, *(PublishedSide(number, row, compared) for number, (row, compared) in numbered))
 
 
 def _compare(first: Rate, second: Rate) -> RateComparison:

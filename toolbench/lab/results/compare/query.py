@@ -20,7 +20,7 @@ AXES = {
 SIDES = ("a", "b")  # letters of the baseline and the other side of a comparison of two sides
 SIDE_LETTERS = "abcdefghijkl"  # each side's values have its letter and "_" as their prefix in the URL
 MAX_SIDES = len(SIDE_LETTERS)
-SIDE_AXES = ("model", "strategy", "profile", "method", "provider")  # whose values can be the sides of a scope
+SIDE_AXES = ("model", "strategy", "profile", "method", "provider")  # axes whose values can be the sides of a scope
 SUCCESS_METRICS = {
     "given": "Answered success",
     "delivered": "End-to-end success",
@@ -56,7 +56,8 @@ class CompareQuery:
         instances: "all" also shows the instances without a difference; "" shows only the others.
         is_published_scope: whether the sides are published rows if the URL names none.
         demo: whether sides without a run or configuration have simulated trials.
-        chosen: models, profiles, strategies and scenarios, if several are chosen, and times.
+        chosen: filter for all sides: scenarios, dates, and models, profiles and strategies if several are chosen. A
+            single model, profile or strategy is in `both`.
         ignored: names of the parameters that could not be read.
     """
 
@@ -135,7 +136,7 @@ class CompareQuery:
         return bool(self.further)
 
     @property
-    def published(self) -> bool:
+    def is_published(self) -> bool:
         """Return whether a side is a row of the published matrix, or no side is named in its scope."""
         return any("published" in side for side in self.sides) or (self.is_published_scope and not self.has_named_sides)
 
@@ -161,7 +162,8 @@ class CompareQuery:
         """Return the query string without default values.
 
         Args:
-            changes: new values by field; `swap=True` exchanges the first two sides.
+            changes: new values of `by`, `metric`, `group`, `kind`, `how`, `points` and `instances`; `swap=True`
+                exchanges the first two sides.
         """
         first_two = (self.b, self.a) if changes.pop("swap", False) else (self.a, self.b)
         pairs = [(name, value) for name, value in self.both.items()]
@@ -182,7 +184,10 @@ class CompareQuery:
 def _parse_axes(
     query: QueryParams, prefix: str, ignored: list[str], skipped_axes: Set[str] = frozenset()
 ) -> dict[str, str]:
-    """Return the values by axis of the parameters with this prefix; add the names of unreadable ones to `ignored`."""
+    """Return the values by axis of the parameters with this prefix; add the names of unreadable ones to `ignored`.
+
+    The parameters of `skipped_axes` are not read, because the filter of all sides has several values of them.
+    """
     values = {}
     for axis in (axis for axis in AXES if axis not in skipped_axes):
         value = _read_text(query, prefix + axis)

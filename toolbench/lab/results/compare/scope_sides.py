@@ -37,7 +37,10 @@ class ScopeSides:
 
     @property
     def total(self) -> int:
-        """Return the number of values of the axis in the scope; valid only if the URL names no sides."""
+        """Return the number of values of the axis in the scope.
+
+        It is valid only if the axis has several values and the URL names no sides.
+        """
         return len(self.query.side_values) + len(self.other_values)
 
 
@@ -84,7 +87,7 @@ def _read_scenarios_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, Se
     for *values, scenario, trial_count in _read_trial_counts(query):
         for axis, value in zip(SIDE_AXES, values, strict=True):
             counts[axis][value, scenario] += trial_count
-    return {axis: _group_by_value(+axis_counts) for axis, axis_counts in counts.items()}
+    return {axis: _group_by_value(+axis_counts) for axis, axis_counts in counts.items()}  # + drops counts of 0
 
 
 def _group_by_value(counts: Counter[tuple[str, str]]) -> Mapping[str, Set[str]]:

@@ -66,7 +66,7 @@ class SecondaryMetrics:
 def get_secondary_metrics(
     counts: ComparisonCounts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]
 ) -> SecondaryMetrics:
-    """Return the secondary metrics, with one query.
+    """Return the secondary metrics, with one query, or with none if the sides share no stratum.
 
     Args:
         counts: counts of both sides.
@@ -115,7 +115,10 @@ def _list_durations_ms(side: StrataByKey, keys: Sequence[StratumKey]) -> list[fl
 
 
 def _read_call_counts(counts: ComparisonCounts, trials: Sequence[QuerySet[Trial]]) -> ComparisonCounts:
-    """Return the shared strata, each as one StratumCounts with the sums over its calls, with one query."""
+    """Return the shared strata, each as one StratumCounts with the sums over its calls, with one query.
+
+    Without a shared stratum, the counts are returned unchanged, without a query.
+    """
     if not counts.keys:
         return counts
     names = tuple(name for name in STRATUM_FIELDS if name not in counts.differing)

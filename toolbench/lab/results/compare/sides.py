@@ -40,20 +40,21 @@ class Side:
     All of them are of trials that passed, failed or had an infrastructure error. Tuples are sorted.
 
     Attributes:
-        tokens: input and output tokens.
+        trials: number of the trials.
+        tokens: number of input and output tokens.
         cost: dollars per end-to-end success, with the requests of failed and repeated trials; None if unknown.
         cost_source: source of the cost, or the reason why it is unknown.
         first_start: start of the first trial; None without trials.
         last_start: start of the last trial; None without trials.
         concurrency: median number of trials in flight when they were claimed; None if it was not measured.
-        overloaded_trials: trials measured while this machine was overloaded.
-        manual_trials: trials that were added manually after results were seen.
-        errors_retried: trials that were queued again after an infrastructure error.
+        overloaded_trials: number of trials measured while this machine was overloaded.
+        manual_trials: number of trials that were added manually after results were seen.
+        errors_retried: number of trials that were queued again after an infrastructure error.
         simulated: whether any trial has a simulated model.
         local: whether any trial has a model that shares this machine.
         policy_hashes: hashes of the frozen settings.
         canonical_models: canonical names of the models.
-        distinct_answers: different answers.
+        distinct_answers: number of different answers.
     """
 
     trials: int

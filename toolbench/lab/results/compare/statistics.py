@@ -235,7 +235,7 @@ def _list_pairs(counts: ComparisonCounts, key: StratumKey) -> list[CountPair]:
 
 
 def _sum_by_instance(strata: Iterable[StratumCounts], metric: str) -> dict[int, tuple[int, int]]:
-    """Return the successes and trials of each drawn instance, over versions and settings of the side."""
+    """Return (successes, trials) of each drawn instance by its seed, over versions and settings of the side."""
     sums: dict[int, tuple[int, int]] = {}
     for stratum in strata:
         if stratum.instance is not None:

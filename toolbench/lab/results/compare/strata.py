@@ -30,7 +30,7 @@ from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.models import Trial
 from toolbench.lab.models.trials import ANSWERED
 
-# the settings by which trials of a scenario are strata; the names stand in labels and URLs
+# the settings that divide the trials of a scenario into strata; the names are shown in labels
 STRATUM_FIELDS = {
     "provider": F("config__provider_name"), "model": F("config__model_name"), "profile": F("config__profile"),
     "strategy": F("config__strategy"), "method": F("config__method"), "examples": F("config__examples"),
@@ -44,6 +44,7 @@ RATIO_COLUMNS = {
     "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
     "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATION_METRICS},
 }  # fmt: skip
+# seed of a drawn instance; NULL for the published wording
 INSTANCE = Case(
     When(instance_kind=DRAWN, then=F("instance_seed")),
     default=Value(None),
@@ -74,7 +75,8 @@ class StratumCounts:
         last_start: start of the last trial; None likewise.
         overloaded_trials: trials measured while this machine was overloaded.
         manual_trials: trials that were added manually after results were seen.
-        ratios: sums over the calls of all trials, by metric; empty before `read_ratios` is applied.
+        ratios: sums of each metric of RATIO_COLUMNS, with trials as clusters; only counts for secondary metrics have
+            them.
     """
 
     settings: Mapping[str, Any]

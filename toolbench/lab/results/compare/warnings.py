@@ -9,6 +9,7 @@ from toolbench.lab.results.compare.sides import Side
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 
 MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight, by medians
+# names of STRATUM_FIELDS; a difference in one of them explains different frozen settings
 EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
 
 SIMULATED = "Simulated models with known success rates: this says nothing about real models."

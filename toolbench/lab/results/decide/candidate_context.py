@@ -15,7 +15,7 @@ from toolbench.lab.metrics.spending import find_price_names
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Run, Trial
 
-# columns of a sum by which trials belong to one candidate
+# columns of SumRow; rows in which all of them are equal are of one candidate
 CANDIDATE_KEY = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash", "instance_kind",

@@ -46,8 +46,13 @@ class Candidate:
 
     Attributes:
         measured: the figures that the rule reads.
+        tally: counts of its trials.
         policy_hash: hash of the frozen settings.
         config_ids: primary keys of its configurations, the newest last.
+        cell_ids: primary keys of the counted cells, ascending.
+        run_ids: primary keys of its runs, the newest last.
+        scenarios: slugs of the scenarios that it was tried with, sorted.
+        simulated: whether any of its runs is simulated.
         cautions: texts about trials that make its figures less certain.
         trial_filter: filter of exactly the trials that it counts.
     """

@@ -29,12 +29,12 @@ class Confirmation:
 
     Attributes:
         assessment: result of the rule so far; None before any trial has finished.
-        ended: whether the run has ended, so that the result can be saved.
+        has_ended: whether the run has ended, so that the result can be saved.
     """
 
     run: Run
     assessment: Assessment | None
-    ended: bool
+    has_ended: bool
 
 
 def build_rule(record: DecisionRecord) -> DecisionRule:
@@ -46,8 +46,9 @@ def count_trials_needed(record: DecisionRecord) -> int:
     """Return the trials per scenario that a confirmation needs, at most MAX_CELL_TRIALS; 0 without a leader.
 
     With so many trials, the lower bound of success reaches the target at the observed share, and p95 has an upper
-    bound if the rule limits time. The share is the mean over scenarios, because a confirmation tries all of them
-    equally often.
+    bound if the rule depends on p95. The share is the mean over scenarios, because a confirmation tries all of them
+    equally often. If the share does not exceed the target, no number of trials suffices; then the number of the
+    leader's trials is used.
     """
     row, rule = find_leader_row(record), build_rule(record)
     if row is None:
@@ -126,13 +127,13 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
 
 
 def save_confirmation(record: DecisionRecord) -> None:
-    """Save the figures of the confirmation in the record, once.
+    """Save the figures of the confirmation in the record, unless the record has such figures already.
 
     Raises:
         NewTrialsError: there is no confirmation, it has not ended, or none of its trials has finished.
     """
     confirmation = get_confirmation(record)
-    if confirmation is None or confirmation.assessment is None or not confirmation.ended:
+    if confirmation is None or confirmation.assessment is None or not confirmation.has_ended:
         raise NewTrialsError("The confirmation has not ended or has no result. Nothing was saved.")
     row: dict[str, Any] = assessment_to_json(confirmation.assessment) | {"run_id": confirmation.run.pk}
     DecisionRecord.objects.filter(pk=record.pk, confirmed__isnull=True).update(confirmed=row)

@@ -97,6 +97,7 @@ def launch_missing_trials(
         page = get_decide_page(query)
         request = _check_shown_plan(get_missing_trials_plan(page), shown)
         run = launch(request, owner=owner, confirmed_requests=confirmed_requests)
+        # A decision over named runs counts the runs of missing trials that repeat one of them.
         Run.objects.filter(pk=run.pk).update(repeat_of=_find_original_run_id(_list_candidates(page)[0]))
     return run
 
@@ -139,7 +140,7 @@ def _build_request(candidates: tuple[Candidate, ...], more: AdditionalTrials) ->
 
 
 def _find_original_run_id(candidate: Candidate) -> int:
-    """Return the run of the newest configuration; for a run of missing trials, the run that it was planned for."""
+    """Return the id of the newest configuration's run; for a run of missing trials, that of the run it repeats."""
     columns = ("run_id", "run__repeat_of", "run__purpose")
     run_id, original_id, purpose = RunConfig.objects.values_list(*columns).get(pk=candidate.config_id)
     return int(original_id if purpose == MORE_TRIALS_PURPOSE and original_id else run_id)

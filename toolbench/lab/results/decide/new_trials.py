@@ -48,8 +48,8 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
             from those that were measured.
     """
     cells = Cell.objects.filter(config=OuterRef("pk")).order_by().values(pair=JSONArray("scenario", "scenario_version"))
-    with_tried = RunConfig.objects.select_related("run").annotate(tried=ArraySubquery(cells))
-    configs_by_id = with_tried.in_bulk(trials_request.config_ids)
+    measured_configs = RunConfig.objects.select_related("run").annotate(tried=ArraySubquery(cells))
+    configs_by_id = measured_configs.in_bulk(trials_request.config_ids)
     configs = [config for pk in trials_request.config_ids if (config := configs_by_id.get(pk)) and config.model_id]
     if len(configs) != len(trials_request.config_ids):
         raise NewTrialsError("The model or the run of this configuration was deleted, so it cannot be tried again.")

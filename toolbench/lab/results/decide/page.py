@@ -103,12 +103,15 @@ class DecidePage:
 
     @property
     def is_only_local(self) -> bool:
-        """Return whether all candidates share this machine, so that the decision uses no p95."""
+        """Return whether all candidates share this machine, so that the decision uses no p95; True without any."""
         return all(row.candidate.measured.local for row in self.rows)
 
     @property
     def runs_in_progress(self) -> tuple[int, ...]:
-        """Return the newest run of each candidate that lacks trials and has trials queued or running, by id."""
+        """Return the primary keys, ascending, of the runs whose trials are awaited.
+
+        They are the newest run of each candidate that lacks trials and has trials queued or running.
+        """
         more = self.decision.more
         keys = {assessment.measured.key for assessment in more.assessments} if more else set()
         candidates = (row.candidate for row in self.rows if row.assessment.measured.key in keys)

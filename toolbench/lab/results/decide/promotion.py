@@ -30,7 +30,7 @@ class PromotionSource:
 
     @property
     def baseline(self) -> Run:
-        """Return the approved run, with which canary runs are compared."""
+        """Return the run of the configuration, with which canary runs are compared."""
         return self.config.run
 
 
@@ -59,7 +59,10 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
 
 
 def _find_config_id(record: DecisionRecord) -> int | None:
-    """Return the leader's configuration in the confirmation run if the record is confirmed, else in the evidence."""
+    """Return the id of the leader's configuration; None without a leader.
+
+    It is that of the confirmation run if the record is confirmed and the run still has it, else that of the evidence.
+    """
     row = find_leader_row(record)
     if row is None:
         return None
@@ -73,7 +76,8 @@ def _build_canary_plan(config: RunConfig) -> RunRequest:
     """Return the plan that repeats the scenarios of the configuration with as many trials per cell.
 
     Raises:
-        NewTrialsError: the approved run has not finished, or its settings cannot be measured again.
+        NewTrialsError: the run of the configuration has not finished or was deleted, or its settings cannot be measured
+            again.
     """
     if config.run.state != Run.State.FINISHED or config.run.deleted_at is not None:
         raise NewTrialsError("The run of this configuration has not finished or was deleted, so there is no baseline.")

@@ -23,7 +23,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
 PUBLISHED_SCOPE = "published"
-COMPARED_RATE = 0.9  # the page compares the first row with this rate with the best row
+COMPARED_RATE = 0.9  # the page compares the best row with the first row of which exactly this share passed
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class SettingsFile:
 
     Attributes:
         file: its name.
-        title: title of the form, for a page.
+        title: title of its format, for a page.
     """
 
     file: str
@@ -35,7 +35,7 @@ class SettingsPage:
     """The exported files of a configuration.
 
     Attributes:
-        files: a file in each form; () if there is a problem.
+        files: a file in each format; () if there is a problem.
         problem: the reason why no file can be written; "" if there are files.
     """
 

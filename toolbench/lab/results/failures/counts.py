@@ -25,17 +25,21 @@ class FailureCounts:
     """Counts of failed trials, by one version of the table of causes.
 
     Attributes:
-        failed: lines of failed trials with a code, in all versions of scenarios.
+        lines: counts of the trials with a cause that `version` gave, or with a failure class if failure classes are
+            counted; in all versions of scenarios.
         tried: number of trials that passed, failed or had an infrastructure error, by model, in the versions of
-            scenarios that the model's column counts.
-        version: version of the table of causes: the current one if it has results, else the newest with results.
-        other_versions: number of failed trials that this version has not classified; 0 if classes are counted.
-        reclassifiable: number of failed trials that reclassification would change.
+            scenarios that the model's column counts. If `other_versions` is not 0, only those that `version` has
+            classified.
+        version: version of the table of causes: the current one if it has results or no version has any, else the
+            newest with results.
+        other_versions: number of failed trials that `version` has not classified; 0 if failure classes are counted.
+        reclassifiable: number of failed trials that reclassification would classify by the current version; 0 if
+            failure classes are counted.
         omitted: versions of scenarios that are not the newest of all models.
-        models: versions of scenarios of each model.
+        models: versions of scenarios that each model's column omits, or counts although another model has a newer one.
     """
 
-    failed: tuple[CauseLine, ...]
+    lines: tuple[CauseLine, ...]
     tried: Mapping[ModelKey, int]
     version: int
     other_versions: int
@@ -43,25 +47,25 @@ class FailureCounts:
     omitted: frozenset[OmittedVersion]
     models: Mapping[ModelKey, ModelVersions]
 
-    def list_omitted_tokens(self, model: ModelKey | None) -> str:
+    def render_omitted_tokens(self, model: ModelKey | None) -> str:
         """Return the tokens of the versions that a model's column omits, separated by commas; for None, the total's."""
         versions = self.omitted if model is None else self.models[model].left_out
         return ",".join(sorted(version.token for version in versions))
 
 
-def count_failures(lines: Iterable[CauseLine], *, first: bool) -> FailureCounts:
+def count_failures(lines: Iterable[CauseLine], *, counts_failure_classes: bool) -> FailureCounts:
     """Count the failed trials and all trials by model.
 
     Args:
-        lines: all trials in scope.
-        first: whether the failure class of the verdict is counted instead of the cause.
+        lines: counts of all trials in scope.
+        counts_failure_classes: whether failure classes of verdicts are counted instead of causes.
     """
     lines = tuple(lines)
     failed = [line for line in lines if line.outcome in FAILED_OUTCOMES]
     current_version = read_taxonomy_version()
     versions = {line.taxonomy for line in failed if line.taxonomy}
     version = current_version if current_version in versions or not versions else max(versions)
-    others = 0 if first else sum(line.count for line in failed if line.taxonomy != version)
+    others = 0 if counts_failure_classes else sum(line.count for line in failed if line.taxonomy != version)
     omitted, models = find_omitted_versions(_build_version_rows(lines))
     counted = [line for line in lines if is_counted(line, models[line.provider, line.model].left_out)]
     tried = Counter[ModelKey]()
@@ -69,13 +73,13 @@ def count_failures(lines: Iterable[CauseLine], *, first: bool) -> FailureCounts:
         if line.outcome in FINISHED_OUTCOMES and (line.taxonomy == version or not others):
             tried[line.provider, line.model] += line.count
     return FailureCounts(
-        failed=tuple(line for line in lines if _has_code(line, version, first=first)),
+        lines=tuple(line for line in lines if _has_code(line, version, counts_failure_classes=counts_failure_classes)),
         tried=tried,
         version=version,
         other_versions=others,
-        reclassifiable=sum(
-            line.count for line in failed if line.taxonomy != current_version and not line.imported and not first
-        ),
+        reclassifiable=0
+        if counts_failure_classes
+        else sum(line.count for line in failed if line.taxonomy != current_version and not line.imported),
         omitted=frozenset(omitted),
         models=models,
     )
@@ -86,8 +90,8 @@ def is_counted(line: CauseLine, omitted: Iterable[OmittedVersion]) -> bool:
     return OmittedVersion(line.scenario, line.version, line.kind) not in omitted
 
 
-def _has_code(line: CauseLine, version: int, *, first: bool) -> bool:
-    return bool(line.failure_class) if first else bool(line.cause) and line.taxonomy == version
+def _has_code(line: CauseLine, version: int, *, counts_failure_classes: bool) -> bool:
+    return bool(line.failure_class) if counts_failure_classes else bool(line.cause) and line.taxonomy == version
 
 
 def _build_version_rows(lines: Iterable[CauseLine]) -> list[dict[str, Any]]:

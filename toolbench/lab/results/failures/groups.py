@@ -23,7 +23,7 @@ class FailureGroup:
     """Failed trials with the same cause, path and turn.
 
     Attributes:
-        signature: stored text that groups failures of a scenario; "" for a group of several scenarios.
+        signature: stored text with code, scenario, path and turn; "" for a group of several scenarios.
         cause: cause or failure class; None if the current table lacks it.
         scenario: slug; "" for a group of several scenarios.
         version: version of the scenario; 0 for a group of several scenarios.
@@ -31,6 +31,7 @@ class FailureGroup:
         count: number of trials.
         models: names of the models, most trials first.
         runs: number of runs.
+        first_seen: when the first of the trials finished; None if no time is known.
         exemplar: primary key of the first trial.
         sentence: what went wrong first in that trial.
         is_infra: whether all trials had an infrastructure error.
@@ -55,12 +56,12 @@ class FailureGroup:
 
     @property
     def path(self) -> str:
-        """The JSON path without list indices."""
+        """Return the JSON path without list indices."""
         return self.place.rpartition(_TURN)[0] or self.place
 
     @property
     def turn(self) -> str:
-        """The turn, from 1; "" if it is unknown."""
+        """Return the turn, from 1; "" if it is unknown."""
         return self.place.rpartition(_TURN)[2] if _TURN in self.place else ""
 
 
@@ -69,6 +70,7 @@ class FailureGroups:
     """The largest groups.
 
     Attributes:
+        shown: the groups that the page shows, at most MAX_FAILURE_GROUPS, most trials first.
         total: number of all groups.
     """
 
@@ -79,10 +81,10 @@ class FailureGroups:
 def list_failure_groups(query: FailuresQuery, counts: FailureCounts) -> FailureGroups:
     """Return the largest groups, most trials first. It takes SQL queries only for examples and nearest passes."""
     groups: dict[GroupKey, list[CauseLine]] = {}
-    read_key = _choose_key(query)
-    for line in counts.failed:
-        if _get_signature(query, line):
-            groups.setdefault(read_key(line), []).append(line)
+    build_key = _choose_key_builder(query)
+    for line in counts.lines:
+        if _select_signature(query, line):
+            groups.setdefault(build_key(line), []).append(line)
     totals = {key: sum(line.count for line in lines) for key, lines in groups.items()}
     largest = sorted(groups, key=lambda key: (-totals[key], key))[:MAX_FAILURE_GROUPS]
     examples = {key: min(line.first_trial for line in groups[key]) for key in largest}
@@ -91,40 +93,40 @@ def list_failure_groups(query: FailuresQuery, counts: FailureCounts) -> FailureG
     shown = [
         _build_group(query, counts, groups[key], trials[examples[key]], nearest)
         for key in largest
-        if examples[key] in trials  # a missing one has been deleted meanwhile
+        if examples[key] in trials  # a missing trial was deleted after the lines were read
     ]
     return FailureGroups(tuple(shown), len(groups))
 
 
-def _get_signature(query: FailuresQuery, line: CauseLine) -> str:
+def _select_signature(query: FailuresQuery, line: CauseLine) -> str:
     return line.signature if query.counts_failure_classes else line.cause_signature
 
 
-def _get_code(query: FailuresQuery, line: CauseLine) -> str:
+def _select_code(query: FailuresQuery, line: CauseLine) -> str:
     return line.failure_class if query.counts_failure_classes else line.cause
 
 
-def _get_place(query: FailuresQuery, line: CauseLine) -> str | None:
+def _find_place(query: FailuresQuery, line: CauseLine) -> str | None:
     """Return the part of the signature after code and scenario; None if it does not begin with them."""
-    start = f"{_get_code(query, line)}{_SEPARATOR}{line.scenario}{_SEPARATOR}"
-    signature = _get_signature(query, line)
+    start = f"{_select_code(query, line)}{_SEPARATOR}{line.scenario}{_SEPARATOR}"
+    signature = _select_signature(query, line)
     return signature.removeprefix(start) if signature.startswith(start) else None
 
 
-def _choose_key(query: FailuresQuery) -> Callable[[CauseLine], GroupKey]:
-    """Return the function that returns the key of a line's group.
+def _choose_key_builder(query: FailuresQuery) -> Callable[[CauseLine], GroupKey]:
+    """Return the function that builds the key of a line's group.
 
     A signature that does not begin with code and scenario gets a separate group.
     """
 
-    def read_key(line: CauseLine) -> GroupKey:
-        place, signature = _get_place(query, line), _get_signature(query, line)
+    def build_key(line: CauseLine) -> GroupKey:
+        place, signature = _find_place(query, line), _select_signature(query, line)
         model = (line.provider, line.model) if query.by == "model" else ()
         if query.by == "scenario" or place is None:
             return (signature, str(line.version), *model)
-        return (_get_code(query, line), place, *model)
+        return (_select_code(query, line), place, *model)
 
-    return read_key
+    return build_key
 
 
 def _build_group(
@@ -134,8 +136,17 @@ def _build_group(
     trial: Trial,
     nearest: Mapping[int, int],
 ) -> FailureGroup:
+    """Return the group of these lines.
+
+    Args:
+        query: the scope and the grouping.
+        counts: all counts of the page.
+        lines: the counts of the group.
+        trial: its example.
+        nearest: primary key of the nearest passed trial by that of the example.
+    """
     first = lines[0]
-    code, place = _get_code(query, first), _get_place(query, first)
+    code, place = _select_code(query, first), _find_place(query, first)
     is_split = query.by == "scenario" or place is None
     group_fields = _build_signature_fields(query, first) if is_split else {"place": place}
     model = (first.provider, first.model) if query.by == "model" else None
@@ -143,11 +154,11 @@ def _build_group(
     for line in lines:
         by_model[line.model.rpartition("/")[2]] += line.count
     return FailureGroup(
-        signature=_get_signature(query, first) if is_split else "",
+        signature=_select_signature(query, first) if is_split else "",
         cause=load_heat_causes(query).get(code),
         scenario=first.scenario if is_split else "",
         version=first.version if is_split else 0,
-        place=_SEPARATOR.join(_get_signature(query, first).split(_SEPARATOR)[2:]) if place is None else place,
+        place=_SEPARATOR.join(_select_signature(query, first).split(_SEPARATOR)[2:]) if place is None else place,
         count=sum(line.count for line in lines),
         models=tuple(name for name, _ in by_model.most_common()),
         runs=len(set().union(*(line.run_ids for line in lines))),
@@ -162,4 +173,4 @@ def _build_group(
 
 def _build_signature_fields(query: FailuresQuery, line: CauseLine) -> dict[str, object]:
     name = "signature" if query.counts_failure_classes else "cluster"
-    return {name: _get_signature(query, line), "version": line.version}
+    return {name: _select_signature(query, line), "version": line.version}

@@ -32,11 +32,11 @@ class HeatColumn:
 
     Attributes:
         failure_count: number of trials in the cells of the column: failures and infrastructure errors.
-        tried: number of trials that passed, failed or had an infrastructure error.
+        tried: number of trials that passed, failed or had an infrastructure error; at least `failure_count`.
         stopping: stopping design of the model's cells.
-        provider_shown: the provider if another column has a model of the same name; else "".
         versions: outdated scenario versions that the model's counts use, as "NAME version N"; another model has a newer
             version.
+        provider_label: the provider if another column has a model of the same name; else "".
     """
 
     provider: str
@@ -45,7 +45,7 @@ class HeatColumn:
     tried: int
     stopping: StoppingDesign
     versions: tuple[str, ...]
-    provider_shown: str = ""
+    provider_label: str = ""
 
     @property
     def key(self) -> ModelKey:
@@ -63,6 +63,7 @@ class HeatCell:
     """One cause at one model.
 
     Attributes:
+        rate: share of the model's trials that failed by this cause.
         heat: 100 times the square root of the share, from 0 to 100, so that rare causes are visible.
         query: query string that lists the trials.
     """
@@ -77,8 +78,8 @@ class HeatRow:
     """One cause of the heat map.
 
     Attributes:
-        count: number of trials in the newest version of each scenario.
-        is_infra: whether all of its trials had an infrastructure error.
+        count: number of trials with the cause in the newest version of each scenario.
+        is_infra: whether all of its trials, in any version, had an infrastructure error.
         query: query string that lists the trials.
         cells: one cell for each column, counted in the newest versions that the model has; None without failures.
     """
@@ -135,39 +136,42 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
     """
     cells: dict[tuple[ModelKey, str], int] = Counter()
     totals, infra = Counter[str](), Counter[str]()
-    model_failures = set[str]()  # codes with a failure that is no infrastructure error, in any version of a scenario
-    for line in counts.failed:
+    model_failure_codes = set[str]()  # of failures without an infrastructure error, in any version of a scenario
+    for line in counts.lines:
         code, key = line.failure_class if query.counts_failure_classes else line.cause, (line.provider, line.model)
         if line.count and line.outcome != Trial.Outcome.INFRA:
-            model_failures.add(code)
+            model_failure_codes.add(code)
         if is_counted(line, counts.models[key].left_out):
             cells[key, code] += line.count
         if is_counted(line, counts.omitted):
             totals[code] += line.count
             infra[code] += line.count if line.outcome == Trial.Outcome.INFRA else 0
-    failed = Counter[ModelKey]()
+    failure_counts = Counter[ModelKey]()
     for (key, _), count in cells.items():
-        failed[key] += count
-    worst = sorted(failed, key=lambda key: (-failed[key], key))
-    columns = _show_providers([_build_column(key, failed[key], counts, stopping) for key in worst[:MAX_MODELS]])
+        failure_counts[key] += count
+    worst = sorted(failure_counts, key=lambda key: (-failure_counts[key], key))
+    columns = _label_providers(
+        [_build_column(key, failure_counts[key], counts, stopping) for key in worst[:MAX_MODELS]]
+    )
     causes = load_heat_causes(query)
-    shown = [code for code in causes if any(code == found for _, found in cells)]
+    cell_codes = {code for _, code in cells}
     rows = tuple(
         HeatRow(
             causes[code],
             totals[code],
-            code not in model_failures,
-            build_trials_query(query, counts, code, without=counts.list_omitted_tokens(None)),
+            code not in model_failure_codes,
+            build_trials_query(query, counts, code, without=counts.render_omitted_tokens(None)),
             tuple(_build_cell(query, counts, code, column, cells.get((column.key, code), 0)) for column in columns),
         )
-        for code in shown
+        for code in causes
+        if code in cell_codes
     )
     return HeatMap(
         columns,
         rows,
         hidden_model_count=len(worst) - len(columns),
-        models_without_failure=sum(1 for key in counts.tried if key not in failed),
-        model_count=len({*counts.tried, *failed}),
+        models_without_failure=sum(1 for key in counts.tried if key not in failure_counts),
+        model_count=len({*counts.tried, *failure_counts}),
         failed=totals.total() - infra.total(),
         infra=infra.total(),
     )
@@ -176,7 +180,7 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
 def build_trials_query(
     query: FailuresQuery, counts: FailureCounts, code: str, *, model: ModelKey | None = None, **fields: Any
 ) -> str:
-    """Return the query string that lists the counted trials with this code, of one model or of all.
+    """Return the query string of the list of the trials with this code, of one model or of all.
 
     Args:
         query: the scope.
@@ -209,15 +213,15 @@ def _build_column(
 ) -> HeatColumn:
     behind = counts.models[key].behind
     versions = tuple(dict.fromkeys(f"{version.scenario} version {version.version}" for version in behind))
-    tried = max(counts.tried.get(key, 0), failure_count)
+    tried = max(counts.tried.get(key, 0), failure_count)  # a cancelled trial with a cause is not among the tried ones
     return HeatColumn(*key, failure_count, tried, stopping.get(key, FIXED_STOPPING), versions)
 
 
-def _show_providers(columns: Sequence[HeatColumn]) -> tuple[HeatColumn, ...]:
-    """Return the columns; those whose names are equal show their provider."""
+def _label_providers(columns: Sequence[HeatColumn]) -> tuple[HeatColumn, ...]:
+    """Return the columns; those whose names are equal have a `provider_label`."""
     names = Counter(column.name for column in columns)
     return tuple(
-        replace(column, provider_shown=column.provider if names[column.name] > 1 else "") for column in columns
+        replace(column, provider_label=column.provider if names[column.name] > 1 else "") for column in columns
     )
 
 
@@ -228,6 +232,6 @@ def _build_cell(
         return None
     rate = build_rate(count, column.tried, stopping=column.stopping)
     heat = round(100 * (count / column.tried) ** 0.5, 1)
-    omitted_versions = counts.list_omitted_tokens(column.key)
+    omitted_versions = counts.render_omitted_tokens(column.key)
     link = build_trials_query(query, counts, code, model=column.key, without=omitted_versions)
     return HeatCell(rate, heat, link)

@@ -35,16 +35,16 @@ class SeenCause:
     Attributes:
         path: JSON path without list indices.
         trials: number of trials with the cause.
-        times: number of occurrences.
-        mended: number of trials that recovered from it.
+        occurrences: number of occurrences in these trials.
+        recovered_trials: number of trials with an occurrence from which the model recovered.
         query: query string that lists the trials.
     """
 
     cause: WireCause
     path: str
     trials: int
-    times: int
-    mended: int
+    occurrences: int
+    recovered_trials: int
     query: str
 
 
@@ -55,11 +55,11 @@ class FailuresPage:
     Attributes:
         runs: runs that the form offers.
         seen_causes: causes found in the run of the query, recovered or not; () unless it is a single run.
-        version: version of the table of causes that gave all causes shown.
-        newest: current version of the table.
+        version: version of the table of causes by which all shown causes were classified.
+        newest: current version of the table of causes.
         other_versions: number of failed trials that `version` has not classified; they are not counted.
         can_reclassify: whether reclassification would change any trial.
-        versions_left_out: sentence about the scenario versions that the heat map does not count; "" for none.
+        omission_notice: sentences about the scenario versions that the heat map does not count; "" for none.
     """
 
     query: FailuresQuery
@@ -71,7 +71,7 @@ class FailuresPage:
     newest: int
     other_versions: int
     can_reclassify: bool
-    versions_left_out: str
+    omission_notice: str
 
     @property
     def simulated(self) -> bool:
@@ -97,7 +97,7 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
 
 def _build_page(query: FailuresQuery, scope: CauseScope, sums: CauseSums) -> FailuresPage:
     """Return the page without the runs that the form offers."""
-    counts = count_failures(sums.lines, first=query.counts_failure_classes)
+    counts = count_failures(sums.lines, counts_failure_classes=query.counts_failure_classes)
     heat_map = build_heat_map(query, counts, _find_stopping(scope))
     return FailuresPage(
         query=query,
@@ -109,7 +109,7 @@ def _build_page(query: FailuresQuery, scope: CauseScope, sums: CauseSums) -> Fai
         newest=read_taxonomy_version(),
         other_versions=counts.other_versions,
         can_reclassify=counts.reclassifiable > 0,
-        versions_left_out=_describe_versions(counts, heat_map),
+        omission_notice=_describe_versions(counts, heat_map),
     )
 
 
@@ -127,7 +127,7 @@ def _find_stopping(scope: CauseScope) -> Mapping[ModelKey, StoppingDesign]:
 
 
 def _describe_versions(counts: FailureCounts, heat_map: HeatMap) -> str:
-    notice = build_omission_notice(counts.list_omitted_tokens(None).split(",") if counts.omitted else ())
+    notice = build_omission_notice(counts.render_omitted_tokens(None).split(",") if counts.omitted else ())
     if any(column.versions for column in heat_map.columns):
         notice += " A column that names a version counts it, since its model has no newer one; “All” omits it."
     return notice
@@ -145,11 +145,11 @@ def _list_seen_causes(query: FailuresQuery, counts: FailureCounts) -> tuple[Seen
             load_causes()[code],
             path,
             trials,
-            times,
-            mended,
+            occurrences,
+            recovered_trials,
             TrialFilter(run=query.run, seen=code, path=path, cause_version=counts.version).query(),
         )
-        for code, path, trials, times, mended in rows
+        for code, path, trials, occurrences, recovered_trials in rows
     )
 
 
@@ -159,8 +159,3 @@ def get_causes_by_group() -> Mapping[str, tuple[WireCause, ...]]:
     for cause in load_causes().values():
         groups[cause.group].append(cause)
     return {group: tuple(causes) for group, causes in groups.items()}
-
-
-def get_taxonomy_version() -> int:
-    """Return the version of the table of causes."""
-    return read_taxonomy_version()

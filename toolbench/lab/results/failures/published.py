@@ -15,7 +15,7 @@ class PublishedCount:
 
     Attributes:
         count: number of failures.
-        heat: 100 times the square root of their share of the model's trials.
+        heat: 100 times the square root of their share of the model's trials, controls included.
     """
 
     count: int
@@ -28,8 +28,10 @@ class PublishedFailureRow:
 
     Attributes:
         name: name of the category in the publication.
+        count: number of failures over all models.
         outcome: `infra` for timeouts, else `fail`.
-        cells: one cell for each model; None if the publication does not list the category for it.
+        cells: one cell for each model, in the order of the columns; None if the publication does not list the category
+            for it.
     """
 
     name: str
@@ -43,8 +45,10 @@ class PublishedFailures:
     """Failures by category and model; empty if no snapshot is loaded.
 
     Attributes:
-        columns: names of the models, most failures first.
+        columns: names of the models with listed failures, most failures first.
         rows: categories, most failures first.
+        month: month of the publication, such as `February 2026`.
+        source: source of the publication.
     """
 
     columns: tuple[str, ...] = ()

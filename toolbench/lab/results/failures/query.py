@@ -38,44 +38,44 @@ class FailuresQuery:
     @classmethod
     def from_query(cls, query: QueryParams) -> "FailuresQuery":
         """Parse URL parameters."""
-        given = {name: clean_text(query.get(name, "")) for name in _CHOICES}
-        wrong = {name: bool(value) and value not in _CHOICES[name] for name, value in given.items()}
-        chosen, unread = ResultFilter.from_query(query)
-        runs, wrong["run"] = parse_run_ids(query.getlist("run"))
+        values = {name: clean_text(query.get(name, "")) for name in _CHOICES}
+        is_unread = {name: bool(value) and value not in _CHOICES[name] for name, value in values.items()}
+        chosen, unread_names = ResultFilter.from_query(query)
+        runs, is_unread["run"] = parse_run_ids(query.getlist("run"))
         return cls(
-            scope="real" if wrong["scope"] else given["scope"] or "real",
+            scope="real" if is_unread["scope"] else values["scope"] or "real",
             runs=runs,
-            look="" if wrong["look"] else given["look"],
-            by="" if wrong["by"] else given["by"],
+            look="" if is_unread["look"] else values["look"],
+            by="" if is_unread["by"] else values["by"],
             chosen=chosen,
-            ignored=(*(name for name, is_wrong in wrong.items() if is_wrong), *unread),
+            ignored=(*(name for name, unread in is_unread.items() if unread), *unread_names),
         )
 
     @property
     def run(self) -> int | None:
-        """The primary key of the run if exactly one is chosen, else None."""
+        """Return the primary key of the run if exactly one is chosen, else None."""
         return self.runs[0] if len(self.runs) == 1 else None
 
     @property
     def counts_failure_classes(self) -> bool:
-        """Whether failure classes of verdicts are counted, that is, the first problem of each trial (`look=first`)."""
+        """Return whether failure classes of verdicts are counted, that is, the first problem of each trial."""
         return self.look == "first"
 
     @property
     def is_published(self) -> bool:
-        """Whether the published snapshot is shown."""
+        """Return whether the published snapshot is shown."""
         return self.scope == "published" and not self.runs
 
     @property
     def causes_scope(self) -> CauseScope:
-        """The trials to count."""
+        """Return the scope of the trials to count."""
         return CauseScope(
             self.chosen, simulated=self.scope == "demo", imported=self.scope == "imported", runs=self.runs
         )
 
     @property
     def form_fields(self) -> list[tuple[str, str]]:
-        """The fields, as (name, value), that a form for runs and the filter must carry."""
+        """Return the hidden fields, as (name, value), of a form that sends the runs and the values of `chosen`."""
         return parse_qsl(replace(self, runs=(), chosen=NO_FILTER).query())
 
     def query(self, **changes: object) -> str:

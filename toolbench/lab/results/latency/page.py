@@ -21,7 +21,8 @@ from toolbench.lab.results.matrix.table import SCENARIO_KEY, group_by_row, sum_m
 from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_ROWS = 20  # configurations on a page
-MAX_ANSWERS = 500  # of a configuration, at which no older run is read for times that are not stored with the cells
+# answers of a configuration from which on no older run is read, for times that are not stored with the cells
+MAX_ANSWERS = 500
 _STORED_TYPE = np.dtype(">f8")  # of the times that are stored with the cells
 
 
@@ -44,15 +45,15 @@ class LatencyRow:
     """Times of one configuration.
 
     Attributes:
-        config_id: its oldest configuration.
-        name: name of the model without its prefix.
+        config_id: primary key of its oldest configuration.
+        name: name of the model without the vendor before the last slash.
         note: the provider if several providers have a model of this name, the profile, and the settings in which the
             rows differ.
         local: whether the model shares this machine, so that decisions do not use its latency.
         times: milliseconds, ascending.
         summary: quantiles of all times.
         scenarios: quantiles by scenario, sorted by scenario.
-        first_token: median time to the first token; None without streamed trials.
+        first_token: median milliseconds to the first token; None without streamed trials.
         counts: counts of the trials in the shown scenarios.
         trials_query: query string of the list of the trials.
         is_partial: whether only the newest runs were read.

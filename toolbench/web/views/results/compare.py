@@ -21,7 +21,7 @@ from toolbench.web.result_scope import ResultScope
 def show(request: HttpRequest) -> HttpResponse:
     """Show the comparison that the URL describes (GET /compare/)."""
     url_query = CompareQuery.from_query(request.GET)
-    if url_query.published:
+    if url_query.is_published:
         return _show_published(request, url_query)
     sides = get_scope_sides(url_query)
     shown = get_sides_page(sides.query) if sides.query.is_complete else None
@@ -61,6 +61,6 @@ def export(request: HttpRequest, file_format: str) -> HttpResponse:
         Http404: the URL does not name two or more sides of measured trials.
     """
     query = CompareQuery.from_query(request.GET)
-    if not query.is_complete or query.published:
+    if not query.is_complete or query.is_published:
         raise Http404("Choose two or more sides of measured trials before you export them.")
     return build_table_response(export_sides(query), file_format, name="toolbench-compare")

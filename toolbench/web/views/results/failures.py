@@ -3,7 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.results.failures.page import get_causes_by_group, get_failures, get_taxonomy_version
+from toolbench.evals.causes.table import read_taxonomy_version
+from toolbench.lab.results.failures.page import get_causes_by_group, get_failures
 from toolbench.lab.results.failures.published import build_published_failures
 from toolbench.lab.results.failures.query import LOOKS, SCOPES, FailuresQuery
 from toolbench.lab.results.published import get_published_matrix
@@ -28,5 +29,5 @@ def show(request: HttpRequest) -> HttpResponse:
 def show_codes(request: HttpRequest) -> HttpResponse:
     """Show the table of causes (GET /failures/codes/). Each cause has an anchor."""
     return render_page(
-        request, "failures/codes.html", {"groups": get_causes_by_group(), "version": get_taxonomy_version()}
+        request, "failures/codes.html", {"groups": get_causes_by_group(), "version": read_taxonomy_version()}
     )

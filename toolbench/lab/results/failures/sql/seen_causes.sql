@@ -1,9 +1,13 @@
--- Count the causes that were seen in the trials of a run, by code and place.
+-- Count the causes that were found in the trials of a run, by code and JSON path.
 --
--- Parameters: run, version of the cause table, number of rows.
--- Returns: code, place, trials, instances, trials in which it was repaired.
-SELECT one.code, regexp_replace(one.path, '\[[0-9]+\]', '[]', 'g') AS place, count(DISTINCT trial.id), sum(one.count),
-    count(DISTINCT trial.id) FILTER (WHERE one.mended)
-FROM lab_trial AS trial, jsonb_to_recordset(trial.causes) AS one(code text, path text, count integer, mended boolean)
+-- Parameters: id of the run; version of the table of causes, of whose trials alone causes are counted; maximum of rows.
+-- Returns: code, JSON path without list indices, number of trials, number of occurrences, and number of trials with an
+-- occurrence from which the model recovered. The rows with the most trials are first.
+SELECT
+    cause.code, regexp_replace(cause.path, '\[[0-9]+\]', '[]', 'g') AS general_path, count(DISTINCT trial.id),
+    sum(cause.count), count(DISTINCT trial.id) FILTER (WHERE cause.mended)
+FROM
+    lab_trial AS trial,
+    jsonb_to_recordset(trial.causes) AS cause(code text, path text, count integer, mended boolean)
 WHERE trial.run_id = %s AND trial.taxonomy = %s AND trial.causes <> '[]'
-GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
+GROUP BY cause.code, general_path ORDER BY 3 DESC, 1, 2 LIMIT %s
