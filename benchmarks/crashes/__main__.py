@@ -22,7 +22,7 @@ def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crashes", description=__doc__)
     parser.add_argument("--schedules", type=int, default=10_000, help="how many schedules at most (10,000)")
     parser.add_argument("--seed", type=int, default=1, help="order of the schedules (1)")
-    parser.add_argument("--processes", type=int, default=2, help="processes that play side by side (2)")
+    parser.add_argument("--processes", type=int, default=4, help="processes that play side by side (4)")
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no schedule begins (60)")
     parser.add_argument(
         "--out", type=Path, help="file for a JSON line of each schedule; a schedule with a line is not played again"

@@ -5,7 +5,7 @@ from benchmarks.crashes.kinds import KINDS
 from benchmarks.crashes.player import Player
 from benchmarks.crashes.schedules import draw_schedules
 
-SEED, SCHEDULES = 20, 6  # of each kind
+SEED, SCHEDULES = 20, 18  # of each kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
