@@ -1,4 +1,4 @@
-"""Data of the playground's pages: the conversations, and one conversation with its trials and the next message."""
+"""Data of the playground's pages: the list of conversations, and one conversation with its trials."""
 
 from collections import defaultdict
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Published matrix: figures of the case study as published, and computed from them by the rules of Toolbench."""
+"""Published matrix: figures of the case study, as published and as Toolbench computes them from these."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -188,7 +188,10 @@ def _build_total_rate(snapshot: PublishedSnapshot, name: str, target: int | None
 
 
 def _list_scenario_rates(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[str, Rate], ...]:
-    """Return the rates by scenario, the highest first, since the JSON column does not keep the order of the source."""
+    """Return (scenario, rate) pairs, the highest rate first.
+
+    They are sorted because the JSON column does not keep the order of the source.
+    """
     rates = [(slug, build_rate(ok, runs, target=target)) for slug, (ok, runs) in snapshot.scenarios.items()]
     return tuple(sorted(rates, key=lambda pair: (-pair[1].axis, pair[0])))
 

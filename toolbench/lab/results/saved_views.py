@@ -1,4 +1,4 @@
-"""Saved views: pages of results with their scope that users save under a name, for themselves or for all users."""
+"""Saved views: addresses of pages of results that users save by name, for themselves or for all users."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit

@@ -45,12 +45,12 @@ class TableLayout:
 
     @property
     def without_grid(self) -> "TableLayout":
-        """Return the layout without the columns of the grid and the density, which the form for the grid sends."""
+        """Return the layout without the grid's columns and the density, which the form for the grid sends."""
         return replace(self, grid=(), density="")
 
     @property
     def without_trials(self) -> "TableLayout":
-        """Return the layout without the columns of the trial list and the density, which the list's form sends."""
+        """Return the layout without the trial list's columns and the density, which the list's form sends."""
         return replace(self, trials=(), density="")
 
 

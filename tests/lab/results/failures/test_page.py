@@ -175,16 +175,16 @@ def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
     failed(make_run(imported=True), "elsewhere", "no_call")
     assert get_failures(FailuresQuery()).heat_map.rows == ()
     assert get_failures(FailuresQuery(scope="demo")).heat_map.rows[0].count == 1
-    assert not get_failures(FailuresQuery(scope="demo")).other_versions
+    assert not get_failures(FailuresQuery(scope="demo")).uncounted_failures
     make_trial(make_cell(make_config(make_run())), "fail")
-    assert get_failures(FailuresQuery()).other_versions == 1
+    assert get_failures(FailuresQuery()).uncounted_failures == 1
 
 
 def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owner_client: Client) -> None:
     for _ in range(3):
         failed(runs[0], "a", "schema_type", path="$.ops[].path", version=1)
     page = get_failures(FailuresQuery(runs=(runs[0].pk,)))
-    assert (page.version, page.newest, page.other_versions, page.can_reclassify) == (2, 2, 3, True)
+    assert (page.version, page.current_version, page.uncounted_failures, page.can_reclassify) == (2, 2, 3, True)
     row = next(row for row in page.heat_map.rows if row.cause.code == "schema_type")
     assert row.count == behind(row.query) == 1
     cell = row.cells[[column.model for column in page.heat_map.columns].index("a")]
@@ -203,7 +203,7 @@ def test_failures_only_an_old_version_is_shown_as_such(owner_client: Client) -> 
     trial = failed(run, "a", "no_call", version=1)
     recompute_stale_cells()
     page = get_failures(FailuresQuery(runs=(run.pk,)))
-    assert (page.version, page.other_versions, page.can_reclassify, page.heat_map.rows[0].count) == (1, 0, False, 1)
+    assert (page.version, page.uncounted_failures, page.can_reclassify, page.heat_map.rows[0].count) == (1, 0, False, 1)
     shown = read_html(owner_client.get(f"/failures/?run={run.pk}"))
     assert "The table of causes now has version 2. Only failures classified by version 1 are counted here." in shown
     assert "by version 1 of the table; now 2" in read_html(owner_client.get(f"/trials/{trial.pk}/"))

@@ -155,7 +155,10 @@ class BaselineComparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return the warnings about all sides. A comparison of two sides shows those of `list_warnings` instead."""
+        """Return the warnings about all sides.
+
+        A comparison of two sides shows those of `list_warnings` instead.
+        """
         baseline, *others = (row.figures for row in self.rows)
         sides = (baseline, *others)
         applies_by_warning = {

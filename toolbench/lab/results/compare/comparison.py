@@ -166,7 +166,10 @@ def count_shared_trials(sides: Sequence[QuerySet[Trial]], strata: Sequence[Seque
 def _filter_shared_strata(
     counts: ComparisonCounts, sides: Sequence[QuerySet[Trial]]
 ) -> tuple[QuerySet[Trial], QuerySet[Trial]]:
-    """Return the trials of the strata that both sides have, or all trials of the group and kind if they share none."""
+    """Return the trials of each side in the strata that both sides have.
+
+    If there is no such stratum, all trials of the scenario group and instance kind are returned.
+    """
     first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in sides)
     if not counts.keys:
         return first, second
@@ -261,7 +264,10 @@ def compute_required_trials(whole: RateComparison, points: int) -> RequiredTrial
 
 
 def build_side_names(query: CompareQuery) -> tuple[str, ...]:
-    """Return a name for each side, from the values that only it has, or from all its values if there are none."""
+    """Return a name for each side, from the values that do not hold for all sides.
+
+    If a side has no such values, its name consists of all its values.
+    """
     return tuple(_describe_axes(values or side) for values, side in zip(query.side_values, query.sides, strict=True))
 
 

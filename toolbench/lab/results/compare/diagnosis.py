@@ -1,4 +1,4 @@
-"""Diagnosis of one canonical model at two providers: which of the two explains the failures, and a preset to try."""
+"""Diagnosis of one canonical model at two providers: whether model or provider explains the failures."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -127,7 +127,10 @@ def _is_weak(whole: RateComparison) -> bool:
 
 
 def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[FailureClassCount, ...]:
-    """Return at most three of the most frequent failure classes of the worse side, or of both sides if it is None."""
+    """Return at most three failure classes, the most frequent first.
+
+    Those of the worse side are counted, or those of both sides if `worse_side` is None.
+    """
     counts: Counter[str] = Counter()
     for trials in comparison.trials if worse_side is None else [comparison.trials[worse_side]]:
         counts.update(trials.filter(outcome=Trial.Outcome.FAIL).values_list("failure_class", flat=True))

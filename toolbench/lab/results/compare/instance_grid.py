@@ -1,4 +1,4 @@
-"""Trials of all sides by instance: successes, distinct answers, and a pair of trials for the diff view."""
+"""Table of instances by side: successes, distinct answers, and a pair of trials for the diff view."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -132,7 +132,10 @@ def _has_difference(counts: Iterable[tuple[int, int] | None]) -> bool:
 def _read_trial_sums(
     comparison: BaselineComparison, keys: Sequence[InstanceKey]
 ) -> Mapping[tuple[int, InstanceKey], dict[str, Any]]:
-    """Return _TRIAL_AGGREGATES by index of the side and instance, over trials in any state, with one query."""
+    """Return _TRIAL_AGGREGATES over trials in any state, by index of the side and instance.
+
+    It takes one query. A side without a trial of an instance has no entry for it.
+    """
     query, pool = comparison.query, comparison.pool
     seeds = [seed for _, _, seed in keys if seed is not None]
     condition = Q(scenario__in={key[0] for key in keys}, cell__scenario_group=pool.group, instance_kind=pool.kind)

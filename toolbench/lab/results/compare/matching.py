@@ -151,11 +151,14 @@ def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]
 
 
 def _has_no_common_value(first: Sequence[StratumCounts], second: Sequence[StratumCounts], name: str) -> bool:
-    """Return whether the sides have no value in common; for versions, whether no scenario of both has a common one."""
+    """Return whether the sides have no value of this setting in common.
+
+    Versions are compared within the scenarios that both sides have; without such a scenario, the result is False.
+    """
     if name != "version":
         return {stratum.settings[name] for stratum in first}.isdisjoint(stratum.settings[name] for stratum in second)
-    both = {stratum.scenario for stratum in first} & {stratum.scenario for stratum in second}
-    return bool(both) and _list_versions(first).isdisjoint(_list_versions(second))
+    common_scenarios = {stratum.scenario for stratum in first} & {stratum.scenario for stratum in second}
+    return bool(common_scenarios) and _list_versions(first).isdisjoint(_list_versions(second))
 
 
 def _list_versions(strata: Iterable[StratumCounts]) -> set[tuple[str, int]]:
@@ -189,9 +192,9 @@ def _keep_newest_versions(side: StrataByKey, other_side: StrataByKey) -> StrataB
 def _find_uncompared_versions(
     strata: Sequence[StratumCounts], other_strata: Sequence[StratumCounts], side: StrataByKey, other_side: StrataByKey
 ) -> set[tuple[str, int]]:
-    """Return (scenario, version) pairs of a side that are not compared because the other side lacks the version.
+    """Return (scenario, version) pairs of a side that are not compared.
 
-    The other side has other versions of the scenario, which are different tasks.
+    The other side lacks the version and has other versions of the scenario, which are different tasks.
 
     Args:
         strata: all counts of the side.
@@ -208,5 +211,8 @@ def _find_uncompared_versions(
 
 
 def _count_unmatched(side: StrataByKey, other_side: StrataByKey, uncompared: set[tuple[str, int]]) -> int:
-    """Return how many strata only this side has, without those whose (scenario, version) are all in `uncompared`."""
+    """Return how many strata only this side has.
+
+    Strata whose (scenario, version) pairs are all in `uncompared` do not count, because they are named instead.
+    """
     return sum(key not in other_side and not _list_versions(strata) <= uncompared for key, strata in side.items())

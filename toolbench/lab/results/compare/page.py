@@ -151,9 +151,9 @@ def _list_changed_instances(comparison: Comparison, change: str) -> tuple[Change
 def _find_trial_ids(
     comparison: Comparison, side: int, keys: list[tuple[StratumKey, int]], *, has_failed: bool
 ) -> dict[StratumKey, int]:
-    """Return the primary key of one trial of each instance on a side, by the stratum with the seed appended to it.
+    """Return the primary key of one trial of each instance on a side.
 
-    An instance without such a trial is absent.
+    The keys are strata with the seed of the instance appended. An instance without such a trial is absent.
 
     Args:
         comparison: the comparison.

@@ -12,7 +12,7 @@ MAX_QUERY_CHARACTERS = 4_000
 
 
 def build_plan_query(comparison: BaselineComparison) -> str:
-    """Return the query string of a run with the trials that the sides lack, with one query of the database.
+    """Return the query string of a run with the trials that the sides lack, with one SQL query.
 
     Returns:
         The query string; "" if the sides lack no trials, the model of a configuration was deleted, or the plan is too

@@ -133,9 +133,9 @@ def compare_published(query: CompareQuery) -> PublishedComparison | None:
         return None
     rows = [applicable[key] for key in keys]
     sides = _build_sides(rows)
-    named = query.with_sides([*({"published": key} for key in keys), *([{}] if len(keys) == 1 else [])])
+    published_query = query.with_sides([*({"published": key} for key in keys), *([{}] if len(keys) == 1 else [])])
     return PublishedComparison(
-        query=named,
+        query=published_query,
         published=published,
         rows=sides,
         other_values=tuple((key, name_published_row(row)) for key, row in applicable.items() if key not in keys),

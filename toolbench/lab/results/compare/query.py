@@ -184,9 +184,10 @@ class CompareQuery:
 def _parse_axes(
     query: QueryParams, prefix: str, ignored: list[str], skipped_axes: Set[str] = frozenset()
 ) -> dict[str, str]:
-    """Return the values by axis of the parameters with this prefix; add the names of unreadable ones to `ignored`.
+    """Return the values of the parameters with this prefix by axis.
 
-    The parameters of `skipped_axes` are not read, because the filter of all sides has several values of them.
+    The names of unreadable parameters are added to `ignored`. The parameters of `skipped_axes` are not read, because
+    the filter of all sides has several values of them.
     """
     values = {}
     for axis in (axis for axis in AXES if axis not in skipped_axes):

@@ -1,4 +1,4 @@
-"""Sides of a comparison whose URL names none: the values of the first axis that has several values in its scope."""
+"""Sides of a comparison whose URL names none: values of an axis that has several values in its scope."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
@@ -82,7 +82,10 @@ def find_next_letter(side_count: int) -> str:
 
 
 def _read_scenarios_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, Set[str]]]:
-    """Return the scenarios with trials in the scope by axis and value, the values in the order of `_group_by_value`."""
+    """Return the scenarios with trials in the scope by axis and value.
+
+    The values are in the order of `_group_by_value`.
+    """
     counts: dict[str, Counter[tuple[str, str]]] = {axis: Counter() for axis in SIDE_AXES}
     for *values, scenario, trial_count in _read_trial_counts(query):
         for axis, value in zip(SIDE_AXES, values, strict=True):
@@ -111,9 +114,10 @@ def _group_by_value(counts: Counter[tuple[str, str]]) -> Mapping[str, Set[str]]:
 
 
 def _read_trial_counts(query: CompareQuery) -> list[tuple[Any, ...]]:
-    """Return rows of values of SIDE_AXES, scenario and number of trials in the scope, with at most two queries.
+    """Return rows of the values of SIDE_AXES, a scenario and its number of trials in the scope.
 
-    Sums over all runs come from stored pools, and from the cells of runs that no pool contains yet.
+    It takes at most two queries. Sums over all runs come from stored pools, and from the cells of runs that no pool
+    contains yet.
     """
     cells = Cell.objects.filter(query.chosen.condition, run__deleted_at=None, control=False)
     ids_by_axis = {axis: query.both[axis] for axis in RUN_AXES if axis in query.both}

@@ -110,7 +110,7 @@ def apply_bonferroni(comparisons: Sequence[RateComparison]) -> list[RateComparis
 
 
 def _list_durations_ms(side: StrataByKey, keys: Sequence[StratumKey]) -> list[float]:
-    """Return the durations of the answered trials of these strata in milliseconds, without the time in the queue."""
+    """Return the milliseconds of the answered trials of these strata, without the time in the queue."""
     return [duration for key in keys for stratum in side[key] for duration in stratum.durations]
 
 

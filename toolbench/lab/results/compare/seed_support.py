@@ -15,7 +15,7 @@ SEED_SUPPORT_TEXTS = {
 
 
 def describe_seed_support(comparison: Comparison) -> str:
-    """Return which endpoints honour the sampling seed, as sentences, with four queries; "" if nothing is paired."""
+    """Return sentences about the support for the sampling seed; "" if nothing is paired. Four queries."""
     if comparison.how != "paired":
         return ""
     config_ids = {pk for side in comparison.sides for pk in side.config_ids}

@@ -164,8 +164,8 @@ def choose_and_compare(counts: ComparisonCounts, *, how: str = "") -> tuple[Rate
         The comparison, how it was made ("paired" or "stratified"), and the changes of the instances.
     """
     changes = count_outcome_changes(counts)
-    chosen = "paired" if how != "stratified" and is_worth_pairing(counts, changes) else "stratified"
-    return compare_strata(counts, counts.keys, chosen), chosen, changes
+    chosen_how = "paired" if how != "stratified" and is_worth_pairing(counts, changes) else "stratified"
+    return compare_strata(counts, counts.keys, chosen_how), chosen_how, changes
 
 
 def compare_strata(counts: ComparisonCounts, keys: Sequence[StratumKey], how: str) -> RateComparison:
@@ -174,7 +174,7 @@ def compare_strata(counts: ComparisonCounts, keys: Sequence[StratumKey], how: st
 
 
 def _combine_stopping(strata: Iterable[StratumCounts]) -> StoppingDesign:
-    """Return the stopping design of all these strata together: their smallest error and their number of cells."""
+    """Return the stopping design of all these strata together: smallest error and number of cells."""
     all_strata = tuple(strata)
     errors = [stratum.error for stratum in all_strata if stratum.error is not None]
     cells = frozenset[int]().union(*(stratum.cells for stratum in all_strata))
@@ -235,7 +235,7 @@ def _list_pairs(counts: ComparisonCounts, key: StratumKey) -> list[CountPair]:
 
 
 def _sum_by_instance(strata: Iterable[StratumCounts], metric: str) -> dict[int, tuple[int, int]]:
-    """Return (successes, trials) of each drawn instance by its seed, over versions and settings of the side."""
+    """Return (successes, trials) by seed of each drawn instance, over versions and settings of the side."""
     sums: dict[int, tuple[int, int]] = {}
     for stratum in strata:
         if stratum.instance is not None:
@@ -300,5 +300,5 @@ def is_worth_pairing(counts: ComparisonCounts, changes: OutcomeChanges) -> bool:
     """
     if counts.sequential:
         return False
-    instances_by_side = [changes.shared + changes.unsettled + others for others in (changes.removed, changes.new)]
+    instances_by_side = [changes.shared + changes.unsettled + unshared for unshared in (changes.removed, changes.new)]
     return changes.shared >= MIN_PAIRS and 2 * changes.shared >= min(instances_by_side)

@@ -1,4 +1,4 @@
-"""Figures of candidates that the sums of their cells lack: error classes, repeated instances and price lists."""
+"""Figures of candidates beside the sums of their cells: errors, repeated instances and price lists."""
 
 from collections import defaultdict
 from collections.abc import Mapping

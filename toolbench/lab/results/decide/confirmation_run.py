@@ -1,4 +1,4 @@
-"""Confirmation of a decision: a run of only the leader on new trials, whose result is the one to report."""
+"""Confirmation of a decision: a run of only the leader on new trials, whose result is to be reported."""
 
 import math
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ def build_rule(record: DecisionRecord) -> DecisionRule:
 
 
 def count_trials_needed(record: DecisionRecord) -> int:
-    """Return the trials per scenario that a confirmation needs, at most MAX_CELL_TRIALS; 0 without a leader.
+    """Return the number of trials per scenario that a confirmation needs; 0 without a leader.
 
-    With so many trials, the lower bound of success reaches the target at the observed share, and p95 has an upper
-    bound if the rule depends on p95. The share is the mean over scenarios, because a confirmation tries all of them
-    equally often. If the share does not exceed the target, no number of trials suffices; then the number of the
-    leader's trials is used.
+    It is at most MAX_CELL_TRIALS. With so many trials, the lower bound of success reaches the target at the observed
+    share, and p95 has an upper bound if the rule depends on p95. The share is the mean over scenarios, because a
+    confirmation tries all of them equally often. If the share does not exceed the target, no number of trials suffices;
+    then the number of the leader's trials is used.
     """
     row, rule = find_leader_row(record), build_rule(record)
     if row is None:

@@ -77,7 +77,7 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
 def launch_missing_trials(
     query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str, confirmed_requests: int = 0
 ) -> Run:
-    """Launch the missing trials of the decision with a new seed, if the plan is still the one that was shown.
+    """Launch the missing trials of the decision with a new seed, if the shown plan is still current.
 
     Args:
         query: the decision.
@@ -140,7 +140,10 @@ def _build_request(candidates: tuple[Candidate, ...], more: AdditionalTrials) ->
 
 
 def _find_original_run_id(candidate: Candidate) -> int:
-    """Return the id of the newest configuration's run; for a run of missing trials, that of the run it repeats."""
+    """Return the id of the run of the newest configuration.
+
+    If that is a run of missing trials, the id of the run that it repeats is returned instead.
+    """
     columns = ("run_id", "run__repeat_of", "run__purpose")
     run_id, original_id, purpose = RunConfig.objects.values_list(*columns).get(pk=candidate.config_id)
     return int(original_id if purpose == MORE_TRIALS_PURPOSE and original_id else run_id)

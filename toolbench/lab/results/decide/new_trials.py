@@ -48,7 +48,7 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
             from those that were measured.
     """
     cells = Cell.objects.filter(config=OuterRef("pk")).order_by().values(pair=JSONArray("scenario", "scenario_version"))
-    measured_configs = RunConfig.objects.select_related("run").annotate(tried=ArraySubquery(cells))
+    measured_configs = RunConfig.objects.select_related("run").annotate(tried_versions=ArraySubquery(cells))
     configs_by_id = measured_configs.in_bulk(trials_request.config_ids)
     configs = [config for pk in trials_request.config_ids if (config := configs_by_id.get(pk)) and config.model_id]
     if len(configs) != len(trials_request.config_ids):
@@ -66,8 +66,8 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         until={},
         purpose=purpose,
     )
-    tried = {(scenario, version) for config in configs for scenario, version in config.tried}
-    _check_plan(request, configs, trials_request.policy_hashes, tried)
+    tried_versions = {(scenario, version) for config in configs for scenario, version in config.tried_versions}
+    _check_plan(request, configs, trials_request.policy_hashes, tried_versions)
     return request
 
 
@@ -78,7 +78,10 @@ def _build_config_choice(config: RunConfig) -> ConfigChoice:
 
 
 def _check_plan(
-    request: RunRequest, configs: Sequence[RunConfig], policy_hashes: tuple[str, ...], tried: Set[tuple[str, int]]
+    request: RunRequest,
+    configs: Sequence[RunConfig],
+    policy_hashes: tuple[str, ...],
+    tried_versions: Set[tuple[str, int]],
 ) -> None:
     """Check that the request tries the measured settings and scenario versions.
 
@@ -86,7 +89,7 @@ def _check_plan(
         request: the request of the new trials.
         configs: the measured configurations.
         policy_hashes: hashes of their settings.
-        tried: scenario and version of each of their cells.
+        tried_versions: (scenario, version) of each of their cells.
 
     Raises:
         NewTrialsError: it cannot be planned, or it would try other settings or other versions.
@@ -102,9 +105,9 @@ def _check_plan(
             "A preset, a profile or the provider has changed, so other settings would be tried. Start a new run and "
             "decide again."
         )
-    tried_scenarios = {scenario for scenario, _ in tried}
+    tried_scenarios = {scenario for scenario, _ in tried_versions}
     planned = {(cell.scenario, cell.scenario_version) for cell in plan.cells if cell.scenario in tried_scenarios}
-    if newer := sorted({scenario for scenario, _ in planned - tried}):
+    if newer := sorted({scenario for scenario, _ in planned - tried_versions}):
         raise NewTrialsError(
             f"There is a newer version of {', '.join(newer)}, which is another task. Start a new run and decide again."
         )

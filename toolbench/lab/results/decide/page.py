@@ -92,7 +92,7 @@ class DecidePage:
 
     @property
     def state_counts(self) -> Mapping[str, int]:
-        """Return the number of rows by label of their state, without states that have none, the best state first."""
+        """Return the number of rows by label of their state, the best state first, without states of no row."""
         labels = [row.state_label for row in self.rows]
         return {label: labels.count(label) for label in dict.fromkeys(labels)}
 
@@ -103,7 +103,7 @@ class DecidePage:
 
     @property
     def is_only_local(self) -> bool:
-        """Return whether all candidates share this machine, so that the decision uses no p95; True without any."""
+        """Return whether no candidate runs on another machine, so that the decision uses no p95."""
         return all(row.candidate.measured.local for row in self.rows)
 
     @property

@@ -1,4 +1,7 @@
-"""Query of the decision page. Unreadable values are ignored and listed in the query; no value raises an error."""
+"""Query of the decision page.
+
+Unreadable values are ignored and listed in the query; no value raises an error.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -100,17 +100,17 @@ def _build_published_row(
     rows: list[PublishedRow], published: PublishedRecommendation | None, target: float
 ) -> RecommendationRow:
     recommendation = recommend([_build_published_result(row) for row in rows], target)
-    chosen = next(row for row in rows if row.profile == recommendation.result.profile)
+    recommended_row = next(row for row in rows if row.profile == recommendation.result.profile)
     return RecommendationRow(
         recommendation=recommendation,
         provider="",
-        rate=None if chosen.not_applicable else build_rate(chosen.tool.k, chosen.tool.n),
-        published_rate=chosen.tool,
+        rate=None if recommended_row.not_applicable else build_rate(recommended_row.tool.k, recommended_row.tool.n),
+        published_rate=recommended_row.tool,
         published=published,
         disagreements=_list_disagreements(recommendation, published),
         p95=(
-            f"{chosen.p95_ms / 1000:.1f} s as published (nearest rank, 50 trials with controls); too few answers for a "
-            "bound"
+            f"{recommended_row.p95_ms / 1000:.1f} s as published (nearest rank, 50 trials with controls); too few "
+            "answers for a bound"
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Decision records: saved decisions with their rule and evidence, and their differences from the present."""
+"""Decision records: saved decisions with rule and evidence, and how current results differ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -37,7 +37,7 @@ class _TrialFigures:
 
 
 def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
-    """Return the measurements of the configurations of one run that have finished trials, with six queries.
+    """Return the measurements of a run's configurations that have finished trials, with six queries.
 
     Args:
         run_id: the run.

@@ -28,11 +28,11 @@ class FailureCounts:
         lines: counts of the trials with a cause that `version` gave, or with a failure class if failure classes are
             counted; in all versions of scenarios.
         tried: number of trials that passed, failed or had an infrastructure error, by model, in the versions of
-            scenarios that the model's column counts. If `other_versions` is not 0, only those that `version` has
+            scenarios that the model's column counts. If `uncounted_failures` is not 0, only those that `version` has
             classified.
         version: version of the table of causes: the current one if it has results or no version has any, else the
             newest with results.
-        other_versions: number of failed trials that `version` has not classified; 0 if failure classes are counted.
+        uncounted_failures: number of failed trials that `version` has not classified; 0 if failure classes are counted.
         reclassifiable: number of failed trials that reclassification would classify by the current version; 0 if
             failure classes are counted.
         omitted: versions of scenarios that are not the newest of all models.
@@ -42,13 +42,17 @@ class FailureCounts:
     lines: tuple[CauseLine, ...]
     tried: Mapping[ModelKey, int]
     version: int
-    other_versions: int
+    uncounted_failures: int
     reclassifiable: int
     omitted: frozenset[OmittedVersion]
     models: Mapping[ModelKey, ModelVersions]
 
     def render_omitted_tokens(self, model: ModelKey | None) -> str:
-        """Return the tokens of the versions that a model's column omits, separated by commas; for None, the total's."""
+        """Return the tokens of the versions that a model's column omits, sorted and separated by commas.
+
+        Args:
+            model: the model; None for the versions that the column of all models omits.
+        """
         versions = self.omitted if model is None else self.models[model].left_out
         return ",".join(sorted(version.token for version in versions))
 
@@ -61,25 +65,26 @@ def count_failures(lines: Iterable[CauseLine], *, counts_failure_classes: bool) 
         counts_failure_classes: whether failure classes of verdicts are counted instead of causes.
     """
     lines = tuple(lines)
-    failed = [line for line in lines if line.outcome in FAILED_OUTCOMES]
+    failed_lines = [line for line in lines if line.outcome in FAILED_OUTCOMES]
     current_version = read_taxonomy_version()
-    versions = {line.taxonomy for line in failed if line.taxonomy}
+    versions = {line.taxonomy for line in failed_lines if line.taxonomy}
     version = current_version if current_version in versions or not versions else max(versions)
-    others = 0 if counts_failure_classes else sum(line.count for line in failed if line.taxonomy != version)
+    cause_lines = [] if counts_failure_classes else failed_lines  # only causes depend on the version of the table
+    uncounted_failures = sum(line.count for line in cause_lines if line.taxonomy != version)
     omitted, models = find_omitted_versions(_build_version_rows(lines))
     counted = [line for line in lines if is_counted(line, models[line.provider, line.model].left_out)]
     tried = Counter[ModelKey]()
     for line in counted:
-        if line.outcome in FINISHED_OUTCOMES and (line.taxonomy == version or not others):
+        if line.outcome in FINISHED_OUTCOMES and (line.taxonomy == version or not uncounted_failures):
             tried[line.provider, line.model] += line.count
     return FailureCounts(
         lines=tuple(line for line in lines if _has_code(line, version, counts_failure_classes=counts_failure_classes)),
         tried=tried,
         version=version,
-        other_versions=others,
-        reclassifiable=0
-        if counts_failure_classes
-        else sum(line.count for line in failed if line.taxonomy != current_version and not line.imported),
+        uncounted_failures=uncounted_failures,
+        reclassifiable=sum(
+            line.count for line in cause_lines if line.taxonomy != current_version and not line.imported
+        ),
         omitted=frozenset(omitted),
         models=models,
     )

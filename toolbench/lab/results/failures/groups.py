@@ -1,4 +1,4 @@
-"""Failure groups: failed trials with the same cause, JSON path and turn, each with an example and the nearest pass."""
+"""Failure groups: failed trials with the same cause, JSON path and turn, each with an example."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +79,10 @@ class FailureGroups:
 
 
 def list_failure_groups(query: FailuresQuery, counts: FailureCounts) -> FailureGroups:
-    """Return the largest groups, most trials first. It takes SQL queries only for examples and nearest passes."""
+    """Return the largest groups, most trials first.
+
+    It takes SQL queries only for the examples and their nearest passes.
+    """
     groups: dict[GroupKey, list[CauseLine]] = {}
     build_key = _choose_key_builder(query)
     for line in counts.lines:

@@ -56,8 +56,8 @@ class FailuresPage:
         runs: runs that the form offers.
         seen_causes: causes found in the run of the query, recovered or not; () unless it is a single run.
         version: version of the table of causes by which all shown causes were classified.
-        newest: current version of the table of causes.
-        other_versions: number of failed trials that `version` has not classified; they are not counted.
+        current_version: current version of the table of causes.
+        uncounted_failures: number of failed trials that `version` has not classified; they are not counted.
         can_reclassify: whether reclassification would change any trial.
         omission_notice: sentences about the scenario versions that the heat map does not count; "" for none.
     """
@@ -68,8 +68,8 @@ class FailuresPage:
     groups: FailureGroups
     seen_causes: tuple[SeenCause, ...]
     version: int
-    newest: int
-    other_versions: int
+    current_version: int
+    uncounted_failures: int
     can_reclassify: bool
     omission_notice: str
 
@@ -106,8 +106,8 @@ def _build_page(query: FailuresQuery, scope: CauseScope, sums: CauseSums) -> Fai
         groups=list_failure_groups(query, counts),
         seen_causes=_list_seen_causes(query, counts),
         version=counts.version,
-        newest=read_taxonomy_version(),
-        other_versions=counts.other_versions,
+        current_version=read_taxonomy_version(),
+        uncounted_failures=counts.uncounted_failures,
         can_reclassify=counts.reclassifiable > 0,
         omission_notice=_describe_versions(counts, heat_map),
     )

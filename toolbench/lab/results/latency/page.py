@@ -1,4 +1,4 @@
-"""The latency page: times of configurations over any runs, with quantiles over all scenarios and by scenario."""
+"""The latency page: quantiles of the times of configurations, over all scenarios and by scenario."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -193,7 +193,10 @@ def _build_page(query: LatencyQuery, sum_rows: list[SumRow], version: UUID | Non
 
 
 def _build_group_rows(query: LatencyQuery, sum_rows: list[SumRow]) -> _GroupRows:
-    """Return the rows with an answer in the group of the query, or in the default group if it is not in scope."""
+    """Return the rows with an answer in the scenario group of the query.
+
+    If the group is not in scope, the first group in scope is used, which is the default group if that is in scope.
+    """
     merged = merge_rows(sum_rows, (*ROW_KEY, *SCENARIO_KEY))
     group_names = {row["scenario_group"] for row in merged}
     groups = tuple(sorted(group_names, key=lambda name: (name == CONTROL_GROUP, build_group_sort_key(name))))

@@ -1,4 +1,7 @@
-"""Query of the latency page. Unreadable values are ignored and listed in the query; no value raises an error."""
+"""Query of the latency page.
+
+Unreadable values are ignored and listed in the query; no value raises an error.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -95,7 +98,7 @@ class LatencyQuery:
 
     @property
     def form_fields(self) -> list[tuple[str, str]]:
-        """Return the hidden fields, as (name, value), of a form that sends the runs and the values of `chosen`."""
+        """Return (name, value) of the hidden fields of a form that sends the runs and the values of `chosen`."""
         return parse_qsl(replace(self, runs=(), chosen=NO_FILTER).query())
 
     def query(self, **changes: object) -> str:

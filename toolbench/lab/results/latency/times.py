@@ -1,4 +1,4 @@
-"""Times that are not stored with the cells, read from the trials of the newest runs of each configuration."""
+"""Times that are not stored with the cells, read from trials of the newest runs of each configuration."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
