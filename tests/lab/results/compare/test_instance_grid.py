@@ -42,9 +42,9 @@ def test_grid_shows_only_instances_in_which_sides_differ(run: Run) -> None:
 
 def test_cells_have_counts_and_distinct_answers(run: Run) -> None:
     second, third = get_grid(run).rows
-    cells = [(cell.k, cell.n, cell.distinct_answers, cell.verdict) for cell in second.cells if cell]
+    cells = [(cell.k, cell.n, cell.distinct_answers, cell.success_extent) for cell in second.cells if cell]
     assert cells == [(2, 2, 2, "all"), (2, 2, 2, "all"), (0, 2, 2, "none")]
-    assert [(cell.k, cell.verdict) for cell in third.cells if cell] == [(2, "all"), (1, ""), (2, "all")]
+    assert [(cell.k, cell.success_extent) for cell in third.cells if cell] == [(2, "all"), (1, ""), (2, "all")]
 
 
 def test_pair_has_a_failed_trial_beside_a_passed_one(run: Run) -> None:

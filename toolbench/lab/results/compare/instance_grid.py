@@ -46,7 +46,7 @@ class InstanceCell:
     trial_pair: tuple[int, int] | None
 
     @property
-    def verdict(self) -> str:
+    def success_extent(self) -> str:
         """Return "all" or "none" if all or none of the `n` trials succeeded; "" for some, or without trials."""
         if not self.n or 0 < self.k < self.n:
             return ""

@@ -45,7 +45,8 @@ def measure_noise(comparison: Comparison) -> tuple[NoiseMeasurement, ...]:
 def find_aa_pairs(run_ids: list[int]) -> tuple[tuple[int, int], ...]:
     """Return the primary keys of runs and their finished A/A repeats, as pairs, the newest repeat first.
 
-    One of each pair is in `run_ids`. There is one more than MAX_NOISE_PAIRS, since the caller may omit one.
+    One run of each pair is in `run_ids`. There is at most one pair more than MAX_NOISE_PAIRS, since `measure_noise` may
+    omit one.
     """
     repeats = Run.objects.filter(
         purpose=NOISE_PURPOSE, state=Run.State.FINISHED, deleted_at=None, repeat_of__deleted_at=None
