@@ -174,7 +174,10 @@ def _group_by_stratum(strata: Iterable[StratumCounts], shared: Sequence[str]) ->
 
 
 def _keep_newest_versions(side: StrataByKey, other_side: StrataByKey) -> StrataByKey:
-    """Return the side without older versions of the scenarios that have strata on both sides."""
+    """Return the side with only one version of each scenario that has strata on both sides.
+
+    It is the newest version in these strata. Other scenarios keep all their versions.
+    """
     newest: dict[str, int] = {}
     for scenario, version in _list_versions(stratum for key in side if key in other_side for stratum in side[key]):
         newest[scenario] = max(version, newest.get(scenario, version))

@@ -17,7 +17,6 @@ AXES = {
     "profile": "Profile", "strategy": "Strategy", "method": "Method", "examples": "Examples", "stream": "Answers",
     "prompt": "Prompt version", "upstream": "Upstream", "day": "Day", "published": "Published row",
 }  # fmt: skip
-SIDES = ("a", "b")  # letters of the baseline and the other side of a comparison of two sides
 SIDE_LETTERS = "abcdefghijkl"  # each side's values have its letter and "_" as their prefix in the URL
 MAX_SIDES = len(SIDE_LETTERS)
 SIDE_AXES = ("model", "strategy", "profile", "method", "provider")  # axes whose values can be the sides of a scope
