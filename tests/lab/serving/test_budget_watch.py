@@ -62,7 +62,7 @@ def test_new_month_begins_without_the_costs_of_the_last(provider: Provider, monk
     add_spending(SpendingBatch(uuid4(), 1, {provider.pk: Spending(1.5, 2)}))
     watch = BudgetWatch(Clock(1.0))
     assert list(watch.find_refusals()) == [provider.pk]
-    next_month = (provider_budget.find_month_start() + timedelta(days=31)).replace(day=1)
+    next_month = (provider_budget.compute_month_start() + timedelta(days=31)).replace(day=1)
     for module in (budget_watch, provider_budget):
-        monkeypatch.setattr(module, "find_month_start", lambda: next_month)
+        monkeypatch.setattr(module, "compute_month_start", lambda: next_month)
     assert watch.find_refusals() == {}

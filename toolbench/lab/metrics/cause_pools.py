@@ -17,6 +17,7 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import CausePool, Run, Trial
 
 FINISHED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+# Trials that are counted: those that passed, failed or had an infrastructure error, and others with a known cause.
 _COUNTED = Q(outcome__in=FINISHED_OUTCOMES) | ~Q(cause="", failure_class="")
 _MODEL_COLUMNS = ("provider_name", "model_name")
 _TRIAL_COLUMNS = (
@@ -25,7 +26,7 @@ _TRIAL_COLUMNS = (
 )  # fmt: skip
 _LINE_KEY = (*_MODEL_COLUMNS, "imported", *_TRIAL_COLUMNS)
 _POOL_KEY = ("simulated", "imported", *_MODEL_COLUMNS, "profile", "strategy", *_TRIAL_COLUMNS)
-_NAMES = {name: F(f"config__{name}") for name in (*_MODEL_COLUMNS, "profile", "strategy")} | {
+_RELATED_COLUMNS = {name: F(f"config__{name}") for name in (*_MODEL_COLUMNS, "profile", "strategy")} | {
     name: F(f"run__{name}") for name in ("simulated", "imported")
 }
 _RUN_ID_BYTES = 8
@@ -49,13 +50,16 @@ _SUMS = {
 
 @dataclass(frozen=True, slots=True)
 class CauseLine:
-    """A number of trials of one model that are equal in scenario version, outcome and cause.
+    """The count of the trials of one model with the same scenario version, outcome and cause.
 
     Attributes:
+        imported: whether the trials are of imported runs.
         kind: the instance kind.
         taxonomy: version of the table of causes that classified them; 0 if none did.
         cause: code of the decisive problem; "" for a pass.
+        cause_signature: key of the failure group: cause, scenario, JSON path and turn; "" for a pass.
         failure_class: code of the first problem by the verdict; "" for a pass.
+        signature: key of the failure group by the verdict: failure class, scenario and JSON path; "" for a pass.
         count: the number of trials.
         first_trial: the smallest primary key of the trials.
         first_seen: when the first of the trials finished; None if none has finished.
@@ -90,7 +94,7 @@ class CauseScope:
     """The trials that are counted.
 
     Attributes:
-        chosen: models, profiles, strategies, scenarios and times.
+        chosen: filter by models, profiles, strategies, scenarios and times.
         simulated: True for runs of simulated models, False for runs of real models.
         imported: True for imported runs, simulated or not; False for the others.
         runs: primary keys of runs; only these are then in scope, also if `simulated` and `imported` do not match. ()
@@ -108,9 +112,9 @@ class CauseScope:
         return {"imported": True} if self.imported else {"simulated": self.simulated, "imported": False}
 
     def filter_runs(self) -> QuerySet[Run]:
-        """Return the runs in scope that are not deleted, without those of the playground unless they are named.
+        """Return the runs in scope that are not deleted.
 
-        `chosen` is not applied.
+        Runs of the playground are included only if `runs` has them. `chosen` is not applied.
         """
         runs = Run.objects.filter(deleted_at=None)
         return runs.filter(pk__in=self.runs) if self.runs else runs.filter(Run.COUNTED, **self.kinds)
@@ -137,17 +141,17 @@ class CauseSums:
     version: UUID | None
 
 
-_settled_lines: VersionCache[tuple[CauseLine, ...]] = VersionCache(max_entries=8)
+_pooled_lines: VersionCache[tuple[CauseLine, ...]] = VersionCache(max_entries=8)
 
 
 def sum_causes(scope: CauseScope) -> CauseSums:
-    """Count the trials in scope, with at most four queries."""
+    """Count the trials in scope, with at most five queries."""
     version, runs = read_usable_version(), scope.filter_runs()
     if version is not None:
-        settled = _settled_lines.get(version, scope, lambda: _sum_settled(scope))
-        recent = _sum_trials(scope, runs.filter(pooled=False))
-        if read_usable_version() == version:
-            return CauseSums((*settled, *recent), None if recent else version)
+        pooled_lines = _pooled_lines.get(version, scope, lambda: _sum_pooled_runs(scope))
+        other_lines = _sum_trials(scope, runs.filter(pooled=False))
+        if read_usable_version() == version:  # else the pools have changed between the queries
+            return CauseSums((*pooled_lines, *other_lines), None if other_lines else version)
     return CauseSums(_sum_trials(scope, runs), None)
 
 
@@ -162,12 +166,12 @@ def write_cause_pools(models: set[tuple[str, str]]) -> None:
     model_names = sorted({model_name for _, model_name in models})
     runs = Run.objects.filter(Run.COUNTED, pooled=True)
     trials = Trial.objects.filter(_COUNTED, run__in=runs, config__model_name__in=model_names).order_by()
-    rows = trials.annotate(**_NAMES).values(*_POOL_KEY).annotate(**_SUMS)
+    rows = trials.annotate(**_RELATED_COLUMNS).values(*_POOL_KEY).annotate(**_SUMS)
     model_rows = [row for row in rows if (row["provider_name"], row["model_name"]) in models]
     CausePool.objects.bulk_create([CausePool(**row) for row in model_rows], batch_size=2_000)
 
 
-def _sum_settled(scope: CauseScope) -> tuple[CauseLine, ...]:
+def _sum_pooled_runs(scope: CauseScope) -> tuple[CauseLine, ...]:
     """Return the lines of pooled runs: from the pools, or from trials if the scope names runs or times."""
     if scope.runs or scope.chosen.has_time:
         return _sum_trials(scope, scope.filter_runs().filter(pooled=True))
@@ -178,5 +182,5 @@ def _sum_settled(scope: CauseScope) -> tuple[CauseLine, ...]:
 
 def _sum_trials(scope: CauseScope, runs: QuerySet[Run]) -> tuple[CauseLine, ...]:
     trials = Trial.objects.filter(_COUNTED, scope.chosen.condition, run__in=runs).order_by()
-    rows = trials.annotate(**_NAMES).values_list(*_LINE_KEY).annotate(**_SUMS)
+    rows = trials.annotate(**_RELATED_COLUMNS).values_list(*_LINE_KEY).annotate(**_SUMS)
     return tuple(CauseLine(*row) for row in rows)

@@ -29,7 +29,8 @@ MAX_CELLS_PER_BATCH = 500
 OUT_OF_RANGE_ERROR = "cost or time out of range"
 MAX_RELIABLE_LAG_MS = 50  # a larger event-loop lag during a trial makes its times unreliable
 
-# Cells that are stale already are locked, so that no count begins before the transaction has ended, and not written.
+# Cells that are stale already are locked too, so that no recomputation begins before the transaction has ended, but
+# they are not written.
 _MARK_STALE = """
 WITH locked AS (SELECT id, stale FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
 UPDATE lab_cell AS cell SET stale = true FROM locked WHERE cell.id = locked.id AND NOT locked.stale
@@ -128,18 +129,20 @@ def recompute_immediately(cell_ids: Iterable[int]) -> None:
 
 
 def recompute_stale(limit: int = MAX_CELLS_PER_BATCH) -> int:
-    """Recompute up to `limit` stale cells and return their number; skip cells that another transaction has locked.
+    """Recompute up to `limit` stale cells and return their number.
 
-    A separate statement locks the cells first, so that the next statement sees every change committed before the lock.
-    Later changes wait for the lock and mark the cell as stale again.
+    Cells that another transaction has locked are skipped. A separate statement locks the cells first, so that the next
+    statement sees every change committed before the lock. Later changes wait for the lock and mark the cell as stale
+    again.
     """
     return len(_recompute_stale(f"{_LOCK_STALE} SKIP LOCKED", after=0, run_id=None, limit=limit))
 
 
 def recompute_all_stale(run_id: int | None = None) -> None:
-    """Recompute each stale cell of a run, or of all runs, once; wait for cells that another transaction has locked.
+    """Recompute each stale cell of a run once; without a run, those of all runs.
 
-    Cells are visited in id order, so the function ends even if they become stale again meanwhile.
+    It waits for cells that another transaction has locked. Cells are visited in id order, so the function ends even if
+    they become stale again meanwhile.
     """
     last_id = 0
     while cell_ids := _recompute_stale(_LOCK_STALE, after=last_id, run_id=run_id, limit=MAX_CELLS_PER_BATCH):
@@ -147,7 +150,7 @@ def recompute_all_stale(run_id: int | None = None) -> None:
 
 
 def _recompute_stale(lock_sql: str, *, after: int, run_id: int | None, limit: int) -> list[int]:
-    """Lock and recompute up to `limit` stale cells with a larger id than `after`; return their ids in order."""
+    """Lock and recompute up to `limit` stale cells with ids above `after`; return their ids in order."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(lock_sql, [after, run_id, run_id, limit])
         cell_ids = [row[0] for row in cursor.fetchall()]
@@ -177,7 +180,7 @@ def recompute(cell_ids: Sequence[int]) -> None:
 def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> None:
     """Recompute cells; if the database refuses a sum, halve the list until the refused cells are found."""
     try:
-        # A cursor of psycopg, so that a worker's connection plans the statement once: planning takes half its time.
+        # A cursor of psycopg, so that a worker's connection plans the statement once. Planning takes half of the time.
         with transaction.atomic(), connection.wrap_database_errors:
             psycopg.Cursor(connection.connection).execute(RECOMPUTE_STATEMENT, {**parameters, "cells": cell_ids})
     except (DataError, IntegrityError) as error:

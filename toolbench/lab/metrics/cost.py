@@ -36,7 +36,7 @@ class CostSums:
         dollars: sum of the known costs.
         squared_dollars: sum of the squares of the known costs.
         delivered_dollars: dollars of end-to-end successes.
-        delivered: number of end-to-end successes, which passed without a retry of an error.
+        delivered: number of end-to-end successes: trials that passed and that no user had retried after an error.
         price_lists: names of the price lists that were used.
     """
 

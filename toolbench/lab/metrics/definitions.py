@@ -1,6 +1,6 @@
 """Definitions of all metrics; docs/metrics.md explains each with an example.
 
-A metric of a row is a rate with its denominator, a figure or a quantile of times.
+Each metric is a rate with its denominator, a figure or a quantile of times.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,12 @@ def compute_cost_per_success(tally: Tally) -> Figure | None:
 
 
 def _build_rate(numerator: str, *denominators: str) -> Callable[[Tally, float | None], Rate]:
-    """Return the function that computes the rate of one count in the sum of others, by their names in Tally."""
+    """Return a function that computes the rate of one count in the sum of others.
+
+    Args:
+        numerator: name of an attribute of Tally.
+        denominators: names of attributes of Tally, whose sum is the denominator.
+    """
 
     def compute(tally: Tally, target: float | None) -> Rate:
         return tally.build_rate(getattr(tally, numerator), sum(getattr(tally, name) for name in denominators), target)
@@ -40,7 +45,7 @@ def _build_rate(numerator: str, *denominators: str) -> Callable[[Tally, float | 
 
 
 def _build_request_rate(numerator: str) -> Callable[[Tally, float | None], Rate | None]:
-    """Return the function that computes the rate of a retry count in the requests; None if retries are unknown."""
+    """Return a function that computes the share of a retry count in the requests; None if it is unknown."""
 
     def compute(tally: Tally, target: float | None) -> Rate | None:
         return tally.build_rate(getattr(tally, numerator), tally.requests, target) if tally.retries_known else None
@@ -54,7 +59,7 @@ def _compute_backoff(counts: MetricInput) -> Figure | None:
 
 
 def _compute_per_trial(tally: Tally, tokens: int) -> Figure | None:
-    """Compute tokens per trial; None if no trial was tried, no tokens were counts or a cell was set aside."""
+    """Compute tokens per trial; None without trials, without tokens or if a cell could not be computed."""
     return _build_single_figure(
         tokens / tally.tried if tally.tried and tokens and not tally.uncomputed_cells else None, "tokens"
     )

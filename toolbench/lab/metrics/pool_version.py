@@ -19,16 +19,19 @@ def read_usable_version(*obstacles: Exists) -> UUID | None:
         The version; None while a pooled run is deleted, runs again, has changed or has cells to recompute, or while an
         obstacle exists.
     """
-    changed = Exists(RunChange.objects.filter(run=OuterRef("pk")))
-    outdated = Run.objects.filter(pooled=True).filter(~ENDED | Q(deleted_at__isnull=False) | changed)
-    stale = Cell.objects.filter(stale=True, run__pooled=True)
-    is_outdated = Q(Exists(outdated), Exists(stale), *obstacles, _connector=Q.OR)
+    has_changed = Exists(RunChange.objects.filter(run=OuterRef("pk")))
+    outdated_runs = Run.objects.filter(pooled=True).filter(~ENDED | Q(deleted_at__isnull=False) | has_changed)
+    stale_cells = Cell.objects.filter(stale=True, run__pooled=True)
+    is_outdated = Q(Exists(outdated_runs), Exists(stale_cells), *obstacles, _connector=Q.OR)
     return PoolState.objects.exclude(is_outdated).values_list("version", flat=True).first()
 
 
 def find_pool_version(scope: Q) -> UUID | None:
-    """Return the version of the pools, with one query; None while a run of `scope` that is not deleted is not pooled.
+    """Return the version of the pools if every run of `scope` that is not deleted is pooled; one query.
 
-    Figures of these runs are the same as long as the version is.
+    As long as the version is the same, figures of these runs are.
+
+    Returns:
+        The version; None while such a run is not pooled, and in the cases of `read_usable_version`.
     """
     return read_usable_version(Exists(Run.objects.filter(scope, deleted_at=None, pooled=False)))

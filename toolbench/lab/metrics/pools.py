@@ -1,9 +1,9 @@
 """Sums over the cells of many runs, read from stored pools if the runs have ended.
 
 A pool (CellPool) holds the sums over all ended runs with one configuration, scenario and version. Runs of the
-playground are in no pool and in no sum over all runs. Other runs are summed
-from their cells on every call. A refresh computes a pool from all of its cells, so no stored sum is ever incremented.
-As long as a pooled run has changed since the last refresh, everything is summed from cells, so that pages are exact.
+playground are in no pool and in no sum over all runs. Runs that are not pooled are summed from their cells on every
+call. A refresh computes a pool from all of its cells, so no stored sum is ever incremented. As long as a pooled run has
+changed since the last refresh, everything is summed from cells, so that pages are exact.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from django.db.models import BooleanField, Case, DecimalField, Exists, F, Max, M
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cause_pools import write_cause_pools
 from toolbench.lab.metrics.pool_version import ENDED, read_usable_version
-from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, find_repeated_instances
+from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, sum_repeated_instances
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, ResultFilter
 from toolbench.lab.metrics.tally import build_aggregates
 from toolbench.lab.metrics.times import build_time_aggregates
@@ -51,7 +51,7 @@ _IS_CONFIRMING = Case(
 
 
 def sum_cells(cells: QuerySet[Cell], *extra_keys: str) -> list[SumRow]:
-    """Return one row for each configuration, scenario, version and kind of run, with the sums over these cells.
+    """Return the sums over cells: a row for each configuration, scenario version and kind of run.
 
     Args:
         cells: the cells to add up.
@@ -66,10 +66,10 @@ def sum_cells(cells: QuerySet[Cell], *extra_keys: str) -> list[SumRow]:
 
 @dataclass(frozen=True, slots=True)
 class RunSums:
-    """Sums over all runs that are not deleted.
+    """Sums over the cells of many runs.
 
     Attributes:
-        rows: in no order; several rows may have the same key.
+        rows: in no order; several rows may have the same SUM_ROW_KEY.
         version: equal versions have equal rows, so results can be cached by it; None if sums may change at any time.
     """
 
@@ -78,7 +78,7 @@ class RunSums:
 
 
 def sum_all_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> RunSums:
-    """Return the sums over all runs that are not deleted.
+    """Return the sums over all runs that are neither deleted nor of the playground.
 
     Args:
         chosen: which configurations, scenarios and times to include.
@@ -90,18 +90,21 @@ def sum_all_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> Ru
     if version is not None:
         pooled_rows = [row for row in _load_pools(version, scope) if chosen.matches(row)]
         other_rows = _sum_scope(chosen, scope, pooled=False)
-        if read_usable_version() == version:
+        if read_usable_version() == version:  # else the pools have changed between the queries
             return RunSums([*pooled_rows, *other_rows], None if other_rows else version)
     return RunSums(_sum_scope(chosen, scope))
 
 
 def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -> Mapping[str, tuple[str, ...]]:
-    """Return the models, profiles, strategies and scenarios that runs have used, sorted, by URL parameter. One query.
+    """Return the models, profiles, strategies and scenarios that runs have used, with one query.
 
     Args:
         simulated: whether to read runs of simulated models, or else the other runs.
         imported: whether to read imported runs, or else the other runs.
         runs: ids of the runs to read; if there are any, `simulated` and `imported` are ignored.
+
+    Returns:
+        The sorted names by URL parameter.
     """
     columns = tuple(CHOICE_COLUMNS.values())
     cells = Cell.objects.filter(run__deleted_at=None).order_by()
@@ -136,17 +139,17 @@ def merge_rows(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[Su
 def refresh_pools(max_runs: int = MAX_RUNS_PER_REFRESH) -> int:
     """Pool up to `max_runs` runs that have ended, and update the pools of changed runs.
 
-    The pools of every model of these runs are computed from all pooled runs. The notes of changes that are committed
-    meanwhile are kept for the next refresh.
+    The pools of every model of these runs are computed from all pooled runs. A RunChange that is committed meanwhile is
+    kept for the next refresh.
 
     Returns:
-        How many runs were pooled or had changed; 0 if another process is refreshing.
+        How many runs had changed or were added to the pools; 0 if another process is refreshing.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_REFRESH_LOCK_ID])
         if not cursor.fetchone()[0]:
             return 0
-        run_ids = _choose_runs(_delete_notes(cursor), max_runs)
+        run_ids = _choose_runs(_delete_run_changes(cursor), max_runs)
         if run_ids:
             _write_pools(run_ids)
     return len(run_ids)
@@ -170,7 +173,13 @@ def _build_annotations() -> dict[str, Any]:
 
 
 def _sum_scope(chosen: ResultFilter, scope: Mapping[str, bool], *, pooled: bool | None = None) -> list[SumRow]:
-    """Return sums over the cells of counted runs that are not deleted; with `pooled`, only of runs with this value."""
+    """Return sums over the cells of runs that are neither deleted nor of the playground.
+
+    Args:
+        chosen: which configurations, scenarios and times to include.
+        scope: values of `simulated` and `imported`.
+        pooled: True for pooled runs, False for the others, None for both.
+    """
     runs = Run.objects.filter(Run.COUNTED, deleted_at=None, **scope)
     in_scope = runs if pooled is None else runs.filter(pooled=pooled)
     if pooled is not None and not in_scope.exists():  # faster than building the query of 90 columns
@@ -183,7 +192,7 @@ class _PoolCache:
     """The pools of one version in memory. A new version gets a new object, so threads need no lock.
 
     Attributes:
-        rows: by the values of the scope.
+        rows: rows of the pools by the values of `simulated` and `imported`.
     """
 
     version: UUID | None = None
@@ -206,7 +215,7 @@ def _load_pools(version: UUID, scope: Mapping[str, bool]) -> list[SumRow]:
 
 
 def _read_pool(row: Mapping[str, Any]) -> SumRow:
-    """Return the row as a query over cells would: with whole numbers as int."""
+    """Return the row in the form of `sum_cells`: without its id, and with sums of whole numbers as int."""
     return {name: value for name, value in row.items() if name != "id"} | {name: int(row[name]) for name in _SUMS}
 
 
@@ -215,7 +224,7 @@ def _merge_group(rows: Sequence[Mapping[str, Any]]) -> SumRow:
     if len(rows) == 1:
         return {**rows[0], "hashes": hashes}
     merged = {**rows[0], "repeated": None}  # unknown, since rows may share an instance
-    for name in rows[0].keys() - {"repeated"}:  # which only rows of pools have
+    for name in rows[0].keys() - {"repeated"}:  # only rows of pools have this column
         values = [row[name] for row in rows]
         if name in _ARRAYS:
             merged[name] = sorted({item for items in values for item in items})
@@ -236,21 +245,21 @@ def _merge_group(rows: Sequence[Mapping[str, Any]]) -> SumRow:
     }
 
 
-def _delete_notes(cursor: Any) -> list[int]:
-    """Delete the notes of changed runs and return the ids of these runs, in order."""
+def _delete_run_changes(cursor: Any) -> list[int]:
+    """Delete the rows of RunChange and return the ids of their runs, in order and without repeats."""
     cursor.execute("DELETE FROM lab_runchange RETURNING run_id")
     return sorted({row[0] for row in cursor.fetchall()})
 
 
-def _choose_runs(noted_ids: Sequence[int], max_runs: int) -> list[int]:
+def _choose_runs(recomputed_ids: Sequence[int], max_runs: int) -> list[int]:
     """Set which runs are pooled; return the ids of the runs whose pools have to be written.
 
     Args:
-        noted_ids: runs with recomputed cells.
+        recomputed_ids: ids of the runs with recomputed cells.
         max_runs: how many runs may be added to the pools.
     """
     has_ended = ENDED & Q(deleted_at=None)
-    outdated = Run.objects.filter(Q(pooled=True) & (~has_ended | Q(pk__in=noted_ids)))
+    outdated = Run.objects.filter(Q(pooled=True) & (~has_ended | Q(pk__in=recomputed_ids)))
     changed_ids = list(outdated.values_list("pk", flat=True))
     Run.objects.filter(Q(pk__in=changed_ids) & ~has_ended).update(pooled=False)
     stale_cells = Exists(Cell.objects.filter(run=OuterRef("pk"), stale=True))
@@ -261,7 +270,7 @@ def _choose_runs(noted_ids: Sequence[int], max_runs: int) -> list[int]:
 
 
 def _write_pools(run_ids: Sequence[int]) -> None:
-    """Replace the pools of every model of these runs, computed from all pooled runs, and set a new version."""
+    """Replace the pools of every model of these runs by sums over all pooled runs; set a new version."""
     models = set(RunConfig.objects.filter(run__in=run_ids).order_by().values_list("provider_name", "model_name"))
     for provider_name, model_name in sorted(models):
         CellPool.objects.filter(provider_name=provider_name, model_name=model_name).delete()
@@ -271,7 +280,7 @@ def _write_pools(run_ids: Sequence[int]) -> None:
     rows = [row for row in sum_cells(cells) if (row["provider_name"], row["model_name"]) in models]
     columns = [f"run__{name}" if name in RUN_FIELDS else name for name in _INSTANCE_KEY]
     trials = Trial.objects.filter(run__in=runs, config__model_name__in=names)
-    repeated = find_repeated_instances(trials.exclude(run__purpose=CONFIRMATION_PURPOSE), columns)
+    repeated = sum_repeated_instances(trials.exclude(run__purpose=CONFIRMATION_PURPOSE), columns)
     CellPool.objects.bulk_create(
         [CellPool(**row, repeated=_get_repeated_sums(row, repeated)) for row in rows], batch_size=200
     )
@@ -280,7 +289,7 @@ def _write_pools(run_ids: Sequence[int]) -> None:
 
 
 def _get_repeated_sums(row: SumRow, repeated: RepeatedInstances) -> list[list[float]] | None:
-    """Return the value of the column `repeated` for a row."""
+    """Return the value of the column `repeated`; None for confirmation runs and published wordings."""
     if row["confirming"] or row["instance_kind"] != DRAWN:
         return None
     key = (*(row[name] for name in _INSTANCE_KEY), row["scenario"])

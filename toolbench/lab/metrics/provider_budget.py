@@ -1,6 +1,6 @@
-"""Monthly budgets of providers, and what the trials of all their runs and the gateway have cost so far.
+"""Monthly budgets of providers, and what their trials and the gateway's requests cost in a month.
 
-A month is a calendar month in UTC. Trials and requests whose cost is unknown and probes are not counted.
+A month is a calendar month in UTC. Trials and requests whose cost is unknown are not counted, and probes are not.
 """
 
 import math
@@ -35,7 +35,7 @@ class ProviderBudget:
         known: number of trials that ended in the month and whose cost is known.
         unknown: number of trials that ended in the month and whose cost is unknown.
         running: number of trials in flight.
-        concurrency: the concurrency limit.
+        concurrency: the concurrency limit; with an adaptive limit, its maximum.
         month: the first moment of the month.
         gateway_spent: dollars: the part of `spent` that the gateway's requests cost.
         gateway_known: number of the gateway's requests whose cost is known.
@@ -74,10 +74,13 @@ class ProviderBudget:
         )
 
     def count_affordable(self) -> int | None:
-        """Return how many more trials may start now; None for any number.
+        """Return how many more trials may start now.
 
         Each running trial is assumed to cost the mean of the month. If no cost is known yet, trials may start up to the
         concurrency limit. If no trial is running and the budget is not reached, the result is at least 1.
+
+        Returns:
+            The number; None for any number, if the trials of the month cost nothing.
         """
         if self.is_reached:
             return 0
@@ -89,7 +92,7 @@ class ProviderBudget:
         return max(0, math.ceil((self.dollars - self.spent) / mean) - self.running)
 
 
-def find_month_start() -> datetime:
+def compute_month_start() -> datetime:
     """Return the first moment of the current calendar month in UTC."""
     return timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
@@ -98,9 +101,9 @@ def get_provider_budget(provider: Provider) -> ProviderBudget | None:
     """Return the budget of a provider, with three queries; None if it has none."""
     if provider.budget_per_month is None:
         return None
-    month = find_month_start()
-    of_month = Q(run__finished_at=None) | Q(run__finished_at__gte=month)
-    prices = find_prices(RunConfig.objects.filter(of_month, provider_id=provider.pk))
+    month = compute_month_start()
+    has_run_this_month = Q(run__finished_at=None) | Q(run__finished_at__gte=month)
+    prices = find_prices(RunConfig.objects.filter(has_run_this_month, provider_id=provider.pk))
     configs, inputs, outputs = to_price_columns(prices)
     parameters: dict[str, Any] = {
         "provider": provider.pk,
@@ -114,7 +117,7 @@ def get_provider_budget(provider: Provider) -> ProviderBudget | None:
             load_statement("metrics/month_spending", lost_spending=LOST_SPENDING_SQL, cost=COST_SQL), parameters
         )
         known, unknown, spent, running = cursor.fetchone()
-    gateway = find_gateway_spending(provider, month)
+    gateway = get_gateway_spending(provider, month)
     return ProviderBudget(
         provider=provider.name,
         dollars=provider.budget_per_month,
@@ -130,8 +133,16 @@ def get_provider_budget(provider: Provider) -> ProviderBudget | None:
     )
 
 
-def find_gateway_spending(provider: Provider, month: datetime) -> GatewaySpending:
-    """Return what the gateway's requests cost in a month, with one query; an unsaved row of zeros for none."""
+def get_gateway_spending(provider: Provider, month: datetime) -> GatewaySpending:
+    """Return what the gateway's requests cost in a month, with one query.
+
+    Args:
+        provider: the provider.
+        month: the first moment of the month.
+
+    Returns:
+        The stored row; an unsaved row of zeros if there is none.
+    """
     return GatewaySpending.objects.filter(provider=provider, month=month.date()).first() or GatewaySpending()
 
 

@@ -16,6 +16,8 @@ class Rate:
     """A share of trials with its interval, compared with a target.
 
     Attributes:
+        k: number of trials that count, such as those that passed.
+        n: number of all trials.
         low: lower end of the interval, as a fraction.
         high: upper end of the interval, as a fraction.
         target: percent; None without a target.
@@ -69,7 +71,11 @@ class Rate:
 
     @property
     def percent(self) -> str:
-        """The share in whole percent; with one decimal if a share between 0 and 1 would be rounded to 0 or 100."""
+        """The share as text in whole percent.
+
+        If it would be 0 or 100 although some trials count and some do not, it has one decimal, and "<0.1" or ">99.9" at
+        the ends.
+        """
         exact = 100 * self.share
         whole = format_rounded(exact)
         if not 0 < self.k < self.n or whole not in {"0", "100"}:
@@ -88,7 +94,10 @@ class Rate:
 
     @property
     def text(self) -> str:
-        """The rate as text, such as `9/10 (90 %, 60 to 98)`; "–" without trials, without interval if it is withheld."""
+        """The rate as text, such as `9/10 (90 %, 60 to 98)`.
+
+        It is "–" without trials. A withheld interval is replaced by the number of distinct answers.
+        """
         if not self.n:
             return "–"
         if self.withheld:
@@ -98,7 +107,10 @@ class Rate:
 
     @property
     def target_status(self) -> str:
-        """Position of the interval relative to the target: `clears`, `below` or `open`; `open` also without either."""
+        """Position of the interval relative to the target: `clears`, `below` or `open`.
+
+        It is `open` if the interval contains the target, and without a target, trials or a shown interval.
+        """
         if self.target is None or not self.n or self.withheld:
             return "open"
         if round(100 * self.low, 6) >= self.target:
@@ -107,7 +119,7 @@ class Rate:
 
     @property
     def meets_target(self) -> bool | None:
-        """Whether the interval clears the target; None if the status is open."""
+        """True if the interval clears the target, False if it is below, None if the status is open."""
         return {"clears": True, "below": False}.get(self.target_status)
 
     @property
@@ -134,7 +146,7 @@ def build_rate(
     """Build the rate of `k` in `n` with the interval for the stopping design.
 
     Args:
-        k: number of trials that count.
+        k: number of trials that count, such as those that passed.
         n: number of all trials.
         target: percent; None without a target.
         distinct: number of distinct answers; None if they were not counted.

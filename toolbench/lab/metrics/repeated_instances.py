@@ -1,4 +1,4 @@
-"""Counts of trials by scenario, and sums over repeated instances, which the effective sample size depends on.
+"""Counts of trials by scenario, and sums over repeated instances for the effective sample size.
 
 Only drawn instances are treated as repeated. Repeats of the published wording count as independent.
 """
@@ -34,7 +34,9 @@ class ScenarioCount:
 
     Attributes:
         config: id of the configuration.
-        late: trials that passed after a user had retried them.
+        passed: trials that passed.
+        late: trials that passed after a user had retried them because of an error.
+        answered: trials that passed, or failed other than by the trial deadline.
         tried: trials that passed, failed or had an infrastructure error.
     """
 
@@ -58,7 +60,7 @@ class RepeatedSums:
     given: ClusterSums = NO_CLUSTERS
 
     def to_json(self) -> list[list[float]]:
-        """Return both sums as lists of numbers, for `from_json`."""
+        """Return `delivery` and `given` as lists of numbers, for `from_json`."""
         return [list(astuple(self.delivery)), list(astuple(self.given))]
 
     @classmethod
@@ -71,18 +73,21 @@ RepeatedInstances = Mapping[tuple[Any, ...], RepeatedSums]
 
 
 def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
-    """Yield the counts of each configuration and scenario, in this order, with one query."""
+    """Yield the counts of each configuration and scenario, ordered by both, with one query."""
     grouped = trials.filter(TRIED).order_by("config_id", "scenario").values_list("config_id", "scenario")
     for config, _, *counts in grouped.annotate(**_COUNTS):
         yield ScenarioCount(config, *counts)
 
 
-def find_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> RepeatedInstances:
-    """Return the sums over repeated instances by the values of `key` and the scenario, with one query.
+def sum_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> RepeatedInstances:
+    """Return the sums over repeated instances, with one query.
 
     Args:
         trials: the trials to sum.
-        key: _TRIAL_COLUMNS or columns of configurations, from which `run__` leads to those of the run.
+        key: columns to group by: _TRIAL_COLUMNS, columns of configurations, and columns of runs after `run__`.
+
+    Returns:
+        The sums by a tuple of the values of `key`, in its order, and the scenario.
     """
     columns = [name if name in _TRIAL_COLUMNS else f"config__{name}" for name in key] + ["scenario"]
     drawn = trials.filter(TRIED, instance_kind=DRAWN).order_by().values(*columns, "instance_seed")
@@ -107,7 +112,7 @@ def build_scenario_sample(
     """Build the sample of a scenario, with its effective counts if trials are clustered.
 
     Args:
-        k: number of trials that count.
+        k: number of trials that count, such as those that passed.
         n: number of all trials.
         repeated: sums over the repeated instances among them; every other trial has a different instance.
         stopping: how the number of trials was decided.

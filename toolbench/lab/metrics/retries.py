@@ -1,6 +1,7 @@
-"""Counts of answers with status 429 and 5xx, retries and back-off, over the steps of every execution of a trial.
+"""Counts of answers with status 429 and 5xx, retries and back-off of trials.
 
-An answer with status 200 counts too if its error code says that it is a rate limit or a server error.
+The steps of every execution of a trial are counted. An answer with status 200 counts too if its error code says that it
+is a rate limit or a server error.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,8 @@ def _render_codes(codes: tuple[str, ...]) -> str:
 
 _IS_429 = f"(step.status = 429 OR step.error_code IN ({_render_codes(_RATE_LIMIT_CODES)}))"
 _IS_5XX = f"(step.status BETWEEN 500 AND 599 OR step.error_code IN ({_render_codes(_SERVER_ERROR_CODES)}))"
+# Steps whose status is unknown, as in imported logs. A request that failed without a response has no status either,
+# but it is known that it got neither 429 nor 5xx.
 _WITHOUT_STATUS = "(step.status IS NULL AND (step.ok IS NOT FALSE OR step.error_code = 'logged_error'))"
 
 # The same conditions for the ORM, by value of the filter "had".
@@ -33,7 +36,7 @@ RETRY_CONDITIONS: Mapping[str, Q] = {
     "5xx": Q(status__range=(500, 599)) | Q(error_code__in=_SERVER_ERROR_CODES),
     "retry": Q(attempt__gt=1),
 }
-_UNREADABLE = Q(status=None) & (Q(ok=True) | Q(ok=None) | Q(error_code="logged_error"))
+_LACKS_STATUS = Q(status=None) & (Q(ok=True) | Q(ok=None) | Q(error_code="logged_error"))  # as _WITHOUT_STATUS
 
 RETRY_COUNTS_SQL = load_statement(
     "metrics/retry_counts", is_429=_IS_429, is_5xx=_IS_5XX, without_status=_WITHOUT_STATUS
@@ -83,8 +86,8 @@ def filter_by_retries(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
 
 def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
     """Add the columns TRIAL_RETRY_COLUMNS to trials: counts over all executions; None if they are unknown."""
-    noted = Step.objects.filter(RETRY_RELEVANT_STEP, trial=OuterRef("pk")).order_by()
-    unknown = Exists(noted.filter(_UNREADABLE)) | Q(requests=0, outcome__in=("pass", "fail"))
+    steps = Step.objects.filter(RETRY_RELEVANT_STEP, trial=OuterRef("pk")).order_by()
+    is_unknown = Exists(steps.filter(_LACKS_STATUS)) | Q(requests=0, outcome__in=("pass", "fail"))
     aggregates: dict[str, Aggregate] = {
         "answers_429": Count("pk", filter=RETRY_CONDITIONS["429"]),
         "answers_5xx": Count("pk", filter=RETRY_CONDITIONS["5xx"]),
@@ -94,8 +97,8 @@ def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
     return trials.annotate(
         **{
             name: Case(
-                When(unknown, then=None),
-                default=Coalesce(Subquery(noted.values("trial").annotate(value=figure).values("value")), zero),
+                When(is_unknown, then=None),
+                default=Coalesce(Subquery(steps.values("trial").annotate(value=figure).values("value")), zero),
             )
             for (name, figure), zero in zip(aggregates.items(), (0, 0, 0, 0.0), strict=True)
         }
@@ -117,7 +120,7 @@ def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
         trials_5xx=Count("trial", distinct=True, filter=RETRY_CONDITIONS["5xx"]),
         trials_retried=Count("trial", distinct=True, filter=RETRY_CONDITIONS["retry"]),
         waited_ms=Sum("backoff_ms"),
-        unreadable=Count("pk", filter=_UNREADABLE),
+        without_status=Count("pk", filter=_LACKS_STATUS),
     )
     rows: dict[str, dict[str, Any]] = {row["trial__scenario"]: dict(row) for row in grouped}
     names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried")
@@ -128,6 +131,6 @@ def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
         counts_by_scenario[scenario_row["scenario"]] = RetryCounts(
             **{name: row.get(name, 0) for name in names},
             backoff_ms=row.get("waited_ms") or 0.0,
-            retries_known=not row.get("unreadable") and bool(scenario_row["sent"] or not scenario_row["answered"]),
+            retries_known=not row.get("without_status") and bool(scenario_row["sent"] or not scenario_row["answered"]),
         )
     return counts_by_scenario

@@ -1,4 +1,4 @@
-"""Grouping of cells by scenario group: tools, weather, a task pack, test cases. No rate spans several groups."""
+"""Grouping of cells by scenario group, such as tools or a task pack. No rate spans two groups."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -26,7 +26,12 @@ def group_cells(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
 def group_cells_by_config(
     configs: Iterable[RunConfig], cells: Iterable[Cell]
 ) -> tuple[tuple[RunConfig, str, list[Cell]], ...]:
-    """Return each configuration with each group of its cells; the name of the group is "" if there is only one."""
+    """Group the cells of each configuration by scenario group.
+
+    Returns:
+        For each configuration and each of its groups, the configuration, the group's name and the cells. The name is ""
+        if there is only one group over all configurations.
+    """
     cells_by_config: dict[int, list[Cell]] = defaultdict(list)
     for cell in cells:
         cells_by_config[cell.config_id].append(cell)
@@ -35,8 +40,8 @@ def group_cells_by_config(
         for config in configs
         for name, grouped_cells in group_cells(cells_by_config[config.pk]).items()
     )
-    has_more_than_two = len({name for _, name, _ in parts}) > 1
-    return tuple((config, name if has_more_than_two else "", grouped_cells) for config, name, grouped_cells in parts)
+    has_several_groups = len({name for _, name, _ in parts}) > 1
+    return tuple((config, name if has_several_groups else "", grouped_cells) for config, name, grouped_cells in parts)
 
 
 def build_group_sort_key(group: str) -> tuple[bool, str]:

@@ -124,7 +124,10 @@ def build_omission_notice(versions: Sequence[str]) -> str:
 
 
 def is_version_tokens(text: str) -> bool:
-    """Return whether the text is a comma list of tokens: `slug@version` or `slug@version:kind`."""
+    """Return whether the text is a comma list of tokens: `slug@version` or `slug@version:kind`.
+
+    An empty text is one.
+    """
     return all(slug and version.isdecimal() and len(version) < 6 for slug, version, _ in _split_tokens(text))
 
 

@@ -32,14 +32,17 @@ def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     It is the price that a user had set for the model when the run started, else the list price. Configurations of
     deleted providers have none.
     """
-    of_providers = configs.filter(provider__isnull=False).order_by()
-    rows = of_providers.values_list("pk", "price", "provider__template", "model_name")
+    configs_with_provider = configs.filter(provider__isnull=False).order_by()
+    rows = configs_with_provider.values_list("pk", "price", "provider__template", "model_name")
     prices = {pk: read_price(price, *key) or find_price(*key) for pk, price, *key in rows}
     return {pk: price for pk, price in prices.items() if price is not None}
 
 
 def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the names of the prices of every provider and model that runs have used, in order, with one query."""
+    """Return the sorted names of the prices that runs have used, by provider name and model name.
+
+    It needs one query. A model without a price is missing.
+    """
     configs = RunConfig.objects.filter(provider__isnull=False).order_by()
     names: dict[tuple[str, str], tuple[str, ...]] = {}
     columns = ("provider_name", "model_name", "provider__template", "price")

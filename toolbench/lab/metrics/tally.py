@@ -76,7 +76,7 @@ class Tally(CellCounts):
     @property
     def retries_known(self) -> bool:
         """Whether the counts of 429 and 5xx, retries and back-off include all these trials."""
-        # Answers without any request: the requests of these trials were not recorded.
+        # If there are answers and no requests, the requests of these trials were not recorded.
         return not self.uncomputed_cells and not self.trials_without_status and bool(self.requests or not self.answered)
 
     @property
@@ -116,7 +116,7 @@ class Tally(CellCounts):
         return self.build_rate(self.passed - self.late_passes, self.tried, target)
 
 
-# Numbers of cells, with the columns of the stored sums.
+# Numbers of cells by field of Tally: columns of a query with `build_aggregates`, and of CellPool.
 _CELL_COUNTS = {
     "cells": "sum_cells",
     "repeating_cells": "sum_repeating",

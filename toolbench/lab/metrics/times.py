@@ -19,7 +19,12 @@ _STORED_TYPE = np.dtype(">f8")
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times of trials with an answer, in the form of CellTimes but in any order."""
+    """Times of trials with an answer.
+
+    Attributes:
+        durations: milliseconds as big-endian floats of 8 bytes, in any order.
+        first_tokens: times to the first token of streamed trials, in the same form.
+    """
 
     durations: bytes = b""
     first_tokens: bytes = b""
@@ -88,17 +93,20 @@ def merge_times(parts: Iterable[Times]) -> Times:
 
 
 def list_quantile_columns(name: str) -> tuple[str, ...]:
-    """Return the names of a quantile's columns in exports, such as p95_ms_value, p95_ms_low and p95_ms_high."""
+    """Return the names of a quantile's columns in exports, such as p95_ms_value, p95_ms_low, p95_ms_high."""
     return tuple(f"{name}_ms_{part}" for part in QUANTILE_PARTS)
 
 
 def list_quantile_values(quantile: Quantile | None) -> tuple[float | None, ...]:
-    """Return value, lower and upper bound in milliseconds; an open bound is None, and all are None for no quantile."""
+    """Return value, lower bound and upper bound of a quantile in milliseconds.
+
+    An open bound is None. Without a quantile, all three are None.
+    """
     return tuple(None if quantile is None else getattr(quantile, part) for part in QUANTILE_PARTS)
 
 
 def times_to_json(times: Times) -> JsonObject:
-    """Return every quantile of durations by its columns in exports."""
+    """Return the values of every quantile of the durations by their columns in exports."""
     document: JsonObject = {}
     for name in QUANTILES:
         document |= zip(list_quantile_columns(name), list_quantile_values(getattr(times, name)), strict=True)
@@ -108,7 +116,7 @@ def times_to_json(times: Times) -> JsonObject:
 def find_value_range(
     parts: Iterable[Times], get_quantile: Callable[[Times], Quantile | None], *, min_answers: int = 1
 ) -> tuple[float, float] | None:
-    """Return the smallest and the largest value of a quantile over parts with `min_answers` or more; None without any.
+    """Return the smallest and the largest value of a quantile over several parts; None without any.
 
     Args:
         parts: the times of each part.
@@ -122,16 +130,20 @@ def find_value_range(
 
 @dataclass(frozen=True, slots=True)
 class QuantileRange:
-    """The smallest and the largest value of a quantile over several configurations; `slowest` is None for one alone."""
+    """The smallest and the largest of the same quantile of several configurations.
+
+    Attributes:
+        fastest: the quantile with the smallest value.
+        slowest: the quantile with the largest value; None if there is only one.
+    """
 
     fastest: Quantile
     slowest: Quantile | None
 
 
 def build_quantile_range(quantiles: Iterable[Quantile | None]) -> QuantileRange | None:
-    """Return the range of the quantiles by value; None entries are ignored. None without a quantile."""
-    known = (quantile for quantile in quantiles if quantile is not None)
-    ordered = sorted(known, key=lambda quantile: quantile.value)
+    """Return the range of the quantiles that are not None; None if there is none."""
+    ordered = sorted((quantile for quantile in quantiles if quantile is not None), key=lambda quantile: quantile.value)
     return QuantileRange(ordered[0], ordered[-1] if len(ordered) > 1 else None) if ordered else None
 
 

@@ -110,7 +110,7 @@ def compute_metric(metric: Metric, counts: MetricInput, *, target: float | None 
 
 
 def compute_rate(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
-    """Compute the rate of a metric over its scenarios; None if the metric is no rate or its counts are unknown.
+    """Compute the rate of a metric over its scenarios; None for other metrics and for unknown counts.
 
     Args:
         metric: the metric.

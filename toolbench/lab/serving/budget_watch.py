@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from toolbench.lab.metrics.provider_budget import (
     ProviderBudget,
-    find_gateway_spending,
-    find_month_start,
+    compute_month_start,
+    get_gateway_spending,
     get_provider_budget,
 )
 from toolbench.lab.models import Provider
@@ -45,7 +45,7 @@ class BudgetWatch:
         return {pk: budget.sentence for pk, budget in budgets.items() if budget and budget.is_reached}
 
     def _get_budget(self, provider: Provider) -> ProviderBudget | None:
-        known, month = self._sums.get(provider.pk), find_month_start()
+        known, month = self._sums.get(provider.pk), compute_month_start()
         if known is None or self._clock() >= known.due_at or known.budget.month != month:
             started = self._clock()
             budget = get_provider_budget(provider)
@@ -55,7 +55,7 @@ class BudgetWatch:
             due_at = ended + PAUSE_FACTOR * (ended - started)
             self._sums[provider.pk] = _TrialSum(replace(budget, spent=budget.spent - budget.gateway_spent), due_at)
             return budget
-        gateway = find_gateway_spending(provider, month)
+        gateway = get_gateway_spending(provider, month)
         return replace(
             known.budget,
             provider=provider.name,

@@ -9,7 +9,7 @@ from django.db import connection
 from toolbench.engine.bounds import parse_cost, parse_count
 from toolbench.engine.types import Usage
 from toolbench.evals.prices import Price
-from toolbench.lab.metrics.provider_budget import find_month_start
+from toolbench.lab.metrics.provider_budget import compute_month_start
 from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.database_thread import open_cursor
 
@@ -78,7 +78,7 @@ def add_spending(batch: SpendingBatch) -> None:
     parameters = [
         batch.writer,
         batch.number,
-        find_month_start().date(),
+        compute_month_start().date(),
         list(batch.by_provider),
         [spending.dollars for spending in sums],
         [spending.known for spending in sums],

@@ -10,7 +10,7 @@ from django.db.models import Count, QuerySet
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cost import CostSums
 from toolbench.lab.metrics.pools import SumRow
-from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, find_repeated_instances
+from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, sum_repeated_instances
 from toolbench.lab.metrics.spending import find_price_names
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Run, Trial
@@ -101,5 +101,5 @@ def read_context(runs: QuerySet[Run], rows: list[SumRow]) -> CandidateContext:
         infra_errors[config_id].append(InfraErrorCount(scenario, version, failure_class or "infrastructure", trials))
     unstored_rows = [row for row in rows if row["instance_kind"] == DRAWN and row.get("repeated") is None]
     cell_ids = [pk for row in unstored_rows for pk in row["cell_ids"]]
-    repeated = find_repeated_instances(Trial.objects.filter(cell__in=cell_ids), CANDIDATE_KEY) if cell_ids else {}
+    repeated = sum_repeated_instances(Trial.objects.filter(cell__in=cell_ids), CANDIDATE_KEY) if cell_ids else {}
     return CandidateContext(infra_errors, repeated, find_price_names())
