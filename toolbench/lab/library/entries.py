@@ -1,4 +1,4 @@
-"""Common functions of the library's entries (sampling profiles and presets): create, copy, edit, delete, archive."""
+"""Functions that create, copy, edit, delete and archive sampling profiles and presets of the library."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ class EntryPage(Generic[Entry]):
     Attributes:
         versions: newest first; the next run uses the first.
         difference: difference between the chosen versions; None if there is only one version.
-        others: all entries of this kind that are not archived.
+        active_entries: all entries of this kind that are not archived.
     """
 
     entry: Entry
     versions: tuple[EntryVersion, ...]
     difference: VersionDifference | None
-    others: tuple[Entry, ...]
+    active_entries: tuple[Entry, ...]
 
     @property
     def editable(self) -> bool:
@@ -103,6 +103,12 @@ def create_entry(entry: Entry, username: str, reserved: Collection[str] = ()) ->
 def edit_entry(entry: Entry, content: JsonObject, read_number: int, username: str) -> int:
     """Save a new version of an entry and return its number. Existing runs keep their frozen settings.
 
+    Args:
+        entry: the entry, saved.
+        content: its columns of CONTENT_COLUMNS with their new values.
+        read_number: number of the version that the person has read and changed.
+        username: the person who changed it.
+
     Raises:
         InvalidFieldsError: the entry is built in or archived, or another version was saved meanwhile.
     """
@@ -113,7 +119,7 @@ def edit_entry(entry: Entry, content: JsonObject, read_number: int, username: st
     return save_version(entry, content, read_number=read_number, username=username)
 
 
-def delete_entry(entry: Entry, *, used: bool) -> bool:
+def delete_entry(entry: Entry, *, is_used: bool) -> bool:
     """Delete an entry, or archive it if runs used it; return whether it was archived.
 
     Raises:
@@ -121,7 +127,7 @@ def delete_entry(entry: Entry, *, used: bool) -> bool:
     """
     if entry.builtin:
         raise InvalidFieldsError({"name": ["Built-in entries cannot be deleted."]})
-    if not used:
+    if not is_used:
         entry.delete()
         return False
     type(entry)._default_manager.filter(pk=entry.pk).update(archived_at=timezone.now())

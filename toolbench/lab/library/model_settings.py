@@ -1,4 +1,4 @@
-"""Settings of a model in the library: workarounds, declared capabilities, and a price with date and source."""
+"""Settings of a model in the library: workarounds, declared capabilities, and a price."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,9 +63,16 @@ def get_model_settings(model_id: int, old: int | None = None, new: int | None = 
 
 
 def list_workaround_choices(chosen: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of presets that can be workarounds: the chosen ones in their order, then all others."""
-    known = Preset.objects.filter(archived_at=None).values_list("name", flat=True)
-    return tuple(dict.fromkeys((*chosen, *known)))
+    """Return the names of the presets that can be workarounds of a model.
+
+    Args:
+        chosen: names of the present workarounds of the model, archived or built-in ones included.
+
+    Returns:
+        The chosen names in their order, then those of all other presets that are not archived.
+    """
+    active_names = Preset.objects.filter(archived_at=None).values_list("name", flat=True)
+    return tuple(dict.fromkeys((*chosen, *active_names)))
 
 
 def list_capability_docs() -> tuple[tuple[str, str], ...]:
@@ -74,15 +81,23 @@ def list_capability_docs() -> tuple[tuple[str, str], ...]:
 
 
 def save_model_settings(model: Model, content: JsonObject, *, read_number: int, username: str) -> int:
-    """Save a new version of a model's settings and return its number. Existing runs keep their frozen settings.
+    """Save a new version of a model's settings and return its number.
+
+    Existing runs keep their frozen settings.
+
+    Args:
+        model: the model, saved.
+        content: the columns of CONTENT_COLUMNS with their new values.
+        read_number: number of the version that the person has read and changed.
+        username: the person who changed it.
 
     Raises:
         InvalidFieldsError: a workaround or capability is unknown, the price is incomplete or out of range, or another
             version was saved meanwhile.
     """
-    known = {*Preset.objects.values_list("name", flat=True), *list_preset_names(), *model.workarounds}
-    if unknown := [name for name in content["workarounds"] if not isinstance(name, str) or name not in known]:
-        raise InvalidFieldsError({"workarounds": [f"There is no preset {name}." for name in unknown]})
+    presets = {*Preset.objects.values_list("name", flat=True), *list_preset_names(), *model.workarounds}
+    if unknown_names := [name for name in content["workarounds"] if not isinstance(name, str) or name not in presets]:
+        raise InvalidFieldsError({"workarounds": [f"There is no preset {name}." for name in unknown_names]})
     errors = {
         name: sentence
         for name, value in content["capabilities"].items()

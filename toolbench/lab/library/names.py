@@ -6,7 +6,7 @@ from itertools import count
 
 MAX_NAME_CHARACTERS = 80
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]+")
-_URL_WORDS = {"new"}  # parts of URLs at the place of a name
+_URL_WORDS = {"new"}  # words that URLs of the library have at the place of a name
 
 
 def find_name_error(name: str, taken: Container[str], reserved: Container[str] = ()) -> str:

@@ -76,9 +76,9 @@ def get_preset_page(
         entry=preset,
         versions=versions,
         difference=compare_versions(versions, old, new),
-        others=list_active(Preset),
+        active_entries=list_active(Preset),
         patch=render_indented(preset.patch),
-        used_by=_list_users(name),
+        used_by=_list_models_using(name),
         effective=_get_effective_settings(name, model),
     )
 
@@ -111,10 +111,10 @@ def delete_preset(preset: Preset) -> bool:
     Raises:
         InvalidFieldsError: the preset is built in, or a workaround of a model.
     """
-    if users := _list_users(preset.name):
-        names = ", ".join(str(model) for model in users[:5])
+    if models := _list_models_using(preset.name):
+        names = ", ".join(str(model) for model in models[:5])
         raise InvalidFieldsError({"name": [f"The preset is a workaround of {names}. Remove it there first."]})
-    return delete_entry(preset, used=_is_used(preset.name))
+    return delete_entry(preset, is_used=_is_used(preset.name))
 
 
 PRESETS = EntryFunctions("preset", Preset, create_preset, edit_preset, delete_preset)
@@ -160,7 +160,10 @@ def _find_unknown_name(key: str, value: Any) -> str:
 
 
 def _is_builtin(name: str) -> bool:
-    """Return whether the engine has a built-in preset of this name or alias, which would hide another preset."""
+    """Return whether the engine has a built-in preset with this name or alias.
+
+    It would hide another preset with this name.
+    """
     try:
         get_preset(name)
     except UnknownPresetError:
@@ -168,7 +171,7 @@ def _is_builtin(name: str) -> bool:
     return True
 
 
-def _list_users(name: str) -> tuple[Model, ...]:
+def _list_models_using(name: str) -> tuple[Model, ...]:
     """Return the models that have the preset as a workaround."""
     return tuple(Model.objects.filter(workarounds__contains=[name]).order_by("name"))
 

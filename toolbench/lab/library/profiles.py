@@ -56,11 +56,11 @@ class ProfilePage(EntryPage[SamplingProfile]):
     """Data of the page of one sampling profile.
 
     Attributes:
-        sent: options of the newest version as indented JSON.
+        options_json: options of the newest version as indented JSON.
         models: names of the models that the profile applies to.
     """
 
-    sent: str
+    options_json: str
     models: tuple[str, ...]
 
 
@@ -77,8 +77,8 @@ def get_profile_page(name: str, old: int | None = None, new: int | None = None) 
         entry=profile,
         versions=versions,
         difference=compare_versions(versions, old, new),
-        others=list_active(SamplingProfile),
-        sent=render_indented(profile.options),
+        active_entries=list_active(SamplingProfile),
+        options_json=render_indented(profile.options),
         models=tuple(model for model in models if fnmatchcase(model, profile.applies_to)),
     )
 
@@ -110,7 +110,7 @@ def delete_profile(profile: SamplingProfile) -> bool:
     Raises:
         InvalidFieldsError: the profile is built in.
     """
-    return delete_entry(profile, used=RunConfig.objects.filter(profile=profile.name).exists())
+    return delete_entry(profile, is_used=RunConfig.objects.filter(profile=profile.name).exists())
 
 
 PROFILES = EntryFunctions("sampling profile", SamplingProfile, create_profile, edit_profile, delete_profile)

@@ -31,7 +31,7 @@ class EntryVersion:
     """Content of an entry from one save to the next.
 
     Attributes:
-        username: the person who saved it; empty if Toolbench saved it.
+        username: the person who saved it; empty if nobody was signed in or Toolbench saved it.
         created_at: when it was saved; None if it was not saved in the library.
         runs: number of runs that froze this content.
     """
@@ -59,7 +59,13 @@ class ChangedSetting:
 
 @dataclass(frozen=True, slots=True)
 class VersionDifference:
-    """The settings that differ between two versions."""
+    """The settings that differ between two versions.
+
+    Attributes:
+        old: number of the version that is compared.
+        new: number of the version with which it is compared.
+        settings: the settings that differ, in the order of their names.
+    """
 
     old: int
     new: int
@@ -72,10 +78,10 @@ def read_content(entry: SamplingProfile | Preset | Model) -> JsonObject:
 
 
 def list_versions(entry: SamplingProfile | Preset | Model) -> tuple[EntryVersion, ...]:
-    """Return all versions, newest first, with one query, or none if the versions of the entry are prefetched.
+    """Return all versions, newest first.
 
-    The first version is the present content of the entry. If the library did not save this content, as with an adopted
-    preset, the first version is not stored.
+    It needs one query, or none if the versions of the entry are prefetched. The first version is the present content of
+    the entry. If the library did not save this content, as with an adopted preset, the first version is not stored.
     """
     stored = [EntryVersion(row.number, row.content, row.username, row.created_at) for row in entry.versions.all()]
     content = read_content(entry)
@@ -98,8 +104,8 @@ def save_version(entry: Entry, content: JsonObject, *, read_number: int, usernam
     """
     content = json.loads(json.dumps(content))
     with transaction.atomic():
-        locked = type(entry)._default_manager.select_for_update().get(pk=entry.pk)
-        newest = list_versions(locked)[0]
+        locked_entry = type(entry)._default_manager.select_for_update().get(pk=entry.pk)
+        newest = list_versions(locked_entry)[0]
         if newest.number != read_number:
             author = newest.username or "Toolbench"
             message = f"{author} saved version {newest.number} meanwhile. Your input is kept: compare, then save again."
@@ -107,11 +113,11 @@ def save_version(entry: Entry, content: JsonObject, *, read_number: int, usernam
         if is_same(newest.content, content):
             return newest.number
         if newest.created_at is None:
-            _store_version(locked, newest.number, newest.content, "")
-        _store_version(locked, newest.number + 1, content, username)
+            _store_version(locked_entry, newest.number, newest.content, "")
+        _store_version(locked_entry, newest.number + 1, content, username)
         for name, value in content.items():
-            setattr(locked, name, value)
-        locked.save(update_fields=list(content))
+            setattr(locked_entry, name, value)
+        locked_entry.save(update_fields=list(content))
     return newest.number + 1
 
 

@@ -1,4 +1,4 @@
-"""Sign-in links, API tokens, share links, launch keys and the audit log. The accounts themselves are Django's."""
+"""Tables of sign-in links, API tokens, share links, launch keys and the audit log of the accounts."""
 
 from django.conf import settings
 from django.db import models
@@ -107,7 +107,9 @@ class LaunchKey(models.Model):
 
 
 class ShareLink(models.Model):
-    """A link to one page that can be read without an account. Its URL is signed; the row limits or revokes it.
+    """A link to one page that can be read without an account.
+
+    Its URL is signed. The page can be read until `expires_at` or `revoked_at`.
 
     Attributes:
         kind: the kind of page.

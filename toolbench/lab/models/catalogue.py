@@ -1,4 +1,4 @@
-"""Providers, models, presets, sampling profiles; rate control, addresses of local servers, heartbeats of processes."""
+"""Tables of providers and their rate control, models, presets, profiles, local servers and processes."""
 
 from django.db import models
 
@@ -36,9 +36,9 @@ class Provider(models.Model):
     api_prefix = models.CharField(max_length=60, blank=True, default="/v1")
     service = models.CharField(max_length=80, blank=True)  # ServiceAddress.name; "" if base_url is set
     key_source = models.CharField(max_length=16, choices=KeySource, default=KeySource.NONE)
-    key_env = models.CharField(max_length=80, blank=True)
+    key_env = models.CharField(max_length=80, blank=True)  # environment variable that has the key
     key_encrypted = models.BinaryField(null=True, blank=True)
-    header_names = models.JSONField(default=list, blank=True)
+    header_names = models.JSONField(default=list, blank=True)  # names of the headers in headers_encrypted
     headers_encrypted = models.BinaryField(null=True, blank=True)  # JSON object: value by header name
     query = models.CharField(
         max_length=200, blank=True
@@ -57,7 +57,7 @@ class Provider(models.Model):
     requests_per_minute = models.PositiveIntegerField(null=True, blank=True)  # over all workers; None: no limit
     tokens_per_minute = models.PositiveIntegerField(null=True, blank=True)
     budget_per_month = models.FloatField(null=True, blank=True)  # dollars per calendar month (UTC); None: no budget
-    paused_reason = models.CharField(max_length=200, blank=True)
+    paused_reason = models.CharField(max_length=200, blank=True)  # why its key cannot be used; "" if it can
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -97,7 +97,8 @@ class PacePoint(models.Model):
         seconds: the length of the interval.
         concurrency: the concurrency limit at its end.
         in_flight: the largest number of requests in flight.
-        rejections: answers with status 429, 503 or 529.
+        answers: number of answers that are no rejections.
+        rejections: number of answers with status 429, 503 or 529.
         requests_per_minute: the limit of requests a minute; None for none.
     """
 
@@ -149,7 +150,10 @@ class Model(models.Model):
 
 
 class Preset(models.Model):
-    """A named patch of the policy. Keys that it lacks keep the value of the layer below; null or [] clears a value."""
+    """A named patch of the policy.
+
+    Keys that it lacks keep the value of the layer below; null or [] clears a value.
+    """
 
     name = models.SlugField(max_length=80, unique=True)
     patch = models.JSONField(default=dict)
@@ -205,10 +209,10 @@ class ServiceAddress(models.Model):
 class Process(models.Model):
     """The last heartbeat of a process.
 
-    Heartbeats show whether it works; that it runs does not, since a running worker may receive no messages.
+    Only a heartbeat shows that a process works, since a worker that still runs may receive no messages.
 
     Attributes:
-        loop_lag_ms: event-loop lag at the heartbeat.
+        loop_lag_ms: longest event-loop lag of a worker since the heartbeat before; 0 for other processes.
         clock_offset_ms: how far the clock of its host was ahead of the database's at the heartbeat.
         seen_at: time of the heartbeat.
     """

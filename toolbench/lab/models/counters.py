@@ -1,4 +1,4 @@
-"""Counters of cells. One line declares each: its column, its SQL, its sum over cells and its description.
+"""Counters of cells. One line declares a counter: its column, its SQL, its sum and its description.
 
 A new counter needs a line in `CellCounts`, or in `TrialCounts` if it sums a column of trials, and a migration. A column
 of trials also needs code that computes it.
@@ -60,7 +60,7 @@ def _add_lost_spending(name: str) -> str:
 
 
 def _sum_dollars(expression: str, where: str) -> str:
-    """Return the SQL that sums an expression in dollars over the trials that meet a condition; 0 without any."""
+    """Return the SQL that sums dollars over the trials that meet a condition; 0 without such a trial."""
     return f"coalesce(sum({expression}) FILTER (WHERE {where}), 0)"
 
 
@@ -69,7 +69,10 @@ _TRIED = "outcome IN ('pass', 'fail', 'infra')"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialCounts:
-    """Counters that are columns of a trial. A cell has their sums over trials that ended and were not cancelled."""
+    """Counters that are columns of a trial.
+
+    A cell has their sums over the trials that ended and were not cancelled.
+    """
 
     calls: int = _sum_trials("Tool calls")
     valid_calls: int = _sum_trials("Tool calls that match the tool's schema")

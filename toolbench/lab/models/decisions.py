@@ -5,9 +5,9 @@ from django.db import models
 
 
 class DecisionRecord(models.Model):
-    """A saved decision: the rule, the evidence and the verdict at that time. New trials do not change its figures.
+    """A saved decision: the rule, the evidence and the verdict at that time.
 
-    The figures of a confirmation run are added once, after the run has ended.
+    New trials do not change its figures. The figures of a confirmation run are added once, after the run has ended.
     """
 
     title = models.CharField(max_length=200)
@@ -16,7 +16,7 @@ class DecisionRecord(models.Model):
     who = models.CharField(max_length=150, blank=True)  # copy of the owner's name
     simulated = models.BooleanField(default=False)
     query = models.TextField(blank=True)  # query string of /decide/ that shows the decision with current figures
-    rule = models.JSONField(default=dict)  # want, success in percent, within_ms or null
+    rule = models.JSONField(default=dict)  # want: a DecisionRule; success: percent; within_ms: limit of p95 or null
     group = models.CharField(max_length=20, blank=True)  # group of scenarios
     verdict = models.CharField(max_length=12)
     sentence = models.TextField()

@@ -1,4 +1,4 @@
-"""Verdicts on trials by judging rules and by users, and jobs of workers: replays, re-judging and imports."""
+"""Tables of verdicts on trials, and of jobs of workers: replays, re-judging and imports."""
 
 from urllib.parse import parse_qs
 
@@ -35,9 +35,10 @@ class Judgement(models.Model):
 
 
 class HumanVerdict(models.Model):
-    """A user's verdict on one execution of a trial. It does not replace the judge's verdict and changes no count.
+    """A user's verdict on one execution of a trial.
 
-    A new verdict becomes the current one of the trial; older ones are kept.
+    It does not replace the judge's verdict and changes no count. A new verdict becomes the current one of the trial;
+    older ones are kept.
 
     Attributes:
         person: the user; None if the account was deleted.
@@ -77,7 +78,7 @@ class Replay(models.Model):
     Attributes:
         query: URL query string with the settings of a what-if, or `name=FILE` for an import. There is at most one row
             for each kind, scope and query.
-        done: number of trials that are processed.
+        done: number of trials that have been processed.
         total: number of trials to process.
         counts: of a what-if, lists of the outcome before and after, whether answered success omits the trial before and
             after, and the number of such trials; of an import, the id of the run.

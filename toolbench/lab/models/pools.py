@@ -86,14 +86,14 @@ for _name, _spec in COUNTERS.items():
 
 
 class CausePool(models.Model):
-    """The number of trials of ended runs with one model, profile, strategy, scenario version, outcome and cause.
+    """The number of trials of ended runs that have the same values in the columns up to `signature`.
 
     lab/metrics/cause_pools.py counts the trials that passed, failed or had an infrastructure error, and all others
     with a cause or failure class.
 
     Attributes:
         taxonomy: version of the table of causes that classified the trials; 0 if none did.
-        signature: the failure signature; `cause_signature` is that of the cause.
+        cause_signature, signature: as in Trial.
         first_trial: the smallest primary key of the trials.
         first_seen: when the first of the trials finished; None if none has finished.
         runs: primary keys of their runs, as big-endian integers of 8 bytes.
@@ -137,9 +137,10 @@ class PoolState(models.Model):
 
 
 class RunChange(models.Model):
-    """Mark of a run whose cells were recomputed, so that its pools are outdated. The next refresh deletes it.
+    """Mark of a run whose cells were recomputed, so that its pools are outdated.
 
-    Rows are inserted and deleted, never updated, so that transactions that recompute cells do not wait for each other.
+    The next refresh of the pools deletes it. Rows are inserted and deleted, never updated, so that transactions that
+    recompute cells do not wait for each other.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_constraint=False)

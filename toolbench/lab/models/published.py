@@ -1,4 +1,4 @@
-"""Tables of the published matrix of the case study. They hold published figures only, never measured ones."""
+"""Tables of the published matrix of the case study. No figure in them is measured by Toolbench."""
 
 from django.db import models
 

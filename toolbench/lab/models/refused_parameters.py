@@ -4,10 +4,10 @@ from django.db import models
 
 
 class RefusedParameter(models.Model):
-    """An optional parameter that a model's endpoint refused in a run; without it, the endpoint accepted the request.
+    """An optional parameter that a model's endpoint refused in a run.
 
-    The rest of the run omits the parameter. Later runs omit it only if a user has adopted the omission as a setting of
-    the model.
+    Without it, the endpoint accepted the request. The rest of the run omits the parameter. Later runs omit it only if a
+    user has adopted the omission as a setting of the model.
 
     Attributes:
         model_name: the name in the run's configuration.

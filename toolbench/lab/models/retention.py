@@ -4,7 +4,9 @@ from django.db import models
 
 
 class RetentionRule(models.Model):
-    """Rule that bodies of trials of one kind are removed after some days. Bodies of a kind without a row are kept.
+    """Rule that bodies of trials of one kind are removed after some days.
+
+    Bodies of a kind without a row are kept.
 
     Attributes:
         days: days since the end of the trial; for a deleted run, since its deletion; for an imported run, since its

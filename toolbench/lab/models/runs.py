@@ -9,7 +9,7 @@ MAX_FIGURE = 1e12  # dollars or milliseconds of one cell; keeps sums over cells 
 
 
 def _build_range_condition(*names: str) -> models.Q:
-    """Return the condition that each of these columns is null or a number from 0 to MAX_FIGURE; NaN is neither."""
+    """Return the condition that each of these columns is null or from 0 to MAX_FIGURE, and not NaN."""
     condition = models.Q()
     for name in names:
         condition &= models.Q((name, None)) | models.Q((f"{name}__gte", 0), (f"{name}__lte", MAX_FIGURE))
@@ -47,14 +47,15 @@ class Run(models.Model):
     trials_per_cell = models.PositiveIntegerField(default=1)  # with sequential stopping, at most
     until = models.JSONField(default=dict)  # StoppingRule of sequential stopping; {} for a fixed number of trials
     trial_count = models.PositiveIntegerField(default=0)
-    request_cap = models.PositiveIntegerField(null=True, blank=True)
-    token_cap = models.PositiveBigIntegerField(null=True, blank=True)
+    request_cap = models.PositiveIntegerField(null=True, blank=True)  # limit of requests; None: no limit
+    token_cap = models.PositiveBigIntegerField(null=True, blank=True)  # limit of tokens; None: no limit
     requests_reserved = models.PositiveIntegerField(default=0)  # every attempt, counted before it is sent
     tokens_used = models.PositiveBigIntegerField(default=0)
     deadline_seconds = models.FloatField(default=600)
     connect_seconds = models.FloatField(null=True, blank=True)  # None: the provider's value
     read_seconds = models.FloatField(null=True, blank=True)
-    jobs = models.PositiveIntegerField(null=True, blank=True)  # its own concurrency limit per provider; None: none
+    jobs = models.PositiveIntegerField(null=True, blank=True)  # limit of its trials in flight per provider; None: none
+    # the run whose settings this one repeats
     repeat_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeats")
     schedule = models.ForeignKey("Schedule", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
     alerts_checked_at = models.DateTimeField(null=True, blank=True)  # when alert rules were checked after its end
@@ -84,9 +85,10 @@ class Run(models.Model):
 
 
 class RunConfig(models.Model):
-    """A configuration: model, profile, strategy, method, examples, streaming and mode, with the frozen policy layers.
+    """A configuration of a run: model, profile, strategy, method, examples, streaming and tool-use mode.
 
-    Names are copies, so that they stay when the provider or the model is deleted.
+    Its settings are frozen at the launch. Names are copies, so that they stay when the provider or the model is
+    deleted.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="configs")
@@ -95,8 +97,8 @@ class RunConfig(models.Model):
     provider_name = models.CharField(max_length=80)
     provider_kind = models.CharField(max_length=16)
     model_name = models.CharField(max_length=200)
-    canonical = models.CharField(max_length=200, blank=True)
-    mixed_upstreams = models.BooleanField(default=False)
+    canonical = models.CharField(max_length=200, blank=True)  # as Model.canonical
+    mixed_upstreams = models.BooleanField(default=False)  # as Model.mixed_upstreams
     service = models.CharField(max_length=80, blank=True)  # ServiceAddress.name of a local or simulated model
     profile = models.CharField(max_length=80, default="default")
     options = models.JSONField(default=dict)  # the profile's sampling options
@@ -131,7 +133,10 @@ class RunConfig(models.Model):
 
 @add_count_columns(*COUNTERS)
 class Cell(models.Model, CellColumns):
-    """A configuration on one scenario. Its counters and figures are computed from its trials, in one SQL statement."""
+    """A configuration on one scenario.
+
+    Its counters and figures are computed from its trials, in one SQL statement (lab/metrics/cells.py).
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="cells")
     config = models.ForeignKey(RunConfig, on_delete=models.CASCADE, related_name="cells")
@@ -149,11 +154,11 @@ class Cell(models.Model, CellColumns):
     )  # error probability of its anytime-valid interval; None: fixed number of trials
     decided = models.CharField(max_length=12, blank=True)  # a key of DECISION_TEXTS; "" while undecided
 
-    cost = models.FloatField(null=True)
+    cost = models.FloatField(null=True)  # dollars of all its trials; None: that of a trial is unknown, or none was sent
     first_token_p50_ms = models.FloatField(null=True)  # of streamed trials
     p50_ms = models.FloatField(null=True)
     p95_ms = models.FloatField(null=True)
-    upstreams = models.JSONField(default=list)
+    upstreams = models.JSONField(default=list)  # names of the hosts to which a router sent its requests
     prompt_version = models.CharField(max_length=40, blank=True)  # the newest version among its trials
 
     class Meta:
@@ -188,7 +193,8 @@ class CellTimes(models.Model):
     Attributes:
         durations: milliseconds from start to end, as ascending big-endian floats of 8 bytes.
         first_tokens: times to the first token of streamed trials, in the same form.
-        longest_ms: the largest value of both; None without values. If it is out of range, the cell is set aside.
+        longest_ms: the largest value of both; None without values. If it is out of range, the cell cannot be computed
+            (`Cell.compute_error`).
     """
 
     cell = models.OneToOneField(Cell, primary_key=True, on_delete=models.CASCADE, related_name="times")

@@ -1,4 +1,7 @@
-"""Tables of the gateway: aliases, their bindings, and traces. Traces are not trials and count in no cell or rate."""
+"""Tables of the gateway: aliases, their bindings, traces and costs.
+
+Traces are not trials and count in no cell or rate.
+"""
 
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex, OpClass
@@ -44,9 +47,10 @@ class ModelAlias(models.Model):
 
 
 class AliasBinding(models.Model):
-    """The settings that an alias had from one moment on. The newest row of an alias is its current binding.
+    """The settings that an alias had from `created_at` until its next binding.
 
-    Names are copies, so that the history can be read when a model or a user is deleted.
+    The newest row of an alias is its current binding. Names are copies, so that the history can be read when a model or
+    a user is deleted.
 
     Attributes:
         cause: why the alias got these settings.
@@ -97,9 +101,12 @@ class GatewayTrace(models.Model):
     """One request that the gateway answered.
 
     Attributes:
+        alias: the requested alias.
         served_by: the alias that answered, which may be a fallback of the requested one.
+        dialect: wire format of the client's request and of the answer to it.
         status: HTTP status of the answer to the client.
         code: the error code; "" for an answer.
+        path: the method that was used.
         changes: names of the changes that the gateway made to the request or the answer.
         requests: number of requests to the upstream, retries included.
         client_request, client_response: bodies with known secrets masked; None if bodies are not stored.
@@ -168,7 +175,9 @@ class GatewayTraceText(models.Model):
 
 
 class GatewaySpending(models.Model):
-    """What the requests of the gateway cost at one provider in one calendar month (UTC), stored as traces or not.
+    """What the requests of the gateway cost at one provider in one calendar month (UTC).
+
+    Requests that were not stored as traces are included.
 
     Attributes:
         month: the first day of the month.

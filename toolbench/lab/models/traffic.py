@@ -7,7 +7,7 @@ class TrafficDraft(models.Model):
     """A draft of a test case from recorded requests with the same messages and tools.
 
     Attributes:
-        digest: of messages and tools.
+        digest: digest of the messages and tools of the requests.
         definition: JSON in the form of CaseVersion.definition, with ASCII characters only.
         line: line of the first such request in the file.
         count: number of such requests.

@@ -78,20 +78,20 @@ class Trial(models.Model, TrialColumns):
     finished_at = models.DateTimeField(null=True)
 
     # the outcome
-    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
-    task_pass = models.BooleanField(null=True)
-    parity_pass = models.BooleanField(null=True)
+    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)  # "" until it ends
+    task_pass = models.BooleanField(null=True)  # protocol and state are right; None: undecided
+    parity_pass = models.BooleanField(null=True)  # by the case study's rule; None: it has none or is undecided
     end = models.CharField(max_length=24, blank=True)  # an EndReason of engine/events.py
     failure_class = models.CharField(max_length=60, blank=True)
     category = models.CharField(max_length=40, blank=True)  # the case study's name of the failure
     sentence = models.TextField(blank=True)  # the first problem, in plain words
-    signature = models.CharField(max_length=200, blank=True)  # groups failures: failure class, scenario, method used
-    behaviour_seen = models.BooleanField(null=True)
-    avoided = models.BooleanField(default=False)
+    signature = models.CharField(max_length=200, blank=True)  # groups failures: class, scenario, JSON path
+    behaviour_seen = models.BooleanField(null=True)  # the scenario's behaviour occurred; None: the scenario names none
+    avoided = models.BooleanField(default=False)  # passed without the error that the scenario provokes
     verdict = models.JSONField(default=dict)  # the Verdict of evals/types.py as JSON
     first_bad_ordinal = models.PositiveIntegerField(null=True)  # ordinal of the step with the first problem
     final_text = models.BinaryField(default=b"")  # UTF-8, with lone surrogates encoded as they are
-    error_hint = models.TextField(blank=True)
+    error_hint = models.TextField(blank=True)  # what to do about the error that ended the loop; "" without one
     answer_hash = models.CharField(max_length=64, blank=True)  # digest of texts and normalised calls
 
     # times in milliseconds, and counts
@@ -110,19 +110,20 @@ class Trial(models.Model, TrialColumns):
     output_tokens = models.PositiveBigIntegerField(default=0)
     cached_tokens = models.PositiveBigIntegerField(default=0)
     reasoning_tokens = models.PositiveBigIntegerField(default=0)
-    cost = models.FloatField(null=True)
+    cost = models.FloatField(null=True)  # dollars, as the provider reports them; None: not reported
     paths = models.CharField(max_length=80, blank=True)  # comma list of the methods that turns used
-    upstream = models.CharField(max_length=120, blank=True)
-    fingerprint = models.CharField(max_length=120, blank=True)
-    model_echoed = models.CharField(max_length=200, blank=True)
+    # Comma lists of the distinct values in its answers:
+    upstream = models.CharField(max_length=120, blank=True)  # the host to which a router sent the request
+    fingerprint = models.CharField(max_length=120, blank=True)  # system_fingerprint
+    model_echoed = models.CharField(max_length=200, blank=True)  # name of the model
     tools_dropped = models.BooleanField(default=False)  # the rendered prompt contains no tool
     not_executed = models.BooleanField(default=False)  # the answer describes a call that was never executed
     call_expected = models.BooleanField(null=True)  # None: no tool was offered
     cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for a pass
     cause_signature = models.CharField(
         max_length=240, blank=True
-    )  # groups failures: cause, scenario, method used, turn
-    causes = models.JSONField(default=list)  # all causes that occurred, recovered or not (Occurrence of evals/causes/)
+    )  # groups failures: cause, scenario, JSON path without list indices, turn
+    causes = models.JSONField(default=list)  # all causes that occurred, recovered or not (CauseOccurrence)
     wrong_paths = models.JSONField(default=list)  # JSON paths at which valid calls differed from the expected ones
     taxonomy = models.PositiveSmallIntegerField(default=0)  # version of the table that classified it; 0: not classified
     left_out = models.JSONField(default=list)  # omitted parameters: [{name, why, known}] (OmittedParameter)
