@@ -29,7 +29,7 @@ def check_characters(value: Any) -> None:
     Raises:
         ValueError: a text has a NUL or a lone surrogate; the message is for the user.
     """
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False).replace(r"\\", "")  # a backslash of the text itself is `\\` in JSON
     if r"\u0000" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("A text has a character that cannot be stored: NUL or half of a surrogate pair.")
 
