@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_provider
-from toolbench.lab.paid_requests import is_private_address, may_cost_money
+from toolbench.lab.paid_requests import OWN_ADDRESS_SOURCE, find_model_price, is_private_address, may_cost_money
 
 pytestmark = pytest.mark.django_db
 
@@ -52,3 +52,19 @@ def test_model_elsewhere_may_cost_money_without_a_price() -> None:
 @pytest.mark.parametrize("kind", ["local", "simulated"])
 def test_local_and_simulated_models_are_free_whatever_their_price(kind: str) -> None:
     assert not may_cost_money(make_provider("Local", kind=kind), "llama", PRICE)
+
+
+def test_price_at_a_public_address_is_unknown_without_a_list() -> None:
+    assert find_model_price(make_provider(), "vendor/model-a", {}) is None
+
+
+@pytest.mark.parametrize("fields", [{"base_url": "http://192.168.1.20:8000"}, {"kind": "local"}, {"kind": "simulated"}])
+def test_price_of_an_own_server_is_zero_unless_one_is_set(fields: dict[str, str]) -> None:
+    own = make_provider("Own", **fields)
+
+    unpriced, priced = find_model_price(own, "llama", {}), find_model_price(own, "llama", PRICE)
+
+    assert unpriced is not None
+    assert priced is not None
+    assert (unpriced.input, unpriced.output, unpriced.origin) == (0, 0, OWN_ADDRESS_SOURCE)
+    assert (priced.input, priced.output) == (1, 2)

@@ -19,7 +19,7 @@ class Price:
         provider: The slug of the provider's template.
         input: US dollars per million input tokens.
         output: US dollars per million output tokens.
-        date: The date on which `source` stated the price.
+        date: The date on which `source` stated the price; "" for a price that no list states.
     """
 
     provider: str
@@ -32,7 +32,12 @@ class Price:
     @property
     def origin(self) -> str:
         """Return the date and the source of the price as text."""
-        return f"list price of {self.date}, {self.source}"
+        return f"list price of {self.date}, {self.source}" if self.date else self.source
+
+    @property
+    def is_zero(self) -> bool:
+        """Return whether the tokens cost nothing."""
+        return self.input == 0 and self.output == 0
 
     def compute_cost(self, input_tokens: float, output_tokens: float) -> float:
         """Return the cost of the tokens in US dollars."""

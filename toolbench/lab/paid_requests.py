@@ -1,4 +1,4 @@
-"""Paid requests: which requests may cost money, when a user has to confirm them, and the error that asks for it."""
+"""Paid requests: what a model costs, which requests may cost money, when a user has to confirm them."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from toolbench.evals.prices import find_price, read_price
+from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.models import Provider
 
 FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
+OWN_ADDRESS_SOURCE = "no price set, and its address is on this machine or network"
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 
 
@@ -47,8 +48,28 @@ def may_cost_money(provider: Provider, model_name: str, price: Mapping[str, Any]
         return False
     if not is_private_address(provider.base_url):
         return True
+    known_price = find_model_price(provider, model_name, price)
+    return known_price is not None and not known_price.is_zero
+
+
+def find_model_price(provider: Provider, model_name: str, price: Mapping[str, Any]) -> Price | None:
+    """Return the price of a model: the entered one, else the list price.
+
+    Without either, local and simulated providers and those at a private address cost nothing.
+
+    Args:
+        provider: the provider of the model, with its kind, base_url and template.
+        model_name: the name that requests send.
+        price: the price that a user set for the model; {} if there is none.
+
+    Returns:
+        The price; None if it is unknown, which it can only be at a public address.
+    """
     known_price = read_price(price, provider.template, model_name) or find_price(provider.template, model_name)
-    return known_price is not None and (known_price.input > 0 or known_price.output > 0)
+    if known_price is not None:
+        return known_price
+    is_free = provider.kind in FREE_KINDS or is_private_address(provider.base_url)
+    return Price(provider.template, model_name, 0.0, 0.0, "", OWN_ADDRESS_SOURCE) if is_free else None
 
 
 def is_private_address(url: str) -> bool:

@@ -91,9 +91,9 @@ def test_the_interval_of_dollars_per_success_covers_as_it_says() -> None:
     assert covered / 400 == pytest.approx(0.95, abs=3 * (0.95 * 0.05 / 400) ** 0.5)
 
 
-def test_nothing_passed_or_nothing_paid_is_no_cost() -> None:
+def test_cost_ratio_is_unknown_without_a_pass_and_zero_unpaid() -> None:
     assert compute_cost_ratio(1.0, 1.0, with_pass=0.0, passed=0, tried=4) is None
-    assert compute_cost_ratio(0.0, 0.0, with_pass=0.0, passed=4, tried=4) is None
+    assert compute_cost_ratio(0.0, 0.0, with_pass=0.0, passed=4, tried=4) == IntervalEstimate(0, 0, 0)
 
 
 def test_widths_shrink_with_the_root_of_the_number() -> None:

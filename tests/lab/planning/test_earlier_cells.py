@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 def asked(model: Model, scenario: str = "happy_path", *, method: str = "native", strategy: str = "") -> PlannedTrials:
     kind, strategy = model.provider.kind, strategy or "production"
-    return PlannedTrials(model.pk, model.name, model.provider_id, kind, "", 8, method, strategy, scenario, 10, 10)
+    return PlannedTrials(model.pk, model.name, model.provider_id, kind, 8, method, strategy, scenario, 10, 10)
 
 
 def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:

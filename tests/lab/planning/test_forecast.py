@@ -16,7 +16,7 @@ from tests.factories import (
     recompute_stale_cells,
 )
 from toolbench.lab.models import Model, Provider, Trial
-from toolbench.lab.paid_requests import may_cost_money
+from toolbench.lab.paid_requests import find_model_price, may_cost_money
 from toolbench.lab.planning.earlier_cells import PlannedTrials
 from toolbench.lab.planning.forecast import CellSample, RemainingLimits, estimate_range, estimate_trials
 
@@ -32,13 +32,13 @@ def asked(model: Model, trials: int = 100, **fields: Any) -> PlannedTrials:
         model.name,
         provider.pk,
         provider.kind,
-        provider.template,
         4,
         "native",
         "production",
         "happy_path",
         trials,
         trials,
+        price=find_model_price(provider, model.name, model.price),
         may_cost=may_cost_money(provider, model.name, model.price),
     )
     return replace(whole, **fields)
@@ -139,13 +139,15 @@ def test_a_local_model_costs_nothing_and_that_is_known() -> None:
     assert (found.cost.high, found.unpriced) == (0, ())
 
 
-def test_a_model_in_a_private_network_without_a_price_costs_nothing() -> None:
+def test_estimate_of_a_private_address_costs_only_with_a_price() -> None:
     server = make_provider("Own server", base_url="http://10.0.0.7:8000")
     free, priced = make_model("free", provider=server), make_model("priced", provider=server, price=PRICE)
     for model in (free, priced):
         history(model)
     found = [estimate_trials([asked(model)], RemainingLimits()) for model in (free, priced)]
-    assert [(each.cost and each.cost.high, each.unpriced) for each in found if each] == [(0, ()), (None, ("priced",))]
+    assert [(each.cost and each.cost.high, each.unpriced) for each in found if each] == [
+        (0, ()), (pytest.approx(100 * 460 / 1e6), ()),
+    ]  # fmt: skip
 
 
 def test_a_cap_cuts_all_of_it_and_is_said() -> None:

@@ -13,6 +13,7 @@ from toolbench.lab.serving.spending import Spending, SpendingBatch, add_spending
 
 WRITER = uuid4()
 PRICE = Price("", "m", 1_000_000.0, 2_000_000.0, "", "")
+FREE = Price("", "m", 0.0, 0.0, "", "")
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,7 @@ PRICE = Price("", "m", 1_000_000.0, 2_000_000.0, "", "")
         ([Usage(input_tokens=2)], None, Spending(unknown=1)),
         ([Usage()], PRICE, Spending(unknown=1)),
         ([Usage(cost=0.5), None], PRICE, Spending(0.5, unknown=1)),
+        ([Usage(), None], FREE, Spending(known=1)),
         ([Usage(cost=float("nan"))], None, Spending(unknown=1)),
     ],
 )

@@ -186,10 +186,12 @@ def compute_cost_ratio(
         tried: The number of trials.
 
     Returns:
-        The estimate; None if no trial passed or the costs are 0.
+        The estimate; None if no trial passed. It is 0 without an interval if nothing was paid.
     """
-    if not passed or costs <= 0 or not tried:
+    if not passed or not tried:
         return None
+    if costs <= 0:
+        return IntervalEstimate(0.0, 0.0, 0.0)
     value = costs / passed
     spread = squares - 2 * value * with_pass + value**2 * passed
     standard_error = math.sqrt(max(spread, 0.0)) / costs

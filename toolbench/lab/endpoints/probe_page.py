@@ -8,6 +8,7 @@ from toolbench.engine.capabilities.preset_proposal import PresetProposal, propos
 from toolbench.lab.credentials.provider_secrets import list_environment_secrets
 from toolbench.lab.endpoints.capabilities import read_probe_capabilities
 from toolbench.lab.models import Probe, ProbeExchange
+from toolbench.lab.paid_requests import find_model_price
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.traces.code_view import CodeView, render_body
 from toolbench.providers.masking.url_keys import mask_address
@@ -53,7 +54,8 @@ class ProbePage:
         total: the number of checks of a probe of this kind.
         requests: the number of exchanges of all executions, including those of a lost execution.
         tokens: the input and output tokens of all executions.
-        cost: the cost of all executions in dollars; None if no answer states a cost.
+        cost: the cost of all executions in dollars: what answers state, else by the price; None if it is unknown.
+        awaited: the probe of the same provider that runs now, which a queued probe waits for; None without one.
         shown: the requested exchange; None if none was requested or it does not exist.
     """
 
@@ -63,6 +65,7 @@ class ProbePage:
     requests: int
     tokens: int
     cost: float | None
+    awaited: Probe | None
     proposal: PresetProposal
     shown: ShownExchange | None
 
@@ -92,16 +95,31 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
         input_tokens=Sum("input_tokens"), output_tokens=Sum("output_tokens"), cost=Sum("cost")
     )
     is_conformance = probe.kind == Probe.Kind.CONFORMANCE
+    tokens = (sums["input_tokens"] or 0, sums["output_tokens"] or 0)
     return ProbePage(
         probe=probe,
         checks=tuple(_build_row(check) for check in probe.checks),
         total=len(CHECKS) if is_conformance else FIRST_USE_CHECK_COUNT,
         requests=probe.exchanges.count(),
-        tokens=(sums["input_tokens"] or 0) + (sums["output_tokens"] or 0),
-        cost=sums["cost"],
+        tokens=sum(tokens),
+        cost=_compute_cost(probe, *tokens) if sums["cost"] is None else sums["cost"],
+        awaited=_find_awaited(probe),
         proposal=propose_preset(read_probe_capabilities(probe)),
         shown=_find_exchange(probe, exchange),
     )
+
+
+def _compute_cost(probe: Probe, input_tokens: int, output_tokens: int) -> float | None:
+    """Return the cost by the price of the model; None if the price is unknown or no tokens were counted."""
+    price = find_model_price(probe.provider, probe.model_name, probe.model.price)
+    is_known = price is not None and (price.is_zero or input_tokens + output_tokens > 0)
+    return price.compute_cost(input_tokens, output_tokens) if price and is_known else None
+
+
+def _find_awaited(probe: Probe) -> Probe | None:
+    if probe.state != Probe.State.QUEUED:
+        return None
+    return Probe.objects.filter(provider_id=probe.provider_id, state=Probe.State.RUNNING).first()
 
 
 def _build_row(check: dict[str, object]) -> ProbeCheckRow:

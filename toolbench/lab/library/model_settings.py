@@ -10,7 +10,7 @@ from toolbench.engine.capabilities.record import DOCS, CapabilitiesError, parse_
 from toolbench.engine.policy.presets import list_preset_names
 from toolbench.engine.types import JsonObject
 from toolbench.evals.prices import MAX_PRICE as MAX_PRICE
-from toolbench.evals.prices import Price, find_price, read_price
+from toolbench.evals.prices import Price, read_price
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.library.versions import (
     EntryVersion,
@@ -20,6 +20,7 @@ from toolbench.lab.library.versions import (
     save_version,
 )
 from toolbench.lab.models import Model, Preset
+from toolbench.lab.paid_requests import find_model_price
 
 PRICE_MEMBERS = ("input", "output", "date", "source")
 MAX_SOURCE_CHARACTERS = 300
@@ -32,7 +33,7 @@ class ModelSettingsPage:
     Attributes:
         versions: newest first; the next run uses the first.
         difference: difference between the chosen versions; None if there is only one version.
-        price: the price that was entered for the model, otherwise the built-in list price; None if there is neither.
+        price: the price of the model; None if it is unknown.
         is_price_entered: whether `price` was entered.
     """
 
@@ -51,13 +52,12 @@ def get_model_settings(model_id: int, old: int | None = None, new: int | None = 
     """
     model = Model.objects.select_related("provider").get(pk=model_id)
     versions = list_versions(model)
-    template = model.provider.template
-    entered_price = read_price(model.price, template, model.name)
+    entered_price = read_price(model.price, model.provider.template, model.name)
     return ModelSettingsPage(
         model=model,
         versions=versions,
         difference=compare_versions(versions, old, new),
-        price=entered_price or find_price(template, model.name),
+        price=find_model_price(model.provider, model.name, model.price),
         is_price_entered=entered_price is not None,
     )
 

@@ -61,6 +61,8 @@ class CostSums:
             return "there are no trials"
         if not self.is_complete:
             return f"{self.tried - self.known} of {self.tried} trials have neither a reported cost nor a list price"
+        if not self.delivered:
+            return "there is no end-to-end success"
         sources = ["reported by the provider"] if self.reported else []
         return "; ".join([*sources, *self.price_lists]) or "no request was answered"
 
@@ -112,7 +114,7 @@ def estimate_cost_per_success(costs: CostSums) -> IntervalEstimate | None:
     """Estimate the dollars per end-to-end success, with an interval.
 
     Returns:
-        The estimate; None if the cost of a trial is unknown, there is no end-to-end success or nothing was paid.
+        The estimate; None if the cost of a trial is unknown or there is no end-to-end success.
     """
     if not costs.is_complete:
         return None

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from django.db.models import QuerySet
 
 from toolbench.engine.bounds import MAX_COST_USD
-from toolbench.evals.prices import Price, find_price, read_price
+from toolbench.evals.prices import Price
 from toolbench.lab.models import RunConfig
+from toolbench.lab.paid_requests import find_model_price
 from toolbench.lab.sql import load_statement
 
 
@@ -29,12 +30,10 @@ COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQ
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     """Return the price of each configuration that has one, by its id, with one query.
 
-    It is the price that a user had set for the model when the run started, else the list price. Configurations of
-    deleted providers have none.
+    It is the price that a user had set for the model when the run started, else the list price, else 0 for a provider
+    on this machine or network. Configurations of deleted providers have none.
     """
-    configs_with_provider = configs.filter(provider__isnull=False).order_by()
-    rows = configs_with_provider.values_list("pk", "price", "provider__template", "model_name")
-    prices = {pk: read_price(price, *key) or find_price(*key) for pk, price, *key in rows}
+    prices = {config.pk: _find_price(config) for config in _load_priced(configs)}
     return {pk: price for pk, price in prices.items() if price is not None}
 
 
@@ -43,16 +42,28 @@ def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
 
     It needs one query. A model without a price is missing.
     """
-    configs = RunConfig.objects.filter(provider__isnull=False).order_by()
     names: dict[tuple[str, str], tuple[str, ...]] = {}
-    columns = ("provider_name", "model_name", "provider__template", "price")
-    for provider, model, template, user_price in configs.values_list(*columns).distinct():
-        price = read_price(user_price, template, model) or find_price(template, model)
+    configs = RunConfig.objects.order_by("provider_id", "provider_name", "model_name", "price")
+    for config in _load_priced(configs.distinct("provider_id", "provider_name", "model_name", "price")):
+        price = _find_price(config)
         if price is not None:
-            names[provider, model] = tuple(sorted({*names.get((provider, model), ()), price.origin}))
+            key = (config.provider_name, config.model_name)
+            names[key] = tuple(sorted({*names.get(key, ()), price.origin}))
     return names
 
 
 def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float], list[float]]:
     """Return three lists for `unnest`: configuration ids, and dollars per million input and output tokens."""
     return list(prices), [price.input for price in prices.values()], [price.output for price in prices.values()]
+
+
+def _load_priced(configs: QuerySet[RunConfig]) -> QuerySet[RunConfig]:
+    """Return the configurations of existing providers with the columns that their price follows from."""
+    provider_columns = ("provider__kind", "provider__base_url", "provider__template")
+    of_providers = configs.filter(provider__isnull=False).select_related("provider")
+    return of_providers.only("provider_name", "model_name", "price", *provider_columns)
+
+
+def _find_price(config: RunConfig) -> Price | None:
+    assert config.provider is not None  # `_load_priced` omits configurations without one
+    return find_model_price(config.provider, config.model_name, config.price)

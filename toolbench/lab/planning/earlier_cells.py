@@ -30,12 +30,11 @@ class PlannedTrials:
         model: id of the model; None if it was deleted.
         provider: id of the provider.
         kind: kind of the provider.
-        template: slug of the provider's template.
         max_concurrency: concurrency limit of the provider.
         min_trials: minimum number of trials.
         max_trials: maximum number of trials.
         requests: minimum and maximum number of requests of one trial; None if they were not computed.
-        price: the price that a user set for the model; None for the list price.
+        price: the price of the model; None if it is unknown.
         may_cost: whether its requests may cost money.
     """
 
@@ -43,7 +42,6 @@ class PlannedTrials:
     model_name: str
     provider: int
     kind: str
-    template: str
     max_concurrency: int
     method: str
     strategy: str

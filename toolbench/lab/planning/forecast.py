@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Avg, Count, QuerySet, Variance
 
-from toolbench.evals.prices import Price, find_price
+from toolbench.evals.prices import Price
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.values import Figure
 from toolbench.lab.models import Trial
@@ -189,11 +189,10 @@ def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[
         return
     if "cost" in ranges:
         totals.figures["cost"].add(*ranges["cost"])
-    elif (price := trials.price or find_price(trials.template, trials.model_name)) and ranges.get(
-        "input_tokens", (0, 0)
-    )[1]:
-        totals.figures["cost"].add(*_compute_cost_range(price, ranges))
-        totals.prices[price.origin] = None
+    elif trials.price and ranges.get("input_tokens", (0, 0))[1]:
+        totals.figures["cost"].add(*_compute_cost_range(trials.price, ranges))
+        if not trials.price.is_zero:
+            totals.prices[trials.price.origin] = None
     elif trials.may_cost:
         totals.unpriced[trials.model_name] = None
 

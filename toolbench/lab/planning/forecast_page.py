@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from toolbench.evals.prices import read_price
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Model, Run, RunConfig
-from toolbench.lab.paid_requests import may_cost_money
+from toolbench.lab.paid_requests import find_model_price, may_cost_money
 from toolbench.lab.planning.earlier_cells import PlannedTrials
 from toolbench.lab.planning.forecast import Estimate, RemainingLimits, estimate_trials
 from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
@@ -86,14 +85,13 @@ def _build_planned_trials(
         model_name=model.name,
         provider=provider.pk,
         kind=provider.kind,
-        template=provider.template,
         max_concurrency=provider.concurrency,
         method=config.method,
         strategy=config.strategy,
         scenario=scenario,
         min_trials=min_trials,
         max_trials=max_trials,
-        price=read_price(price, provider.template, model.name),
+        price=find_model_price(provider, model.name, price),
         may_cost=may_cost_money(provider, model.name, price),
     )
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject
-from toolbench.evals.prices import Price, find_price, read_price
+from toolbench.evals.prices import Price
 from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.models import ModelAlias, Provider, ProviderPace
+from toolbench.lab.paid_requests import find_model_price
 from toolbench.lab.worker.pacing.state import FIRST_LIMIT
 from toolbench.lab.worker.trial_plan import (
     ServedElsewhereError,
@@ -92,8 +93,7 @@ def _build_served_alias(row: ModelAlias) -> ServedAlias:
         fallbacks=tuple(row.fallbacks),
         keep_percent=row.keep_percent,
         keep_bodies=row.keep_bodies,
-        price=read_price(row.model.price, provider.template, row.model.name)
-        or find_price(provider.template, row.model.name),
+        price=find_model_price(provider, row.model.name, row.model.price),
     )
 
 

@@ -58,11 +58,13 @@ def compute_spending(usages: Iterable[Usage | None], price: Price | None) -> Spe
 
 
 def _compute_cost(usage: Usage | None, price: Price | None) -> float | None:
-    if usage is None:
-        return None
-    reported = parse_cost(usage.cost)
+    reported = None if usage is None else parse_cost(usage.cost)
     if reported is not None or price is None:
         return reported
+    if price.is_zero:
+        return 0.0
+    if usage is None:
+        return None
     input_tokens, output_tokens = parse_count(usage.input_tokens), parse_count(usage.output_tokens)
     if input_tokens is None and output_tokens is None:
         return None

@@ -14,6 +14,8 @@ from tests.factories import (
     make_trials,
     recompute_stale_cells,
 )
+from toolbench.evals.decisions.assessments import IntervalEstimate
+from toolbench.lab.paid_requests import OWN_ADDRESS_SOURCE
 from toolbench.lab.results.decide.candidates import get_candidate_pool
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
@@ -69,6 +71,19 @@ def test_unreported_cost_uses_dated_price_list_and_all_paid_tokens() -> None:
     assert shown
     assert shown.low == pytest.approx(measured.cost.value)
     assert measured.cost_from.startswith("list price of 20")
+
+
+def test_cost_of_an_own_server_is_zero_also_without_token_counts() -> None:
+    model = make_model(provider=make_provider("Own", base_url="http://127.0.0.1:8799"))
+    cell = make_cell(make_config(make_run(), model))
+    make_trial(cell)
+    make_trial(cell, input_tokens=0, output_tokens=0)
+    recompute_stale_cells()
+    cell.refresh_from_db()
+    measured = get_candidate_pool(DecideQuery()).candidates[0].measured
+    assert cell.cost == 0
+    assert measured.cost == IntervalEstimate(0, 0, 0)
+    assert measured.cost_from == OWN_ADDRESS_SOURCE
 
 
 def test_cost_that_is_known_for_some_trials_only_is_unknown() -> None:

@@ -43,6 +43,21 @@ def test_running_probe_polls_its_address_and_finished_one_does_not(owner_client:
     assert "hx-get" not in over
 
 
+def test_queued_probe_names_the_probe_it_waits_for(owner_client: Client) -> None:
+    running = a_probe(make_model(), state="running", ok=None)
+    queued = a_probe(make_model("second"), state="queued", ok=None, checks=[])
+    text = read_html(owner_client.get(f"/probes/{queued.pk}/"))
+    assert "It waits for" in text
+    assert f'href="/probes/{running.pk}/"' in text
+
+
+def test_probe_of_an_own_server_costs_nothing(owner_client: Client) -> None:
+    probe = a_probe(make_model(provider=make_provider("Own", base_url="http://127.0.0.1:8799")))
+    elsewhere = a_probe(make_model())
+    assert "$0.00" in read_html(owner_client.get(f"/probes/{probe.pk}/"))
+    assert "$0.00" not in read_html(owner_client.get(f"/probes/{elsewhere.pk}/"))
+
+
 def test_the_bytes_behind_a_check_can_be_read(owner_client: Client) -> None:
     probe = a_probe(make_model())
     ProbeExchange.objects.create(

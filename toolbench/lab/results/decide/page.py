@@ -140,7 +140,9 @@ def get_decide_page(query: DecideQuery) -> DecidePage:
 def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
     """Return the page without `runs`."""
     pool = get_candidate_pool(query, version)
-    query = query.with_default_goal(has_cost=any(candidate.measured.cost for candidate in pool.candidates))
+    query = query.with_default_goal(
+        has_cost=any(candidate.measured.cost and candidate.measured.cost.value for candidate in pool.candidates)
+    )
     decision = choose_config((candidate.measured for candidate in pool.candidates), query.rule)
     by_key = {candidate.measured.key: candidate for candidate in pool.candidates}
     rows = tuple(

@@ -32,7 +32,7 @@ class DecideQuery:
     Attributes:
         scope: one of SCOPES: real runs, the runs in `runs`, or simulated runs.
         runs: primary keys of runs; () unless the scope is "runs".
-        want: the goal, one of DECISION_GOALS; "" for the cheapest if a cost is known, else the fastest.
+        want: the goal, one of DECISION_GOALS; "" for the cheapest if a model costs money, else the fastest.
         success: the required end-to-end success, a percentage between 1 and 99.9.
         within: the time limit for p95 in seconds, or NO_TIME_LIMIT.
         q: text that a name of a candidate must contain; "" for all candidates.
@@ -86,7 +86,7 @@ class DecideQuery:
         return self.scope == "demo"
 
     def with_default_goal(self, *, has_cost: bool) -> "DecideQuery":
-        """Return the query with a goal; if it has none, the cheapest if a cost is known, else the fastest."""
+        """Return the query with a goal; if it has none, the cheapest if a model costs money, else the fastest."""
         return self if self.want else replace(self, want=CHEAPEST if has_cost else FASTEST)
 
     @property
