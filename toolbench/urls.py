@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 handler400 = "toolbench.web.views.errors.bad_request"
+handler404 = "toolbench.web.views.errors.page_not_found"
 handler500 = "toolbench.web.views.errors.server_error"
 
 urlpatterns: list[URLPattern | URLResolver] = [

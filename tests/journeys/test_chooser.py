@@ -41,7 +41,7 @@ def test_own_provider_to_cause_takes_at_most_twelve_clicks(
 ) -> None:
     page, provider = browser_page, scripting(never_call_a_tool)
     page.goto("/")
-    page.get_by_label("It is for").select_option(label="Any OpenAI-compatible endpoint")
+    page.get_by_label("Service").select_option(label="Your own server, or any other endpoint")
     page.get_by_label("Address").fill(provider.base_url)
     page.get_by_role("button", name="Connect and list its models").click()
     page.get_by_label("acme/talker").click()

@@ -28,7 +28,7 @@ def test_decider_refuses_fast_model_that_loses_trials(
     expect(refused).to_contain_text("rate_limited ×")
     expect(page.locator("svg.scatter.wide .point").first).to_be_visible()
 
-    page.get_by_label("Name of the decision record").fill("For the demo bot")
+    page.get_by_label("Name", exact=True).fill("For the demo bot")
     page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("heading", name="For the demo bot")).to_be_visible()
     page.get_by_role("button", name="Confirm on new trials").click()

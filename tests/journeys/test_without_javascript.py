@@ -84,7 +84,7 @@ def test_a_provider_is_connected_edited_and_deleted_without_a_script(
     page = plain_page
     page.goto("/providers/new/")
     page.get_by_label("Name").fill("Plain")
-    page.get_by_label("Base URL").fill(scripting(lists_and_talks).base_url)
+    page.get_by_label("Address", exact=True).fill(scripting(lists_and_talks).base_url)
     page.get_by_role("button", name="Connect and list its models").click()
     page.get_by_label("plain/model").check()
     page.get_by_role("button", name="Add").click()

@@ -125,22 +125,31 @@ class Frame:
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
     """Return the context processor's variable `frame`. Without a signed-in user, it has no navigation."""
+    return {"frame": build_frame(request, request.path)}
+
+
+def build_frame(request: HttpRequest, path: str) -> Frame:
+    """Return the frame of a page.
+
+    Args:
+        request: the request for the page.
+        path: path by which section and tab are marked; a view passes another one than the request's if its page
+            belongs to the tab of another page.
+    """
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
     next_theme = THEMES[(THEMES.index(theme) + 1) % len(THEMES)]
     if not (hasattr(request, "user") and request.user.is_authenticated):
-        return {"frame": Frame(theme, next_theme, (), "", (), Role.VIEWER)}
-    current = _find_section(request.path)
+        return Frame(theme, next_theme, (), "", (), Role.VIEWER)
+    current = _find_section(path)
     nav = tuple(NavigationLink(section.label, section.url, section is current) for section in SECTIONS)
     scope = ResultScope.from_query(request.GET) if current and current.tabs is RESULT_TABS else ResultScope()
     tabs = tuple(
-        NavigationLink(
-            tab.label, f"{tab.url}{scope.build_query(tab.url)}", request.path.startswith((tab.url, *tab.prefixes))
-        )
+        NavigationLink(tab.label, f"{tab.url}{scope.build_query(tab.url)}", path.startswith((tab.url, *tab.prefixes)))
         for tab in (current.tabs if current else ())
     )
     label = current.label if current else ""
-    return {"frame": Frame(theme, next_theme, nav, label, tabs, get_role(request.user))}
+    return Frame(theme, next_theme, nav, label, tabs, get_role(request.user))
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,7 +302,7 @@ def test_redact_names_the_provider_whose_address_holds_a_secret(address: dict[st
     _rows()
     Trial.objects.update(sentence="It said sk-in-the-path-123.")
     told = _redact()
-    assert "The base URL or prefix of In the path contains a secret" in told
+    assert "The address or prefix of In the path contains a secret" in told
     assert Provider.objects.filter(pk=provider.pk, **address).exists()
     assert not Trial.objects.filter(sentence__contains="in-the-path").exists()
 

@@ -4,8 +4,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.test import Client, RequestFactory
+from django.utils import timezone
 
 from tests.page_html import read_html
+from toolbench.lab.models import ServiceAddress
+from toolbench.lab.serving.aliases import GATEWAY_NAME
 from toolbench.web.views.errors import server_error
 
 
@@ -67,3 +70,26 @@ def test_an_unknown_address_offers_a_way_on(owner_client: Client, path: str) -> 
     response = owner_client.get(path)
     assert response.status_code == 404
     assert "All runs" in read_html(response)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "base_url"),
+    [
+        ("/v1/chat/completions", "http://here:8001/v1"),
+        ("/chat/completions", "http://here:8001/v1"),
+        ("/v1/messages", "http://here:8001"),
+    ],
+)
+def test_unknown_address_of_a_model_api_names_the_gateway(client: Client, path: str, base_url: str) -> None:
+    ServiceAddress.objects.create(name=GATEWAY_NAME, host="here", url="http://here:8001", ready_at=timezone.now())
+
+    answer = client.post(path, {"model": "x"}, content_type="application/json")
+
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"].endswith(f"Set base_url to the address of the gateway: {base_url}")
+
+
+@pytest.mark.django_db
+def test_unknown_address_of_a_model_api_says_that_no_gateway_runs(client: Client) -> None:
+    assert client.get("/v1/models").json()["error"]["message"].endswith("No gateway runs.")

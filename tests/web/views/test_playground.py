@@ -170,6 +170,15 @@ def test_send_pressed_twice_starts_one_run(owner_client: Client, model: Model, e
     assert read_fields(owner_client.get("/playground/"))["key"] != sent["key"]
 
 
+def test_send_pressed_twice_before_consent_saves_one_draft(owner_client: Client, server: ScriptedServer) -> None:
+    paid = make_paid_model(server, "paid")
+    page = owner_client.get("/playground/")
+    sent = read_fields(page) | MESSAGE | SETTINGS | {"model": str(paid.pk), "trials": "20", "turns": "50"}
+    addresses = {owner_client.post("/playground/", sent).headers["Location"] for _ in range(2)}
+    assert len(addresses) == Case.objects.count() == 1
+    assert not Run.objects.exists()
+
+
 def test_key_of_another_message_is_refused_with_a_new_one(owner_client: Client, model: Model) -> None:
     sent = read_fields(owner_client.get("/playground/")) | MESSAGE | SETTINGS | {"model": str(model.pk)}
     owner_client.post("/playground/", sent)

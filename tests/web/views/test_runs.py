@@ -160,6 +160,14 @@ def test_simulated_runs_say_so_on_their_page(owner_client: Client) -> None:
     assert "Simulated." in read_html(owner_client.get(f"/runs/{run.pk}/"))
 
 
+@pytest.mark.parametrize(
+    ("fields", "tab"), [({}, "Own runs"), ({"simulated": True}, "Simulated"), ({"imported": True}, "Imported")]
+)
+def test_run_page_marks_the_tab_of_its_list(owner_client: Client, fields: dict[str, bool], tab: str) -> None:
+    frame = owner_client.get(f"/runs/{make_run(**fields).pk}/").context["frame"]
+    assert [link.label for link in frame.tabs if link.current] == [tab]
+
+
 def test_every_page_and_file_with_simulated_figures_says_so(owner_client: Client) -> None:
     """On a provider whose name does not give it away."""
     host = make_provider("Cheap host", kind=Provider.Kind.SIMULATED, service="simulated", base_url="")
@@ -306,7 +314,7 @@ def test_requests_to_a_private_network_without_a_price_are_free(owner_client: Cl
     own = make_model("own", provider=make_provider("Own", base_url="http://192.168.1.5:8000"))
     text = read_html(owner_client.get("/runs/new/", asked(own, trials="2000"), headers={"HX-Request": "true"}))
     assert "may cost money" not in text
-    assert "free" in text
+    assert "$0.00" in text
 
 
 def test_both_ways_of_answering_are_two_configurations(owner_client: Client) -> None:

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from django.db.models import Exists, OuterRef
+
 from toolbench.evals.few_shot import load_sets
 from toolbench.evals.user_cases.copying import ScenarioNotCopiedError, copy_scenario, is_copyable
-from toolbench.evals.user_cases.definition import UserCase
+from toolbench.evals.user_cases.definition import UserCase, render_case
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 from toolbench.lab.cases.drafts import CaseDraft, DraftError, build_draft, parse_draft, render_json
 from toolbench.lab.cases.edit import NewCaseOptions, add_case, edit_case
@@ -16,7 +18,7 @@ from toolbench.lab.cases.from_trial import (
     load_trial_scenario,
 )
 from toolbench.lab.cases.transcript import Transcript, build_transcript
-from toolbench.lab.models import Case, CaseSet, Run, RunConfig, Trial
+from toolbench.lab.models import Case, CaseSet, Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 
 DRAFT_SET_NAME = "Playground (drafts)"
@@ -95,13 +97,25 @@ def parse_message(draft: CaseDraft, slug: str, trial_id: int | None) -> tuple[st
 def save_message(title: str, definition: UserCase, *, slug: str = "") -> Case:
     """Create a conversation, or add a version to the conversation `slug`.
 
+    An equal conversation that was never sent is returned instead of a second one, so that a message that is sent twice
+    before its paid requests are confirmed is one draft.
+
     Raises:
         UnknownCaseError: the conversation was deleted.
     """
     if slug:
         return edit_case(slug, title, definition)
+    if unsent := _find_unsent(title, definition):
+        return unsent
     CaseSet.objects.get_or_create(name=DRAFT_SET_NAME, defaults={"kind": CaseSet.Kind.DRAFT})
     return add_case(title, definition, NewCaseOptions(set=DRAFT_SET_NAME))
+
+
+def _find_unsent(title: str, definition: UserCase) -> Case | None:
+    """Return the newest conversation of this title whose only version is the definition and that no run has."""
+    drafts = Case.objects.filter(set__name=DRAFT_SET_NAME, deleted_at=None, title=title, current=1)
+    equal = drafts.filter(versions__definition=render_case(definition))
+    return equal.exclude(Exists(Cell.objects.filter(scenario=OuterRef("slug")))).last()
 
 
 def build_message_request(case: Case, settings: MessageSettings, trial_id: int | None) -> RunRequest | None:

@@ -229,7 +229,8 @@ def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[Ca
 def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
     """Return the models by provider as choices of a form, with three queries.
 
-    Ready providers come first, and real ones before simulated ones. Simulated models are in the order of their file.
+    Ready providers come first; real ones before simulated ones, and your own before the local model that comes with
+    Toolbench. Simulated models are in the order of their file.
 
     Returns:
         Pairs of a provider's title and its models, each with primary key and name.
@@ -237,12 +238,16 @@ def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
     models: dict[int, list[Model]] = defaultdict(list)
     for model in Model.objects.filter(retired=False).order_by("name"):
         models[model.provider_id].append(model)
-    rows = sorted(get_providers(), key=lambda row: (row.state != "pass", _is_simulated(row), row.provider.name))
+    rows = sorted(get_providers(), key=_build_provider_sort_key)
     return tuple(
         (_build_provider_title(row), _list_model_choices(row, models[row.provider.pk]))
         for row in rows
         if models[row.provider.pk]
     )
+
+
+def _build_provider_sort_key(row: ProviderRow) -> tuple[bool, bool, bool, str]:
+    return row.state != "pass", _is_simulated(row), bool(row.provider.service), row.provider.name
 
 
 def _is_simulated(row: ProviderRow) -> bool:

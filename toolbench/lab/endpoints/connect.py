@@ -31,6 +31,7 @@ from toolbench.providers.templates import ProviderTemplate, list_templates_with_
 
 MAX_NAME_CHARACTERS = 80
 MAX_ATTEMPTS, MAX_CONCURRENCY = 10, 1000
+OTHER_ENDPOINT_TITLE = "Your own server, or any other endpoint"
 _KIND_BY_WIRE = {
     Provider.Wire.CHAT.value: Provider.Kind.OPENAI,
     Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC,

@@ -27,8 +27,8 @@ def find_url_error(text: str, known: Iterable[str] = ()) -> str:
     """
     parts = _split_url(text)
     if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        return "The base URL is invalid: it must begin with http:// or https:// and contain a host."
-    return _find_secret_error("base URL", text, "@" in parts.netloc, known)
+        return "The address is invalid: it must begin with http:// or https:// and contain a host."
+    return _find_secret_error("address", text, "@" in parts.netloc, known)
 
 
 def find_prefix_error(text: str, known: Iterable[str] = ()) -> str:

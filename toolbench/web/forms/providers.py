@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
-from toolbench.lab.endpoints.connect import ConnectionSettings, list_templates
+from toolbench.lab.endpoints.connect import OTHER_ENDPOINT_TITLE, ConnectionSettings, list_templates
 from toolbench.lab.endpoints.network import PRIVATE_KEY_MARK, NetworkSettings
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.simulated import SIMULATED_TITLE
@@ -80,7 +80,7 @@ class ProviderForm(forms.Form):
         help_text="If blank: the name of the template or the host. A simulated provider needs a unique name.",
     )
     base_url = forms.CharField(
-        required=False, max_length=300, label="Base URL", widget=UrlInput(), help_text="With or without the prefix."
+        required=False, max_length=300, label="Address", widget=UrlInput(), help_text="With or without the prefix."
     )
     api_prefix = forms.CharField(
         required=False, max_length=60, label="Prefix", widget=UrlInput(), help_text="Usually /v1."
@@ -205,7 +205,7 @@ class ProviderForm(forms.Form):
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
         template_choices = [(template.slug, template.title) for template in list_templates()]
-        field.choices = [("", "Any other endpoint"), *template_choices, (SIMULATED, SIMULATED_TITLE)]
+        field.choices = [("", OTHER_ENDPOINT_TITLE), *template_choices, (SIMULATED, SIMULATED_TITLE)]
 
     @property
     def is_expanded(self) -> bool:

@@ -114,6 +114,12 @@ def path_parts(path: str) -> list[str]:
 
 
 @register.filter
+def word_parts(text: str) -> list[str]:
+    """Return the parts of a text between which a line may break: after an underscore, as in an error code."""
+    return re.split(r"(?<=_)", text)
+
+
+@register.filter
 def value_of(values: Mapping[str, str], name: str) -> str:
     """Return the value with a name, which a template cannot look up itself."""
     return values[name]

@@ -1,15 +1,21 @@
-"""Views of errors: requests that are too large, a database that is not available, and internal errors."""
+"""Views of errors: requests that are too large, unknown addresses, a database that is away, internal errors."""
 
+import re
 import sys
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.template.loader import render_to_string
+from django.views import defaults
+
+from toolbench.lab.serving.aliases import find_gateway_url
 
 SHORTEN_HINT = "Send less text. Files do not count: import test cases as a file under Library, Test cases."
 FEWER_VALUES_HINT = "Choose fewer at once, and do the rest afterwards."
+# Addresses to which SDKs of OpenAI and Anthropic send, with the site in place of the gateway as their base_url.
+_MODEL_API_PATH = re.compile(r"/(v1/|chat/completions$|responses$)")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -26,6 +32,18 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         maximum = settings.DATA_UPLOAD_MAX_NUMBER_FILES
         return _render_too_large(f"You can send up to {maximum:,} files at once; you sent more.", FEWER_VALUES_HINT)
     return HttpResponse(render_to_string("400.html"), status=400)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """Return 404: for an address of a model API, JSON that names the gateway; otherwise a page. Django calls it."""
+    if not _MODEL_API_PATH.match(request.path):
+        return defaults.page_not_found(request, exception)
+    url = find_gateway_url()
+    base_url = url if "/messages" in request.path else f"{url}/v1"  # Anthropic's SDK adds /v1 itself
+    advice = f"Set base_url to the address of the gateway: {base_url}" if url else "No gateway runs."
+    message = f"This is the address of Toolbench's pages, which serve no models. {advice}"
+    error = {"message": message, "type": "not_found_error", "param": None, "code": "not_the_gateway"}
+    return JsonResponse({"type": "error", "error": error}, status=404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

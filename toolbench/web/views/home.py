@@ -5,6 +5,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from toolbench.lab.endpoints.connect import OTHER_ENDPOINT_TITLE
 from toolbench.lab.endpoints.local_servers import scan_local_servers
 from toolbench.lab.results.home import get_home_page
 from toolbench.lab.runs.local_demo import get_local_demo
@@ -20,5 +21,5 @@ def show(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('first')}#connect")
     context: dict[str, object] = {"local": get_local_demo()}
     if not is_part_request(request):
-        context |= {"page": get_home_page(), "alerts": list_open_alerts()}
+        context |= {"page": get_home_page(), "alerts": list_open_alerts(), "other_endpoint": OTHER_ENDPOINT_TITLE}
     return render_page(request, "home/show.html", context, part="local")

@@ -11,6 +11,7 @@ from toolbench.lab.management.eval.names import EvalError
 from toolbench.lab.management.eval.options import FULL_PROFILES, EvalOptions
 from toolbench.lab.management.eval.output import render_plan_lines
 from toolbench.lab.management.eval.request import EvalRequest, build_eval_request
+from toolbench.lab.models import SamplingProfile
 from toolbench.lab.planning.expansion import build_plan
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +38,14 @@ def test_the_case_studys_filter_is_29_pairs_and_1450_trials() -> None:
     assert next(render_plan_lines(plan)) == (
         "29 pairs of model and profile, 29 configurations, 145 cells, 1,450 trials"
     )
+
+
+def test_plan_lines_name_providers_that_share_a_model_name() -> None:
+    SamplingProfile.objects.get_or_create(name="default")
+    for name in ("First", "Second"):
+        make_model("agent", provider=make_provider(name))
+    plan = build_plan(asked(models="agent", profiles="default", trials=1).request)
+    assert "agent at First and Second: --provider chooses one of them" in list(render_plan_lines(plan))
 
 
 @pytest.mark.usefixtures("catalogue")

@@ -138,7 +138,7 @@ def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_querie
     for _ in range(6):
         config = make_config(run)
         make_trials(make_cell(config), **{"pass": 1, "fail": 1})
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         get_run_page(run.pk)
 
 

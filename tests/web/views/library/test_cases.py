@@ -9,6 +9,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from tests.page_html import read_html
 from toolbench.lab.cases.bfcl_import import import_bfcl
+from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.models import Case, CaseSet, Provider, Run, SamplingProfile, ServiceAddress
 
 pytestmark = pytest.mark.django_db
@@ -206,3 +207,11 @@ def test_garbage_in_any_field_is_answered_with_a_page(owner_client: Client, fiel
         assert response.status_code in (200, 422)
         if response.status_code == 422:
             assert set(response.context["form"].errors) == {field}
+
+
+def test_model_choices_begin_with_own_models_not_the_local_one(owner_client: Client) -> None:
+    ServiceAddress.objects.create(name="local-own", host="here", url="http://x", ready_at="2026-01-01T00:00Z")
+    local = make_provider("A local one", base_url="", service="local-own", kind=Provider.Kind.LOCAL)
+    make_model("smollm", provider=local)
+    make_model("agent", provider=make_provider("Mine", base_url="http://127.0.0.1:8799"))
+    assert [title for title, _ in get_model_choices()] == ["Mine", "A local one"]

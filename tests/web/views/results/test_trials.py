@@ -245,3 +245,11 @@ def test_list_is_walked_and_peeked_at_by_keys(browser_page: Page) -> None:
     expect(peek).to_be_hidden()
     browser_page.keyboard.press("Enter")
     expect(browser_page.locator("h1")).to_contain_text("First reason.")
+
+
+def test_trial_page_names_the_behaviour_under_test(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run()), "missing_workspace_id")
+    trial = make_trial(cell, behaviour_seen=True)
+    assert "no call passes a workspace_id: did occur" in " ".join(
+        read_html(owner_client.get(f"/trials/{trial.pk}/")).split()
+    )

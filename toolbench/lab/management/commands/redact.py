@@ -55,7 +55,7 @@ class Command(BaseCommand):
         changed, searched = sum(table.changed for table in tables), sum(table.searched for table in tables)
         self.stdout.write(f"{changed} of {searched} rows and lines {verb_phrase}.")
         for name in list_providers_with_url_secrets():
-            self.stdout.write(f"The base URL or prefix of {name} contains a secret. Move it to the key or a header.")
+            self.stdout.write(f"The address or prefix of {name} contains a secret. Move it to the key or a header.")
         if changed:
             self.stdout.write(EXPORTS_NOTE)
 

@@ -21,6 +21,7 @@ def render_plan_lines(plan: Plan) -> Iterator[str]:
         f"{_format_count(len(plan.cells), 'cell')}, {_format_trials(plan)}"
     )
     yield f"{plan.least_requests:,} to {plan.most_requests:,} requests"
+    yield from _list_shared_models(plan)
     for name, requests in plan.paid_requests.items():
         yield f"up to {requests:,} of them to {name}, which may charge for them"
     if inapplicable := sum(not cell.applicable for cell in plan.cells):
@@ -29,6 +30,16 @@ def render_plan_lines(plan: Plan) -> Iterator[str]:
         yield f"left out: {skipped.what}. {skipped.why}"
     if len(plan.skipped) > _MAX_SKIPPED_SHOWN:
         yield f"left out: {len(plan.skipped) - _MAX_SKIPPED_SHOWN} more"
+
+
+def _list_shared_models(plan: Plan) -> Iterator[str]:
+    """Yield a line for each model name that the plan takes at several providers."""
+    providers_by_model: dict[str, dict[str, None]] = defaultdict(dict)
+    for config in plan.configs:
+        providers_by_model[config.model_name][config.provider_name] = None
+    for model, providers in providers_by_model.items():
+        if len(providers) > 1:
+            yield f"{model} at {' and '.join(providers)}: --provider chooses one of them"
 
 
 def render_run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:

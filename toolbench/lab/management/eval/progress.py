@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Run
 
+SECONDS_BETWEEN_LINES = 10.0
 _LABEL_BY_COUNTER = {
     "passed": "passed",
     "failed": "failed",
@@ -52,18 +54,29 @@ def count_interrupts() -> Iterator[InterruptCounter]:
         signal.signal(signal.SIGINT, previous_handler)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunProgressBar:
-    """Progress bar of one run."""
+    """Progress bar of one run; in a file or pipe, where a bar shows nothing before the end, a line now and then.
+
+    Attributes:
+        next_line_at: monotonic time from which the next line is due.
+    """
 
     run: Run
     progress: Progress
     task: TaskID
+    next_line_at: float = 0.0
 
     def update(self) -> None:
         """Read the run's cells and show their counts."""
         tally = tally_cells(self.run.cells.all())
-        self.progress.update(self.task, completed=tally.ended, total=tally.trial_count, words=_describe_counts(tally))
+        counts = _describe_counts(tally)
+        self.progress.update(self.task, completed=tally.ended, total=tally.trial_count, words=counts)
+        if self.progress.console.is_terminal or self.progress.disable or time.monotonic() < self.next_line_at:
+            return
+        self.next_line_at = time.monotonic() + SECONDS_BETWEEN_LINES
+        line = f"Run {self.run.pk}: {tally.ended:,} of {tally.trial_count:,} trials. {counts}"
+        self.progress.console.print(line.strip(), soft_wrap=True)
 
 
 @contextmanager

@@ -358,7 +358,8 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
         f"Cells that could not be computed: {uncomputed_cells}. Calls, tokens, cost and times omit them.": bool(
             uncomputed_cells
         ),
-        f"Trials measured while this machine was overloaded: {saturated}. Their times are too long.": bool(saturated),
+        f"Trials measured while this machine was overloaded: {saturated}. "
+        "Their times are too long: repeat them with fewer trials at once.": bool(saturated),
         "Some cells used sequential stopping: their intervals are anytime-valid.": sequential,
     }
     return tuple(sentence for sentence, applies in applies_by_warning.items() if applies)

@@ -14,6 +14,7 @@ from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.times import Times, merge_times
 from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.results.run.cells import RunCells, read_run_cells
+from toolbench.lab.results.run.delays import RunDelay, list_delays
 from toolbench.lab.results.run.times import Pace, get_pace, measure_active_seconds
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
@@ -134,6 +135,7 @@ class RunPage:
         until: rule of sequential stopping in words; "" for a fixed number of trials.
         target: target of the rates in percent.
         set_aside: cells whose sums could not be computed.
+        delays: what makes the run slow.
         blocking_providers: providers that are not available, if trials are queued and none is running.
         refused: request parameters that endpoints refused.
         page: the number of the page of `config_rows`, from 1.
@@ -153,6 +155,7 @@ class RunPage:
     until: str
     target: float
     set_aside: tuple[Cell, ...]
+    delays: tuple[RunDelay, ...]
     blocking_providers: tuple[ProviderRow, ...]
     refused: tuple[RefusedParameterRow, ...] = ()
     page: int = 1
@@ -199,7 +202,7 @@ class RunPage:
 
 
 def get_run_page(run_id: int, page: int | None = None) -> RunPage:
-    """Return the run page with six to nine queries; none reads frozen settings.
+    """Return the run page with six to ten queries; none reads frozen settings.
 
     Args:
         run_id: the run.
@@ -235,6 +238,7 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
         until=str(until) if until else "",
         target=target,
         set_aside=tuple(_attach_config(cell, configs) for cell in cells if cell.compute_error),
+        delays=list_delays(run, configs, whole),
         blocking_providers=_find_blocking_providers(run, configs, cells, whole),
         refused=_list_refused_parameters(run) if source.has_refusals else (),
         page=page,

@@ -8,8 +8,10 @@ from django.db.models import Count, OuterRef
 from django.db.models.functions import JSONObject
 
 from toolbench.evals.judging import failure_classes
+from toolbench.evals.scenarios.state import StateScenario
 from toolbench.evals.types import Check
-from toolbench.evals.user_cases.scenario import is_user_case_group
+from toolbench.evals.user_cases.options import BEHAVIOUR_LABELS
+from toolbench.evals.user_cases.scenario import UserCaseScenario, is_user_case_group
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
@@ -42,6 +44,7 @@ from toolbench.lab.results.trial.timeline import (
 )
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import choose_mark
+from toolbench.lab.scenarios.catalogue import load_judging_scenario
 from toolbench.lab.traces.omitted_parameters import OmissionNote, parse_omitted_parameters
 from toolbench.lab.traces.removed_bodies import explain_removed_bodies
 
@@ -72,6 +75,7 @@ class Trace:
         class_sentence: sentence of the failure class; empty without one.
         suggested_fix: suggested fix of the failure class; empty without one.
         rule: rule that the judge applied.
+        behaviour: the behaviour under test in words; empty without one.
         first_bad_key: key of the timeline row with the first problem; empty if it is unknown.
         rendered_prompt: prompt that the server rendered; empty if it is unknown.
         steps_truncated: whether the trial has more than MAX_STEPS steps.
@@ -99,6 +103,7 @@ class Trace:
     class_sentence: str
     suggested_fix: str
     rule: str
+    behaviour: str
     checks: tuple[Check, ...]
     first_bad_key: str
     final_text: str
@@ -191,8 +196,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
     """
     trial, earlier, human_verdicts = _find_trial(trial_id)
     read = _read_steps(trial, key)
-    repeats = get_repeats(trial)
-    counts = tally_cells([trial.cell])
+    repeats, counts = get_repeats(trial), tally_cells([trial.cell])
     failure_class = _find_failure_class(trial)
     judgements = get_judgements(trial)
     version = _find_judged_version(trial, judgements)
@@ -208,6 +212,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
         class_sentence=failure_class.sentence if failure_class else "",
         suggested_fix=failure_class.remedy if failure_class else "",
         rule=trial.verdict.get("rule", ""),
+        behaviour=_describe_behaviour(trial, version),
         checks=tuple(Check(**check) for check in trial.verdict.get("checks", ())),
         first_bad_key=read.first_bad,
         final_text=_decode_text(trial.final_text),
@@ -227,6 +232,19 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
         support=describe_support(trial.config.support),
         omitted_parameters=parse_omitted_parameters(trial.left_out),
     )
+
+
+def _describe_behaviour(trial: Trial, version: int) -> str:
+    """Return the behaviour under test in words, with one query if the scenario is a test case; "" for none."""
+    if trial.behaviour_seen is None:
+        return ""
+    try:
+        scenario = load_judging_scenario(trial.scenario, version)
+    except KeyError:  # of an imported run
+        return ""
+    if isinstance(scenario, UserCaseScenario):
+        return BEHAVIOUR_LABELS.get(scenario.case.behaviour, "")
+    return BEHAVIOUR_LABELS.get(scenario.behaviour, "") if isinstance(scenario, StateScenario) else ""
 
 
 def _find_judged_version(trial: Trial, judgements: Sequence[Judgement]) -> int:

@@ -24,7 +24,7 @@ class TrialColumn:
     """A column of the trial list.
 
     Attributes:
-        kind: display of the cells: mark, text, code, path, number, seconds or moment.
+        kind: display of the cells: mark, text, sentence, code, path, number, seconds or moment.
         export: name of the column in files.
         read: returns the value of a row.
         sorts: (sort order, direction) of a first and of a second click; () if the column does not sort.
@@ -73,7 +73,7 @@ _COLUMNS = (
     ),
     TrialColumn("profile", "Profile", "text", "sampling_profile", lambda row: row.profile, _sort_up("profile")),
     TrialColumn("scenario", "Scenario", "code", "scenario", lambda row: row.scenario, _sort_up("scenario")),
-    TrialColumn("why", "What went wrong first", "text", "sentence", lambda row: row.sentence, shorten=_omit_place),
+    TrialColumn("why", "What went wrong first", "sentence", "sentence", lambda row: row.sentence, shorten=_omit_place),
     TrialColumn("cause", "Cause", "code", "cause", lambda row: row.cause, _sort_up("cause")),
     TrialColumn("path", "Path", "path", "path", lambda row: row.path),
     TrialColumn("expected", "Expected", "text", "expected_calls", lambda row: row.calls.expected if row.calls else ""),

@@ -1,0 +1,68 @@
+"""What makes a run slow: limits of rate control, and back-off before retries."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Max, Min, Sum
+from django.utils import timezone
+
+from toolbench.lab.metrics.tally import Tally
+from toolbench.lab.models import PacePoint, Run, RunConfig
+
+MIN_BACKOFF_SECONDS = 0.5  # for each ended trial, from which back-off is named
+
+
+@dataclass(frozen=True, slots=True)
+class RunDelay:
+    """One thing that makes a run slow.
+
+    Attributes:
+        sentence: what it is, with its figures.
+        provider_id: the provider whose page shows its rate control; None for back-off.
+    """
+
+    sentence: str
+    provider_id: int | None = None
+
+
+def list_delays(run: Run, configs: Sequence[RunConfig], whole: Tally) -> tuple[RunDelay, ...]:
+    """Return what makes the run slow, with at most one query.
+
+    The limits of rate control are read while the run is running, and afterwards if answers had status 429 or 5xx.
+    """
+    has_errors = bool(whole.answers_429 or whole.answers_5xx)
+    provider_ids = {config.provider_id for config in configs if config.provider_id is not None}
+    reads_limits = bool(provider_ids) and (has_errors or run.state == Run.State.RUNNING)
+    return (*(_list_limits(run, provider_ids) if reads_limits else ()), *_list_backoff(whole))
+
+
+def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
+    """Yield the limits of rate control that were below the provider's maximum while the run went on."""
+    points = PacePoint.objects.filter(
+        provider__in=provider_ids, at__gte=run.created_at, at__lte=run.finished_at or timezone.now()
+    ).order_by("provider__name")
+    rows = points.values("provider", "provider__name", "provider__concurrency").annotate(
+        low=Min("concurrency"),
+        high=Max("concurrency"),
+        rejected=Sum("rejections"),
+        answered=Sum("answers"),
+        per_minute=Min("requests_per_minute"),
+    )
+    for row in rows:
+        limits = []
+        if row["low"] < row["provider__concurrency"]:
+            at_once = f"{row['low']}" if row["low"] == row["high"] else f"{row['low']} to {row['high']}"
+            limits.append(f"{at_once} of at most {row['provider__concurrency']} trials at once")
+        if row["per_minute"] is not None:
+            limits.append(f"{row['per_minute']:,.0f} requests a minute")
+        if limits:
+            total = row["rejected"] + row["answered"]
+            sentence = f"Rate control of {row['provider__name']} allowed {' and '.join(limits)}"
+            rejections = f"; {row['rejected']:,} of {total:,} requests were rejected" if row["rejected"] else ""
+            yield RunDelay(f"{sentence}{rejections}.", row["provider"])
+
+
+def _list_backoff(whole: Tally) -> Iterator[RunDelay]:
+    seconds = whole.backoff_ms / 1000
+    if whole.ended and seconds / whole.ended >= MIN_BACKOFF_SECONDS:
+        yield RunDelay(f"Back-off before retries took {seconds:,.0f} s, {seconds / whole.ended:.1f} s a trial.")
