@@ -3,19 +3,41 @@
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
+from django.db.models import Func
+from django.db.models.functions import Cast
 
 from toolbench.lab.models.counters import TRIAL_COUNTERS, TrialColumns, add_count_columns
 
 # Trials with an answer, as `answered` in metrics/sql/tried_trials.sql.
 ANSWERED = models.Q(outcome="pass") | (models.Q(outcome="fail") & ~models.Q(end="DEADLINE_EXCEEDED"))
+NOT_PASSED = models.Q(outcome__in=["fail", "infra"])  # of trials that were tried
 # Exchanges that retry counts read: retries, and those without a readable answer or without a stored status.
 RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
 # Trials in which a cause was found. A query names this condition, since the index of causes has no other trials.
 HAS_CAUSES = ~models.Q(causes=[])
-# Columns by which lists of trials filter, count and sort. The index `listed` has them, so most lists read no table row.
-LISTED_COLUMNS = ("run", "config", "scenario", "cause", "state", "outcome", "position")
+# The same causes with `[]` for every index of a list in their paths. The index of causes has this value, so that a
+# search for a path finds all elements of a list.
+CAUSES_AT_ANY_INDEX = Cast(
+    Func(
+        Cast("causes", models.TextField()),
+        models.Value(r"\[[0-9]+\]"),
+        models.Value("[]"),
+        models.Value("g"),
+        function="regexp_replace",
+        output_field=models.TextField(),
+    ),
+    models.JSONField(),
+)
+# Trials in which valid calls differed from the expected ones.
+HAS_WRONG_PATHS = ~models.Q(wrong_paths=[])
+# Columns by which lists of trials filter, count and sort. The index `listed_trials` has them, so most lists read no row
+# of the table, which is more than ten times as large.
+LISTED_COLUMNS = (
+    *("run", "config", "scenario", "cause", "state", "outcome", "position"),
+    *("duration_ms", "turns", "requests", "retries", "input_tokens", "output_tokens", "cost"),
+)
 
 
 @add_count_columns(*TRIAL_COUNTERS)
@@ -142,7 +164,7 @@ class Trial(models.Model, TrialColumns):
             # Without `lease_until`, so that the renewal of a lease writes no index.
             models.Index(fields=["provider"], name="running_trials", condition=models.Q(state="running")),
             models.Index(fields=["run"], name="open_trials", condition=~models.Q(state="done")),
-            models.Index(fields=["id"], include=LISTED_COLUMNS, name="listed"),
+            models.Index(fields=["id"], include=LISTED_COLUMNS, name="listed_trials"),
             models.Index(fields=["failure_class", "id"], name="classes", condition=~models.Q(failure_class="")),
             models.Index(fields=["cell", "index"]),
             models.Index(fields=["run", "outcome"]),
@@ -150,7 +172,10 @@ class Trial(models.Model, TrialColumns):
             models.Index(fields=["run", "finished_at"], name="ended", condition=models.Q(finished_at__isnull=False)),
             models.Index(fields=["cause", "config"], name="causes", condition=~models.Q(cause="")),
             models.Index(fields=["cause_signature", "id"], name="clusters", condition=~models.Q(cause="")),
-            GinIndex(OpClass("causes", name="jsonb_path_ops"), name="found_causes", condition=HAS_CAUSES),
+            GinIndex(
+                OpClass(CAUSES_AT_ANY_INDEX, name="jsonb_path_ops"), name="causes_at_any_index", condition=HAS_CAUSES
+            ),
+            GinIndex(OpClass("wrong_paths", name="jsonb_path_ops"), name="wrong_arguments", condition=HAS_WRONG_PATHS),
             models.Index(
                 fields=["finished_at", "id"], name="stale_texts", condition=models.Q(text_stale=True, state="done")
             ),
@@ -158,7 +183,13 @@ class Trial(models.Model, TrialColumns):
                 fields=["run", "signature", "outcome"],
                 include=["id", "finished_at"],
                 name="failure_groups",
-                condition=models.Q(outcome__in=["fail", "infra"]),
+                condition=NOT_PASSED,
+            ),
+            models.Index(
+                fields=["id"],
+                include=(*LISTED_COLUMNS, "scenario_version", "category", "end"),
+                name="failed_trials",
+                condition=NOT_PASSED,
             ),
         ]
 
@@ -248,7 +279,14 @@ class Step(models.Model):
     class Meta:
         ordering = ["trial_id", "execution", "ordinal"]
         constraints = [models.UniqueConstraint(fields=["trial", "execution", "ordinal"], name="one_step_per_ordinal")]
-        indexes = [models.Index(fields=["trial"], name="steps_with_retries", condition=RETRY_RELEVANT_STEP)]
+        indexes = [
+            models.Index(
+                fields=["trial"],
+                include=["attempt", "status", "error_code"],
+                name="retry_steps",
+                condition=RETRY_RELEVANT_STEP,
+            )
+        ]
 
     def __str__(self) -> str:
         return f"step {self.ordinal} of trial {self.trial_id}"

@@ -26,7 +26,6 @@ TRIAL_TABLES = ("lab_trial", "lab_step", "lab_stepbody", "lab_trialtext")
 TRACE_TABLES = ("lab_gatewaytrace", "lab_gatewaytracetext")
 OTHER_GROUP = "Everything else"
 _MEASURE_SPACE = load_statement("operations/measure_space")
-_SELECT_DATA_FOLDER = "SELECT setting FROM pg_settings WHERE name = 'data_directory'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +100,14 @@ class StorageSpace:
 
 
 def measure_storage_space() -> StorageSpace:
-    """Measure the space with two queries, which read sizes of files, runs and the times of gateway traces."""
+    """Measure the space with one query, which reads sizes of files, runs and the times of gateway traces."""
     with connection.cursor() as cursor:
         cursor.execute(
             _MEASURE_SPACE,
             {"tables": list(GROUP_BY_TABLE), "days": GROWTH_DAYS, "trace_days": settings.TRACE_DAYS},
         )
-        sizes_text, database_bytes, trials, recent_trials, recent_traces, expiring_traces, traces = cursor.fetchone()
-        cursor.execute(_SELECT_DATA_FOLDER)
-        folder = cursor.fetchone()
+        sizes_text, database_bytes, *counts, folder = cursor.fetchone()
+    trials, recent_trials, recent_traces, expiring_traces, traces = counts
     sizes: dict[str, int] = json.loads(sizes_text)
     trace_bytes = sum(sizes.get(table, 0) for table in TRACE_TABLES)
     groups = [(GROUP_BY_TABLE[table], size) for table, size in sizes.items()]
@@ -119,7 +117,7 @@ def measure_storage_space() -> StorageSpace:
         trial_bytes=sum(sizes.get(table, 0) for table in TRIAL_TABLES),
         trials=trials,
         recent_trials=recent_trials,
-        disk=measure_disk(folder[0]) if folder and is_database_here() else None,
+        disk=measure_disk(folder) if folder and is_database_here() else None,
         recent_traces=recent_traces,
         trace_growth_bytes=trace_bytes * max(0, recent_traces - expiring_traces) / max(1, traces),
     )

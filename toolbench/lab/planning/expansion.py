@@ -17,7 +17,6 @@ from toolbench.engine.policy.presets import Layers
 from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals import few_shot
 from toolbench.evals.statistics.stopping import FIRST_ANALYSIS_TRIALS
-from toolbench.evals.types import Scenario
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.paid_requests import may_cost_money, needs_confirmation
 from toolbench.lab.planning.auto_method import (
@@ -27,7 +26,13 @@ from toolbench.lab.planning.auto_method import (
     choose_available_method,
     needs_probe,
 )
-from toolbench.lab.planning.lookup import DEFAULT_PROFILE, MAX_RUN_TRIALS, LookupResult, look_up_request
+from toolbench.lab.planning.lookup import (
+    DEFAULT_PROFILE,
+    MAX_RUN_TRIALS,
+    LookupResult,
+    PlannedScenario,
+    look_up_request,
+)
 from toolbench.lab.planning.policy_layers import build_config_layers
 from toolbench.lab.planning.policy_values import hash_policy
 from toolbench.lab.planning.request_bounds import count_max_requests, is_applicable
@@ -64,7 +69,7 @@ def build_plan(request: RunRequest) -> Plan:
         if not config.method:
             skipped.append(SkippedItem(_describe_choice(choice, lookup), config.routing["reason"]))
             continue
-        config_cells, skipped_cells = _plan_cells(request, config, len(configs), lookup)
+        config_cells, skipped_cells = _plan_cells(config, len(configs), lookup)
         skipped += skipped_cells
         if config_cells:
             configs.append(config)
@@ -194,39 +199,42 @@ def is_temperature_zero(policy: Policy) -> bool:
 
 
 def _plan_cells(
-    request: RunRequest, config: PlannedConfig, config_index: int, lookup: LookupResult
+    config: PlannedConfig, config_index: int, lookup: LookupResult
 ) -> tuple[list[PlannedCell], list[SkippedItem]]:
     """Return the cells of a configuration, and the scenarios that cannot be tried with it."""
     cells: list[PlannedCell] = []
     skipped: list[SkippedItem] = []
-    for scenario in lookup.scenarios:
+    policies: dict[str, Policy] = {}  # by the layer of a scenario, which most scenarios share
+    for planned in lookup.scenarios:
+        scenario = planned.scenario
         if config.examples and config.examples not in few_shot.load_sets(scenario.slug):
             skipped.append(
                 SkippedItem(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}.")
             )
             continue
-        instance = scenario.draw_instance(0, kind="parity")
-        tools = (*instance.tools, *(tool for message in instance.further for tool in message.tools))
-        problems = list_tool_problems(tools, lookup.effective[config.model].capabilities)
-        if problems and config.method in ("native", AUTO):
+        sends_tools = config.method in ("native", AUTO)
+        capabilities = lookup.effective[config.model].capabilities
+        if sends_tools and (problems := list_tool_problems(planned.tools, capabilities)):
             skipped.append(SkippedItem(f"{config} × {scenario.slug}", problems[0]))
             continue
-        cells.append(_plan_cell(request, config, config_index, scenario, lookup))
+        layer = planned.instance.layer
+        if (key := repr(layer)) not in policies:
+            policies[key] = resolve_policy((*config.layers, ("scenario", layer))).policy
+        provider = lookup.models[config.model].provider
+        cells.append(_plan_cell(config, config_index, planned, policies[key], provider))
     return cells, skipped
 
 
 def _plan_cell(
-    request: RunRequest, config: PlannedConfig, config_index: int, scenario: Scenario, lookup: LookupResult
+    config: PlannedConfig, config_index: int, planned: PlannedScenario, policy: Policy, provider: Provider
 ) -> PlannedCell:
-    instance = scenario.draw_instance(0, kind="parity")
-    policy = resolve_policy((*config.layers, ("scenario", instance.layer))).policy
+    scenario, instance = planned.scenario, planned.instance
     applicable = is_applicable(policy, scenario)
-    provider = lookup.models[config.model].provider
     max_requests = count_max_requests(policy, provider, instance, stream=config.stream) if applicable else 0
     return PlannedCell(
         config=config_index,
         scenario=scenario.slug,
-        scenario_version=scenario.draw_instance(0, kind=request.instance_kind).version,
+        scenario_version=planned.version,
         scenario_group=scenario.group,
         control=scenario.control,
         applicable=applicable,

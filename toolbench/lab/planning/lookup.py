@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from toolbench.engine.capabilities.method_choice import AUTO
 from toolbench.engine.capabilities.record import EffectiveCapabilities
 from toolbench.engine.policy.presets import STRATEGIES, list_preset_names
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.stopping import StoppingRule, StoppingRuleError
-from toolbench.evals.types import Scenario
+from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.models import Model, Preset, SamplingProfile
 from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, RunRequest
@@ -19,6 +20,22 @@ from toolbench.lab.scenarios.catalogue import find_scenarios, sort_by_catalogue
 METHODS = (AUTO, "native", "text_json", "template", "constrained")
 MAX_RUN_TRIALS = 100_000
 DEFAULT_PROFILE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedScenario:
+    """A scenario with what the plan of each of its cells needs, drawn once.
+
+    Attributes:
+        instance: the published instance.
+        tools: of all messages of the instance.
+        version: version of the instances of the run.
+    """
+
+    scenario: Scenario
+    instance: Instance
+    tools: tuple[ToolDefinition, ...]
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +53,7 @@ class LookupResult:
     models: Mapping[int, Model]
     profiles: Mapping[str, SamplingProfile]
     presets: Mapping[str, JsonObject]
-    scenarios: tuple[Scenario, ...]
+    scenarios: tuple[PlannedScenario, ...]
     effective: Mapping[int, EffectiveCapabilities]
 
 
@@ -71,7 +88,8 @@ def look_up_request(request: RunRequest) -> LookupResult:
     _check_numbers(request, errors)
     if problems := {name: sentences for name, sentences in errors.items() if sentences}:
         raise LaunchError(problems)
-    return LookupResult(models, profiles, presets, scenarios, get_capabilities_by_model(models.values()))
+    planned = tuple(_draw_scenario(scenario, request.instance_kind) for scenario in scenarios)
+    return LookupResult(models, profiles, presets, planned, get_capabilities_by_model(models.values()))
 
 
 def _load_user_presets(strategies: Iterable[str], models: Iterable[Model]) -> Mapping[str, JsonObject]:
@@ -89,6 +107,12 @@ def _look_up_scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tup
     if not request.scenarios:
         errors["scenarios"].append("Choose at least one scenario.")
     return sort_by_catalogue(scenarios.values())
+
+
+def _draw_scenario(scenario: Scenario, instance_kind: str) -> PlannedScenario:
+    instance = scenario.draw_instance(0, kind=PUBLISHED_WORDING)
+    tools = (*instance.tools, *(tool for message in instance.further for tool in message.tools))
+    return PlannedScenario(scenario, instance, tools, scenario.draw_instance(0, kind=instance_kind).version)
 
 
 def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Run, Schedule
 from toolbench.lab.planning.expansion import build_plan
-from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, RunRequest
+from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, Plan, RunRequest
 from toolbench.lab.runs.repeat import RESEND_PURPOSE
 
 MAX_EVERY_HOURS = 24 * 31
@@ -49,7 +49,7 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
         ScheduleError: the plan cannot be launched, or a setting is wrong.
     """
     _check_settings(chosen)
-    request = read_plan(source)
+    request, _ = read_plan(source)
     with transaction.atomic():
         schedule = Schedule(request=request.to_json(), owner_id=owner.pk if owner else None)
         _apply_settings(schedule, chosen)
@@ -132,10 +132,10 @@ def _check_settings(chosen: ScheduleSettings) -> None:
         raise ScheduleError(errors)
 
 
-def read_plan(source: Run | RunRequest) -> RunRequest:
-    """Return the plan of a schedule.
+def read_plan(source: Run | RunRequest) -> tuple[RunRequest, Plan]:
+    """Return the request that a schedule stores, and the plan of a run launched now.
 
-    It has no seed, so every run of the schedule draws new instances.
+    The request has no seed, so every run of the schedule draws new instances.
 
     Args:
         source: a plan, or a run whose plan is used.
@@ -144,15 +144,14 @@ def read_plan(source: Run | RunRequest) -> RunRequest:
         ScheduleError: the run has no plan, or the plan cannot be launched now.
     """
     try:
-        plan = _read_run_plan(source) if isinstance(source, Run) else source
-        request = replace(plan, seed=None, purpose="", title="")
-        build_plan(request)
+        original = _read_run_request(source) if isinstance(source, Run) else source
+        request = replace(original, seed=None, purpose="", title="")
+        return request, build_plan(request)
     except LaunchError as error:
         raise ScheduleError({"": [f"The plan cannot be launched now. {error}"]}) from error
-    return request
 
 
-def _read_run_plan(run: Run) -> RunRequest:
+def _read_run_request(run: Run) -> RunRequest:
     if run.imported:
         raise ScheduleError(
             {"": ["The run was imported, so it has no provider here. Launch a new run and schedule that."]}

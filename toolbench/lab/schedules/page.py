@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
 from toolbench.lab.planning.expansion import build_plan
-from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, RunRequest
+from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, Plan, RunRequest
 from toolbench.lab.schedules.conditions import CONDITIONS, ConditionKind, Kind, describe_rule
 from toolbench.lab.schedules.delivery import build_alert_path
 from toolbench.lab.schedules.edit import ScheduleError, read_plan
@@ -142,12 +142,12 @@ def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
     name = str(source) if isinstance(source, Run) else source.title
     defaults: dict[str, object] = {"name": name, "rhythm": "nightly", "hour_utc": 2}
     try:
-        request = read_plan(source)
+        _, plan = read_plan(source)
     except ScheduleError as error:
         return NewSchedule(run, "", str(error), defaults)
-    most = build_plan(request).most_requests
+    most = plan.most_requests
     budget = {"requests_per_run": most, "requests_per_month": min(MAX_RUN_LIMIT, 31 * most)}
-    return NewSchedule(run, describe_plan(request.to_json()), "", defaults | budget)
+    return NewSchedule(run, _describe_plan(plan), "", defaults | budget)
 
 
 def get_schedules_page() -> SchedulesPage:
@@ -168,7 +168,7 @@ def get_schedule_page(schedule: Schedule) -> SchedulePage:
         tuple(runs[pk] for pk in sorted(runs, reverse=True)),
         pinned,
         count_requests_of_month(schedule, timezone.now()),
-        describe_plan(schedule.request),
+        _describe_request(schedule.request),
         list_rules(schedule),
         list_alerts(Alert.objects.filter(rule__schedule=schedule)),
         _list_choices(),
@@ -204,12 +204,15 @@ def _build_row(schedule: Schedule) -> ScheduleRow:
     return ScheduleRow(schedule, last_run, count_requests_of_month(schedule, timezone.now()), alerts.count())
 
 
-def describe_plan(request: dict[str, object]) -> str:
-    """Describe the size of a run of this plan, or why the plan cannot be launched now."""
+def _describe_request(request: dict[str, object]) -> str:
+    """Describe the size of a run of this request, or why it cannot be launched now."""
     try:
-        plan = build_plan(RunRequest.from_json(request))
+        return _describe_plan(build_plan(RunRequest.from_json(request)))
     except LaunchError as error:
         return f"The plan cannot be launched now: {error}"
+
+
+def _describe_plan(plan: Plan) -> str:
     config_count, cell_count = len(plan.configs), len(plan.cells)
     return (
         f"{config_count} configuration{'' if config_count == 1 else 's'}, "

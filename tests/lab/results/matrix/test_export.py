@@ -124,8 +124,8 @@ def test_p95_is_the_case_studys_place_with_controls_mixed_in(count: int, index: 
     assert dict(zip(CASE_STUDY_COLUMNS, export_matrix(REAL).rows[0][:7], strict=True))["p95_ms"] == 1000 * (index + 1)
 
 
-def test_the_queries_are_six(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    with django_assert_num_queries(6):
+def test_the_queries_are_five(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(5):
         export_matrix(REAL)
 
 

@@ -9,9 +9,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
 from tests.page_html import read_html
 from toolbench.lab.models import Run
+from toolbench.lab.results.run import live_grid
 from toolbench.lab.results.run.cells import read_run_cells
 from toolbench.lab.results.run.live_grid import MAX_LATEST_TRIALS, get_run_grid
 
@@ -24,6 +25,16 @@ def test_grid_counts_the_trials_of_this_run_only() -> None:
     make_trials(other, **{"pass": 9})
     (row,) = get_run_grid(read_run_cells(cell.run_id), QueryDict()).grid.rows
     assert [(found.tally.passed, found.tally.queued) for found in row.cells if found] == [(3, 6)]
+
+
+def test_grid_shows_the_first_rows_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_grid, "MAX_GRID_ROWS", 1)
+    run = make_run()
+    for name in ("alpha", "beta"):
+        make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 1})
+    grid = get_run_grid(read_run_cells(run.pk), QueryDict()).grid
+    assert [row.label for row in grid.shown_rows] == ["alpha"]
+    assert (len(grid.rows), grid.pages) == (2, 2)
 
 
 def test_latest_trials_are_the_newest_that_ended() -> None:

@@ -149,4 +149,13 @@ def test_seen_condition_can_use_the_index_of_causes(trials: None) -> None:
         cursor.execute("SET LOCAL enable_indexscan = off")
     found = Trial.objects.filter(build_seen_condition("wrong_argument", "")).order_by()
     assert found.get().label == "new"
-    assert "found_causes" in found.explain()
+    assert "causes_at_any_index" in found.explain()
+
+
+def test_path_condition_can_use_the_indexes_of_paths(trials: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_indexscan = off")
+    plan = Trial.objects.filter(build_seen_condition("", "$.city[0]")).order_by().explain()
+    assert "causes_at_any_index" in plan
+    assert "wrong_arguments" in plan

@@ -1,5 +1,5 @@
 -- Fragment: answers with status 429 and 5xx, retries and back-off of each trial. The condition on steps is that of the
--- index steps_with_retries.
+-- index retry_steps.
 --
 -- Needs: `tried`, rows of lab_trial.
 -- Parts: conditions on `step`.

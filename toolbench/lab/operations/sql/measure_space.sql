@@ -5,7 +5,7 @@
 -- Parameters: tables: names of tables; days: number of days that count as recent; trace_days: age at which traces are
 -- deleted, 0 for never.
 -- Returns: one row: bytes by existing table as JSON, bytes of the database, trials, trials of recent runs, recent traces,
--- traces that are deleted within as many days, all traces.
+-- traces that are deleted within as many days, all traces, folder of the database or null without the right to read it.
 -- Locks: none.
 SELECT
     (
@@ -23,7 +23,8 @@ SELECT
         SELECT count(*) FROM lab_gatewaytrace
         WHERE %(trace_days)s > 0 AND at < clock_timestamp() - (%(trace_days)s - %(days)s) * interval '1 day'
     ),
-    greatest(recent.traces, (SELECT reltuples::bigint FROM pg_class WHERE oid = 'lab_gatewaytrace'::regclass))
+    greatest(recent.traces, (SELECT reltuples::bigint FROM pg_class WHERE oid = 'lab_gatewaytrace'::regclass)),
+    (SELECT setting FROM pg_settings WHERE name = 'data_directory')
 FROM lab_run
 RIGHT JOIN (
     SELECT count(*) AS traces FROM lab_gatewaytrace WHERE at > clock_timestamp() - %(days)s * interval '1 day'

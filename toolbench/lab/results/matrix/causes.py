@@ -13,7 +13,6 @@ from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 # Number of trials by (configuration id, (scenario, version)) and cause code.
 CauseCounts = Mapping[tuple[int, ScenarioKey], Mapping[str, int]]
-_NO_CAUSES: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,9 @@ def find_frequent_cause(
     Of equally frequent causes, the first code in alphabetical order is returned.
     """
     totals: dict[str, int] = defaultdict(int)
-    for key in product(config_ids, scenarios):
-        for code, count in counts.get(key, _NO_CAUSES).items():
+    found = (counts[key] for key in product(config_ids, scenarios) if key in counts) if counts else ()
+    for causes in found:
+        for code, count in causes.items():
             totals[code] += count
     if not totals:
         return None

@@ -2,9 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from django.db.models import Count, Q, QuerySet
+from django.db import connection
 
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics import compute_nearest_rank_percentile
@@ -12,20 +12,17 @@ from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.export_table import ExportTable, Value
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.repeated_instances import TRIED
-from toolbench.lab.metrics.scenario_versions import build_exclusion
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values, merge_times
 from toolbench.lab.metrics.values import Figure, Metric, compute_metric
 from toolbench.lab.metrics.version_cache import VersionCache
-from toolbench.lab.models import Trial
-from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.matrix.case_study import CASE_STUDY_COLUMNS, CaseStudyFigures
-from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
-from toolbench.lab.results.matrix.rows import ROW_KEY, MatrixRow
-from toolbench.lab.results.matrix.table import Matrix, filter_matrix_cells, get_matrix
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.rows import MatrixRow
+from toolbench.lab.results.matrix.table import Matrix, get_matrix
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 from toolbench.lab.results.table_layout import USUAL_LAYOUT
+from toolbench.lab.sql import load_statement
 
 SETTING_COLUMNS = (
     "provider",
@@ -51,11 +48,34 @@ COLUMN_BY_METRIC = {
     "cost": "cost_per_success",
     "backoff": "backoff_ms",
 }  # columns of figures whose names differ from those of their metrics
-NOT_PASSED = Q(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA])  # of trials that were tried
-FailureCounts = tuple[Counter[str], Counter[str]]  # by scenario, by category
 BRIEF_METRICS = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")
 COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
+
+
+_SELECT_FAILURES = load_statement("results/matrix/failures")
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Trials of a row that failed or had an infrastructure error.
+
+    Attributes:
+        scenarios: number of trials of tool scenarios by scenario.
+        categories: number of the same trials by the case study's category.
+        unanswered: milliseconds of trials without an answer, controls included; cells store the times of the others.
+    """
+
+    scenarios: Counter[str] = field(default_factory=Counter)
+    categories: Counter[str] = field(default_factory=Counter)
+    unanswered: list[float] = field(default_factory=list)
+
+    def add(self, scenario: str, category: str, count: int, times: Iterable[float]) -> None:
+        """Add trials of one scenario and category."""
+        self.unanswered.extend(times)
+        if count:
+            self.scenarios[scenario] += count
+            self.categories[category or "EXCEPTION"] += count
 
 
 def export_matrix(query: MatrixQuery) -> ExportTable:
@@ -67,7 +87,7 @@ _tables: VersionCache[ExportTable] = VersionCache(max_entries=8)
 
 
 def export_measured(matrix: Matrix) -> ExportTable:
-    """Return the table of a measured matrix. Two queries, or none while it is kept in memory.
+    """Return the table of a measured matrix. One query, or none while it is kept in memory.
 
     Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. Since it reads
     all trials in scope that did not pass, the table is kept until a figure of a run in scope changes.
@@ -77,16 +97,11 @@ def export_measured(matrix: Matrix) -> ExportTable:
 
 
 def _build_table(matrix: Matrix, query: MatrixQuery) -> ExportTable:
-    trials, key_columns = _filter_trials(matrix), _list_key_columns(query)
-    unanswered, failures = _read_unanswered_times(trials, key_columns), _count_failures(trials, key_columns)
+    failures = _read_failures(matrix)
     columns = (*CASE_STUDY_COLUMNS, *SETTING_COLUMNS, *_list_columns(METRICS.values()), *COUNT_COLUMNS)
     rows = tuple(
         (
-            *_build_case_study_values(
-                row,
-                _compute_nearest_rank_p95(row, unanswered.get(_build_row_key(row), [])),
-                failures[_build_row_key(row)],
-            ),
+            *_build_case_study_values(row, failures[row.key]),
             *_build_further_values(row),
         )
         for row in matrix.rows
@@ -111,19 +126,14 @@ def _build_table(matrix: Matrix, query: MatrixQuery) -> ExportTable:
     return ExportTable("Matrix, measured here", notes, columns, rows, brief)
 
 
-def _build_row_key(row: MatrixRow) -> tuple[object, ...]:
-    """Return the values of the key columns (`_list_key_columns`) for a row."""
-    settings = {**row.settings, "stream": bool(row.settings["stream"])}
-    prompt = () if row.prompt is None else (row.prompt,)
-    return (row.provider, row.kind, row.model, row.profile, *settings.values(), *prompt)
-
-
-def _build_case_study_values(row: MatrixRow, p95: float | None, failures: FailureCounts) -> tuple[Value, ...]:
+def _build_case_study_values(row: MatrixRow, failures: Failures) -> tuple[Value, ...]:
     passed = _count_case_study_passes(scenario.tally for scenario in row.scenarios if not scenario.control)
     controls = _count_case_study_passes(
         scenario.tally for scenario in row.scenarios if scenario.scenario == CONTROL_SCENARIO
     )
-    return (row.model, row.profile, *CaseStudyFigures(*passed, *controls, p95, *failures).list_values())
+    p95 = _compute_nearest_rank_p95(row, failures.unanswered)
+    figures = CaseStudyFigures(*passed, *controls, p95, failures.scenarios, failures.categories)
+    return (row.model, row.profile, *figures.list_values())
 
 
 def _count_case_study_passes(scenarios: Iterable[Tally]) -> tuple[int, int]:
@@ -191,55 +201,26 @@ def _format_figure(figure: Figure | None) -> Value:
     return low if low == high else f"{low:g}-{high:g}"
 
 
-def _filter_trials(matrix: Matrix) -> QuerySet[Trial]:
-    """Return the trials that the rows of a matrix count."""
-    group = matrix.query.group or (matrix.scenario_groups[0] if matrix.scenario_groups else "")
-    cells = filter_matrix_cells(matrix.query).filter(scenario_group__in=[group, "control"])
-    trials = Trial.objects.filter(TRIED, cell__in=cells).order_by()
-    key_columns = _list_key_columns(matrix.query)
-    for row in matrix.rows:
-        if row.trials.without:
-            is_earlier_version = ~build_exclusion(row.trials.without)
-            is_of_row = Q(**dict(zip(key_columns, _build_row_key(row), strict=True)))
-            trials = trials.exclude(is_earlier_version & is_of_row)
-    return trials
-
-
-def _list_key_columns(query: MatrixQuery) -> tuple[str, ...]:
-    """Return the columns of a trial that identify its row in the matrix."""
-    prompt = ("cell__prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
-    return (*(name if name == "instance_kind" else f"config__{name}" for name in ROW_KEY), *prompt)
-
-
-def _read_unanswered_times(
-    trials: QuerySet[Trial], key_columns: tuple[str, ...]
-) -> Mapping[tuple[object, ...], list[float]]:
-    """Return the milliseconds of trials without an answer by row key; cells store the times of the others."""
-    unanswered = trials.filter(NOT_PASSED, ~ANSWERED, duration_ms__isnull=False)
-    times: dict[tuple[object, ...], list[float]] = defaultdict(list)
-    for *key, milliseconds in unanswered.values_list(*key_columns, "duration_ms"):
-        times[tuple(key)].append(milliseconds)
-    return times
+def _read_failures(matrix: Matrix) -> Mapping[str, Failures]:
+    """Return the failed trials that each row counts, by the row's key, with one query."""
+    # As the text of an array: psycopg takes as long to write lists of thousands as PostgreSQL to answer.
+    configs = ",".join(str(pk) for row in matrix.rows for pk in row.config_ids)
+    rows = ",".join(str(index) for index, row in enumerate(matrix.rows) for _ in row.config_ids)
+    controls = [{(part.scenario, part.version): part.control for part in row.scenarios} for row in matrix.rows]
+    failures: dict[str, Failures] = defaultdict(Failures)
+    with connection.cursor() as cursor:
+        cursor.execute(_SELECT_FAILURES, {"configs": f"{{{configs}}}", "rows": f"{{{rows}}}"})
+        for index, scenario, version, category, count, times in cursor.fetchall():
+            is_control = controls[index].get((scenario, version))
+            if is_control is not None:  # the row may count another version of the scenario
+                failures[matrix.rows[index].key].add(scenario, category, 0 if is_control else count, times or ())
+    return failures
 
 
 def _compute_nearest_rank_p95(row: MatrixRow, unanswered: list[float]) -> float | None:
     """Return the nearest-rank p95 of a row in milliseconds; None without times."""
     times = merge_times(scenario.times for scenario in row.scenarios).list_durations() + unanswered
     return compute_nearest_rank_percentile(times, 95) if times else None
-
-
-def _count_failures(
-    trials: QuerySet[Trial], key_columns: tuple[str, ...]
-) -> Mapping[tuple[object, ...], FailureCounts]:
-    """Return the numbers of failed trials of tool scenarios by row key; rows without failures have empty counters."""
-    failed = trials.filter(NOT_PASSED, cell__control=False)
-    grouped = failed.values_list(*key_columns, "scenario", "category").annotate(count=Count("pk"))
-    failures: dict[tuple[object, ...], FailureCounts] = defaultdict(lambda: (Counter(), Counter()))
-    for *key, scenario, category, count in grouped:
-        scenarios, categories = failures[tuple(key)]
-        scenarios[scenario] += count
-        categories[category or "EXCEPTION"] += count
-    return failures
 
 
 def _export_published(query: MatrixQuery) -> ExportTable:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.tally import Tally, add_tallies
@@ -11,7 +12,7 @@ from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compu
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.results.matrix.causes import CauseCounts, count_causes
 from toolbench.lab.results.matrix.columns import choose_columns, compute_figure
-from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridColumn, GridRow, LazyRows
+from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCell, GridColumn, GridRow, LazyRows
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.sorting import sort_rows
@@ -49,18 +50,18 @@ class _Source:
     scenarios: tuple[ScenarioKey, ...]
 
 
-def get_grid(matrix: Matrix, page: int = 1) -> Grid:
+def get_grid(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAGE_ROWS) -> Grid:
     """Return a page of the grid of a matrix; the last page if there are fewer. It takes no SQL query."""
-    grid = _grids.get(matrix.version, matrix.query, lambda: build_grid(matrix))
+    grid = replace(_grids.get(matrix.version, matrix.query, lambda: build_grid(matrix)), page_rows=page_rows)
     return replace(grid, page=max(1, min(page, grid.pages)))
 
 
-def get_grid_with_causes(matrix: Matrix, page: int = 1) -> Grid:
+def get_grid_with_causes(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAGE_ROWS) -> Grid:
     """Return a page of the grid with the causes of its failed trials. It takes one SQL query if they are not cached.
 
     If the page counts more than MAX_CAUSE_TRIALS trials, no causes are read, so that the page stays fast.
     """
-    grid = get_grid(matrix, page)
+    grid = get_grid(matrix, page, page_rows)
     cells = [cell for row in grid.shown_rows for cell in row.cells if cell]
     if sum(cell.tally.trial_count for cell in cells) > MAX_CAUSE_TRIALS:
         return grid
@@ -177,7 +178,7 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
     If rows are searched by a part of the model's name, the source has no link, since the trial list has no such filter.
     """
     scenarios = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
-    config_ids = tuple(pk for row in rows for pk in row.config_ids)
+    config_ids = tuple(chain.from_iterable(row.config_ids for row in rows))  # thousands
     if not scenarios:
         return None
     newest = max(sums.version for sums in scenarios)

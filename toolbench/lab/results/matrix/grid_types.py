@@ -13,7 +13,7 @@ from toolbench.lab.results.matrix.causes import CauseCounts
 from toolbench.lab.results.matrix.columns import RowColumn
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
-MAX_PAGE_ROWS = 60
+MAX_PAGE_ROWS = 60  # of the matrix
 NO_TIMES = Times()
 STATES_WITHOUT_VALUE = ("na", "waiting", "unknown", "unpublished")
 
@@ -133,6 +133,7 @@ class Grid:
         overall: pooled rate of all rows; None if the metric is no rate.
         row_columns: columns after the cells.
         page: number of the page, from 1.
+        page_rows: rows of a page, at most.
         causes: causes of the failed trials of the page's rows; empty if they were not read.
     """
 
@@ -142,18 +143,19 @@ class Grid:
     overall: MetricValue | None
     row_columns: tuple[RowColumn, ...] = ()
     page: int = 1
+    page_rows: int = MAX_PAGE_ROWS
     causes: CauseCounts = field(default_factory=dict)
 
     @property
     def shown_rows(self) -> tuple[GridRow, ...]:
         """The rows of the page. The first one always shows its label."""
-        shown = self.rows[(self.page - 1) * MAX_PAGE_ROWS : self.page * MAX_PAGE_ROWS]
+        shown = self.rows[(self.page - 1) * self.page_rows : self.page * self.page_rows]
         return (replace(shown[0], is_repeated=False), *shown[1:]) if shown else ()
 
     @property
     def pages(self) -> int:
         """The number of pages."""
-        return max(1, -(-len(self.rows) // MAX_PAGE_ROWS))
+        return max(1, -(-len(self.rows) // self.page_rows))
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:

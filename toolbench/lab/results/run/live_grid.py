@@ -12,6 +12,7 @@ from toolbench.lab.results.matrix.table import Matrix, build_matrix
 from toolbench.lab.results.run.cells import RunCells
 
 MAX_LATEST_TRIALS = 10
+MAX_GRID_ROWS = 30  # the page links to the matrix with all rows
 _LATEST_COLUMNS = ("outcome", "sentence", "scenario", "duration_ms", "config__model_name")
 
 
@@ -37,4 +38,4 @@ def get_run_grid(source: RunCells, params: QueryParams) -> RunGrid:
     matrix = build_matrix(query, source.version, source.build_lines)
     ended = Trial.objects.filter(run_id=run_id, finished_at__isnull=False).order_by("-finished_at")
     latest = ended.select_related("config").only(*_LATEST_COLUMNS)[:MAX_LATEST_TRIALS]
-    return RunGrid(matrix, get_grid_with_causes(matrix), tuple(latest))
+    return RunGrid(matrix, get_grid_with_causes(matrix, page_rows=MAX_GRID_ROWS), tuple(latest))

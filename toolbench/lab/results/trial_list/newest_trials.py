@@ -17,8 +17,11 @@ from toolbench.lab.sql import load_statement
 
 FACETS = ("outcome", "scenario", "cause", "model", "profile", "strategy")
 _COLUMNS = ("id", "state", "outcome", "scenario", "cause", "config_id")
-# Columns that the index `listed` or the configuration has, so that no row of a trial is read.
-_INDEXED_COLUMNS = {*_COLUMNS, "run_id", "position", "rank", "known_cause", "config__model_name", "config__profile"}
+# Columns that the index `listed_trials` or the configuration has, so that no row of a trial is read.
+_INDEXED_COLUMNS = {
+    *(*_COLUMNS, "run_id", "position", "rank", "known_cause", "duration_ms", "turns", "retries", "tokens"),
+    *("config__model_name", "config__profile"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,24 +10,21 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from math import isfinite
 
-from django.db.models import BooleanField, Exists, F, OuterRef, Q
-from django.db.models.expressions import RawSQL
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.fields.json import DataContains
 from django.utils import timezone
 
 from toolbench.lab.models import HumanVerdict, Step
-from toolbench.lab.models.trials import HAS_CAUSES
+from toolbench.lab.models.trials import CAUSES_AT_ANY_INDEX, HAS_CAUSES, HAS_WRONG_PATHS
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial_list.text_search import build_search_condition
 
-Condition = Q | RawSQL | Exists
+Condition = Q | Exists
 _TERM = re.compile(r'(?<!\S)([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S+)')
 _LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", ":": "exact"}
 _DURATION = re.compile(r"(\d{1,6})(m|h|d)")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _MAX_DAYS = 3_650
-SEEN_AT_SQL = """EXISTS (
-    SELECT 1 FROM jsonb_to_recordset(lab_trial.causes) AS one(code text, path text)
-    WHERE (%s = '' OR one.code = %s) AND regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') = %s)"""
 # Column by field; a trial matches if the column contains the value.
 PART_FIELDS = {
     "model": "config__model_name",
@@ -129,11 +126,12 @@ def build_seen_condition(code: str, path: str) -> Condition:
         path: JSON path of the cause or the argument, also without its "$." and without indexes of lists; "" for any
             path.
     """
-    if not path:
-        return HAS_CAUSES & Q(causes__contains=[{"code": code}])
-    path = re.sub(r"\[\d+\]", "[]", path if path.startswith("$") else f"$.{path}")
-    is_cause = RawSQL(SEEN_AT_SQL, [code, code, path], output_field=BooleanField())
-    return is_cause if code else Q(wrong_paths__contains=[path]) | Q(is_cause)
+    cause = {"code": code} if code else {}
+    if path:
+        path = re.sub(r"\[\d+\]", "[]", path if path.startswith("$") else f"$.{path}")
+        cause["path"] = path
+    is_cause = HAS_CAUSES & Q(DataContains(CAUSES_AT_ANY_INDEX, [cause]))
+    return is_cause if code or not path else is_cause | HAS_WRONG_PATHS & Q(wrong_paths__contains=[path])
 
 
 def _find_value(query: TrialQuery, field: str) -> str:
