@@ -56,7 +56,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("lab", "0052_stale_trace_texts"),
+        ("lab", "0053_own_servers_cost_nothing"),
     ]
 
     operations = [
