@@ -67,7 +67,7 @@ def test_from_a_pasted_key_to_a_failed_trial(
 ) -> None:
     page, provider = visitor_page, scripting(answers_and_never_calls)
     page.goto(link)
-    page.get_by_label("Key").fill(KEY)
+    page.get_by_role("textbox", name="Key").fill(KEY)
     page.get_by_label("Service").select_option(label="Your own server, or any other endpoint")
     page.get_by_label("Address").fill(provider.base_url)
     page.get_by_role("button", name="Connect and list its models").click()

@@ -79,6 +79,16 @@ class ProviderModels:
     provider: Provider
     models: tuple[ModelRow, ...]
 
+    @property
+    def retired_count(self) -> int:
+        """The number of retired models."""
+        return sum(row.model.retired for row in self.models)
+
+    @property
+    def count(self) -> int:
+        """The number of models that are not retired, as on the other pages."""
+        return len(self.models) - self.retired_count
+
 
 @dataclass(frozen=True, slots=True)
 class PresetRow:

@@ -66,7 +66,8 @@ class SideFigures:
         p50: median duration of answered trials in milliseconds; None without one.
         p95: 95th percentile of these durations; None without one.
         tokens_out: output tokens per trial, rounded; 0 without trials.
-        cost: dollars per end-to-end success; None if it is unknown.
+        passes: number of trials that passed.
+        cost: dollars per end-to-end success; None if it is unknown or there is none.
         first_start: start of the first trial; None without trials.
         last_start: start of the last trial; None without trials.
         overloaded_trials: number of trials measured while this machine was overloaded.
@@ -77,6 +78,7 @@ class SideFigures:
     p50: Quantile | None
     p95: Quantile | None
     tokens_out: int
+    passes: int
     cost: IntervalEstimate | None
     first_start: datetime | None
     last_start: datetime | None
@@ -283,6 +285,7 @@ def _build_figures(strata: Sequence[StratumCounts], costs: Mapping[int, CostSums
         p50=compute_quantile(durations, 0.5) if durations else None,
         p95=compute_quantile(durations, 0.95) if durations else None,
         tokens_out=round(sum(stratum.output_tokens for stratum in strata) / trials) if trials else 0,
+        passes=sum(stratum.passed for stratum in strata),
         cost=_estimate_cost(strata, trials, costs),
         first_start=min((stratum.first_start for stratum in strata if stratum.first_start), default=None),
         last_start=max((stratum.last_start for stratum in strata if stratum.last_start), default=None),

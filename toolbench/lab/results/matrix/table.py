@@ -20,7 +20,15 @@ from toolbench.lab.metrics.values import Metric
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, PublishedCell, Run
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
-from toolbench.lab.results.matrix.rows import FIELD_LABELS, ROW_KEY, SETTING_FIELDS, MatrixRow, ScenarioSums, build_row
+from toolbench.lab.results.matrix.rows import (
+    FIELD_LABELS,
+    ROW_KEY,
+    SETTING_FIELDS,
+    VALUE_LABELS,
+    MatrixRow,
+    ScenarioSums,
+    build_row,
+)
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS, list_run_choices
 from toolbench.lab.results.table_layout import USUAL_LAYOUT
 
@@ -141,7 +149,11 @@ def _build_matrix(query: MatrixQuery, sums: list[SumRow], published: Mapping[tup
         rows_by_provider=tuple(
             (name, tuple(provider_rows)) for name, provider_rows in groupby(rows, key=lambda row: row.provider)
         ),
-        common_settings={FIELD_LABELS.get(name, name): value for name, value in common_settings.items() if value},
+        common_settings={
+            FIELD_LABELS.get(name, name): VALUE_LABELS.get(value, value)
+            for name, value in common_settings.items()
+            if value
+        },
         differing_settings=tuple(name for name in SETTING_FIELDS if name not in common_settings),
         summary=_build_summary(rows),
         scenario_groups=tuple(sorted(scenario_groups, key=build_group_sort_key)),
